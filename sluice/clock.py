@@ -1,0 +1,87 @@
+"""Time, injected. The only module that reads the machine's clocks.
+
+Two times, as in Kafka: wall-clock milliseconds for quota arithmetic and record timestamps, monotonic milliseconds for
+deadlines. Production wraps the event loop; tests advance a `ManualClock` by hand and live through hours in an instant.
+"""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+
+class TimerHandle(Protocol):
+    """A pending call."""
+
+    def cancel(self) -> None:
+        """Makes sure the call does not happen; does nothing when it already did."""
+
+
+class Clock(Protocol):
+    """What the broker knows of time."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch, by the wall clock: may step back when the machine's clock is set."""
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds since some fixed moment, never going back; fractions count."""
+
+    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
+        """Calls `callback` once, as soon as `monotonic_ms()` has reached `deadline_ms`, never before."""
+
+
+class LoopClock:
+    """The machine's clocks, and an event loop's timers."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        return self._loop.time() * 1e3
+
+    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
+        return self._loop.call_at(deadline_ms / 1e3, callback)
+
+
+class _ManualTimer:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class ManualClock:
+    """A clock that stands still until `advance` moves it; then every timer on the way runs at its own moment."""
+
+    def __init__(self, wall_ms: int = 1_700_000_000_000, monotonic_ms: float = 0.0) -> None:
+        self._wall_offset_ms = wall_ms - monotonic_ms
+        self._now_ms = monotonic_ms
+        self._timers: list[tuple[float, int, _ManualTimer]] = []
+        self._ids = count()  # timers of one moment run in the order they were set
+
+    def wall_ms(self) -> int:
+        return int(self._wall_offset_ms + self._now_ms)
+
+    def monotonic_ms(self) -> float:
+        return self._now_ms
+
+    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
+        timer = _ManualTimer(callback)
+        heapq.heappush(self._timers, (deadline_ms, next(self._ids), timer))
+        return timer
+
+    def advance(self, ms: float) -> None:
+        """Moves both clocks on by `ms`, running the timers that fall due, those they set in turn included."""
+        until = self._now_ms + ms
+        while self._timers and self._timers[0][0] <= until:
+            deadline_ms, _, timer = heapq.heappop(self._timers)
+            if timer.callback is not None:
+                self._now_ms = max(self._now_ms, deadline_ms)
+                timer.callback()
+        self._now_ms = until
