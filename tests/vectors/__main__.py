@@ -1,0 +1,129 @@
+"""`python -m tests.vectors PATH...`: checks every vector file (.jsonl, .jsonl.gz) at or below each path.
+
+Standard output has one line per file and ends with `N passed, N failed, N skipped`; what is wrong goes to standard
+error. Exit code 0 when nothing failed, 1 when something did, 2 when there was nothing to check.
+"""
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.vectors import Check, Kinds, Vector
+
+# One module per family. A family whose module is not there yet has all its files skipped.
+MODULES = ("protocol", "records", "log_append", "quotas")
+# Kinds of the format that nobody built: named, so that `quotas` does not take `quotas_request` for its own.
+UNBUILT = (
+    "connection_states",
+    "exponential_backoff",
+    "producer_config",
+    "quotas_controller_mutation",
+    "quotas_request",
+)
+SHOWN_FAILURES = 20  # per file: enough to see a pattern, not enough to bury the next file
+NAMING_FIELDS = ("id", "name", "kind", "version", "what")  # those of a vector that tell a person which one it is
+
+
+class Count(NamedTuple):
+    passed: int
+    failed: int
+    skipped: int
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def main(arguments: list[str]) -> int:
+    """Checks all files under `arguments`; returns the exit code."""
+    files = [file for argument in arguments for file in vector_files(Path(argument))]
+    if not files:
+        print("usage: python -m tests.vectors PATH...  (no .jsonl or .jsonl.gz file there)", file=sys.stderr)
+        return 2
+    kinds = built_kinds()
+    total = Count(0, 0, 0)
+    for file in files:
+        check = check_for(file, kinds)
+        count = check_file(file, check)
+        print(f"{file}: {count}" + (" (kind not built)" if check is None else ""), flush=True)
+        total = Count(*map(sum, zip(total, count, strict=True)))
+    print(total)
+    return 1 if total.failed else 0
+
+
+def vector_files(path: Path) -> list[Path]:
+    """The vector files at or below `path`, in order of their names."""
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.name.endswith((".jsonl", ".jsonl.gz")) and file.is_file())
+
+
+def built_kinds() -> Kinds:
+    """Every kind that some module checks."""
+    kinds: dict[str, Check] = {}
+    for name in MODULES:
+        module = f"tests.vectors.{name}"
+        if find_spec(module) is not None:
+            kinds.update(import_module(module).KINDS)
+    return kinds
+
+
+def check_for(file: Path, kinds: Kinds) -> Check | None:
+    """The check of the longest kind that begins the file's name; None when it is not built."""
+    # `records-` and `records_invalid-`: the hyphen before the jar's version is no part of the kind's name.
+    named: dict[str, Check | None] = dict.fromkeys(UNBUILT)
+    named.update((kind.rstrip("-"), check) for kind, check in kinds.items())
+    matching = [kind for kind in named if file.name.startswith(kind)]
+    return named[max(matching, key=len)] if matching else None
+
+
+def check_file(file: Path, check: Check | None) -> Count:
+    """Checks each line of `file`, and says on standard error what is wrong with those that fail."""
+    passed = failed = skipped = 0
+    for number, line in lines(file):
+        failures = None if check is None else check_line(line, check)
+        if failures is None:
+            skipped += 1
+        elif failures:
+            failed += 1
+            if failed <= SHOWN_FAILURES:
+                print(f"{file}:{number}: {'; '.join(failures)}", file=sys.stderr)
+        else:
+            passed += 1
+    if failed > SHOWN_FAILURES:
+        print(f"{file}: {failed - SHOWN_FAILURES} more failures", file=sys.stderr)
+    return Count(passed, failed, skipped)
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Numbers (from 1) and texts of the lines that are not blank."""
+    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                yield number, line
+
+
+def check_line(line: str, check: Check) -> list[str] | None:
+    """What `check` finds wrong with the vector on this line, each preceded by the vector's name."""
+    try:
+        vector = json.loads(line)
+    except ValueError as error:
+        return [f"not JSON: {error}"]
+    try:
+        failures = check(vector)
+    except Exception as error:  # one vector's crash is that vector's failure: the others are still checked
+        failures = [f"{type(error).__name__}: {error}"]
+    return failures and [f"{name_of(vector)}: {failure}" for failure in failures]
+
+
+def name_of(vector: Vector) -> str:
+    """What a person calls this vector."""
+    return " ".join(str(vector[field]) for field in NAMING_FIELDS if vector.get(field) is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
