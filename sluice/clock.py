@@ -4,11 +4,11 @@ Two times, as in Kafka: wall-clock milliseconds for quota arithmetic and record 
 deadlines. Production wraps the event loop; tests advance a `ManualClock` by hand and live through hours in an instant.
 """
 
-import asyncio
 import heapq
 import time
 from collections.abc import Callable
 from itertools import count
+from math import ceil
 from typing import Protocol
 
 
@@ -32,23 +32,41 @@ class Clock(Protocol):
         """Calls `callback` once, as soon as `monotonic_ms()` has reached `deadline_ms`, never before."""
 
 
-class LoopClock:
-    """The machine's clocks, and an event loop's timers."""
+class EventLoop(Protocol):
+    """What a clock needs of an `asyncio.AbstractEventLoop`. Named here so that a room without I/O that is given a clock
+    does not import asyncio with it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def time(self) -> float:
+        """Monotonic seconds."""
+
+    def call_at(self, when: float, callback: Callable[[], None], /) -> TimerHandle:
+        """Calls `callback` when `time()` plus the resolution of the loop's clock is past `when`."""
+
+
+class LoopClock:
+    """The machine's clocks, and an event loop's timers.
+
+    Monotonic time is told in whole microseconds. A loop calls early by up to the resolution of its clock (1 ns on Linux
+    and macOS), and seconds to milliseconds and back may lose the last bit; rounded, neither makes a call come before
+    its deadline, and a loop in virtual time that jumps to a deadline reads that very deadline.
+    """
+
+    def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> float:
-        return self._loop.time() * 1e3
+        return int(self._loop.time() * 1e6 + 0.5) / 1e3
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
-        return self._loop.call_at(deadline_ms / 1e3, callback)
+        return self._loop.call_at(ceil(deadline_ms * 1e3) / 1e6, callback)
 
 
 class _ManualTimer:
+    __slots__ = ("callback",)
+
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
 
@@ -77,11 +95,15 @@ class ManualClock:
         return timer
 
     def advance(self, ms: float) -> None:
-        """Moves both clocks on by `ms`, running the timers that fall due, those they set in turn included."""
+        """Moves both clocks on by `ms`, running the timers that fall due, those they set in turn included.
+
+        `advance(0)` runs what is due already. A callback may itself advance the clock; time still never goes back.
+        """
+        assert ms >= 0, f"time does not go back: advance({ms})"
         until = self._now_ms + ms
         while self._timers and self._timers[0][0] <= until:
             deadline_ms, _, timer = heapq.heappop(self._timers)
             if timer.callback is not None:
                 self._now_ms = max(self._now_ms, deadline_ms)
                 timer.callback()
-        self._now_ms = until
+        self._now_ms = max(self._now_ms, until)

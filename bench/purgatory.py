@@ -1,0 +1,154 @@
+"""What waiting costs: `python -m bench.purgatory`, about 15 s, no arguments.
+
+Cost: one operation made, added and cancelled (and, in the second column, watched under a key as well) with many others
+pending; the cyclic garbage collector stays on, as in a broker. Stall: the longest that one expiry of the clock takes
+with a million deadlines spread over 30 s. Lateness: 1,000 operations that expire in the same millisecond of an asyncio
+loop. Each expectation is printed beside its figure; the exit code is 1 if one is missed.
+"""
+
+import asyncio
+import gc
+import sys
+import tracemalloc
+from time import perf_counter
+
+from sluice.clock import Clock, LoopClock, ManualClock
+from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.timer import Timer
+
+PENDING = (1_000, 10_000, 100_000, 1_000_000)
+SPREAD_MS = 30_000  # deadlines of the pending: the longest throttle and twice the longest poll by default
+ROUNDS = 5
+PER_ROUND = 20_000
+
+COST_US = 5.0
+FLAT = 2.0  # cost with the most pending over cost with the fewest; what remains is the processor's cache
+LATE_P99_MS = 5.0
+
+
+class Nothing(DelayedOperation):
+    """An operation with nothing to do, so that only the waiting is measured."""
+
+    __slots__ = ()
+
+    def on_complete(self) -> None:
+        pass
+
+
+class Lateness(DelayedOperation):
+    """Notes how late it is."""
+
+    __slots__ = ("clock", "late_ms")
+
+    def __init__(self, delay_ms: float, clock: Clock, late_ms: list[float]) -> None:
+        super().__init__(delay_ms)
+        self.clock = clock
+        self.late_ms = late_ms
+
+    def on_complete(self) -> None:
+        self.late_ms.append(self.clock.monotonic_ms() - self.deadline_ms)
+
+
+def fill(purgatory: DelayedOperationPurgatory, pending: int) -> None:
+    for i in range(pending):
+        purgatory.delay(Nothing(1 + i * 7919 % SPREAD_MS))  # 7919: a prime, so that neighbours are not due together
+
+
+def cost_us(purgatory: DelayedOperationPurgatory, keys: tuple[str, ...]) -> float:
+    """The median round's microseconds to make, add and complete one operation."""
+    rounds = []
+    for _ in range(ROUNDS):
+        start = perf_counter()
+        for _ in range(PER_ROUND):
+            operation = Nothing(5_000)
+            if keys:
+                purgatory.try_complete_else_watch(operation, keys)
+            else:
+                purgatory.delay(operation)
+            operation.force_complete()
+        rounds.append((perf_counter() - start) / PER_ROUND * 1e6)
+    return sorted(rounds)[ROUNDS // 2]
+
+
+def bytes_each(pending: int) -> float:
+    gc.collect()
+    tracemalloc.start()
+    purgatory = DelayedOperationPurgatory("Memory", Timer(ManualClock()))
+    fill(purgatory, pending)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return used / len(purgatory)
+
+
+def measure_cost() -> bool:
+    print(f"{'pending':>10} {'add+cancel':>12} {'watch+cancel':>13} {'filling it':>12}")
+    loop = asyncio.new_event_loop()
+    costs = []
+    for pending in PENDING:
+        purgatory = DelayedOperationPurgatory("Bench", Timer(LoopClock(loop)))
+        start = perf_counter()
+        fill(purgatory, pending)
+        filling_us = (perf_counter() - start) / pending * 1e6
+        costs.append(cost_us(purgatory, ()))
+        watch_us = cost_us(purgatory, ("topic-0",))
+        print(f"{pending:>10,} {costs[-1]:>9.2f} µs {watch_us:>10.2f} µs {filling_us:>9.2f} µs")
+    loop.close()
+    met = max(costs) < COST_US and costs[-1] < FLAT * costs[0]
+    print(f"add+cancel under {COST_US:.0f} µs, and less than {FLAT:.0f} times dearer at the end: {verdict(met)}")
+    print(f"memory of a pending operation: {bytes_each(100_000):.0f} bytes")
+    return met
+
+
+def measure_stall() -> None:
+    clock = ManualClock()
+    purgatory = DelayedOperationPurgatory("Bench", Timer(clock))
+    fill(purgatory, PENDING[-1])
+    longest_s = 0.0
+    start = perf_counter()
+    for _ in range(SPREAD_MS):
+        before = perf_counter()
+        clock.advance(1)
+        longest_s = max(longest_s, perf_counter() - before)
+    each_us = (perf_counter() - start) / PENDING[-1] * 1e6
+    assert len(purgatory) == 0
+    print(f"expiring {PENDING[-1]:,} over 30 s: {each_us:.2f} µs each, longest stall {longest_s * 1e3:.1f} ms")
+
+
+def measure_lateness() -> bool:
+    late_ms: list[float] = []
+    loop = asyncio.new_event_loop()
+    clock = LoopClock(loop)
+    purgatory = DelayedOperationPurgatory("Bench", Timer(clock))
+
+    def throttle_all() -> None:
+        for _ in range(1_000):
+            purgatory.delay(Lateness(50, clock, late_ms))
+
+    for i in range(10):
+        loop.call_later(i * 0.1, throttle_all)
+    loop.call_later(1.2, loop.stop)
+    loop.run_forever()
+    loop.close()
+    late_ms.sort()
+    p50, p99 = (late_ms[int(len(late_ms) * share)] for share in (0.5, 0.99))
+    met = len(late_ms) == 10_000 and late_ms[0] >= 0 and p99 < LATE_P99_MS
+    late = f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, least {late_ms[0]:.2f} ms, most {late_ms[-1]:.2f} ms"
+    print(f"1,000 at once, late by: {late}")
+    print(f"never early, p99 under {LATE_P99_MS:.0f} ms: {verdict(met)}")
+    return met
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def main() -> int:
+    """Prints the tables; 1 if an expectation was missed."""
+    met = measure_cost()
+    measure_stall()
+    return 0 if measure_lateness() and met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
