@@ -1,0 +1,287 @@
+"""Windowed sensors: how much was used lately, how fast, and how long to wait when that was too much.
+
+Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
+double. `Rate` explains the arithmetic with worked numbers. Different here: a sensor holds one rate under one bound and
+answers with the throttle time, where Kafka throws a `QuotaViolationException` for its caller to turn into one; and
+`peek` reads without leaving a trace.
+
+Time is a parameter (wall-clock milliseconds) of everything, and may step back.
+"""
+
+from math import floor
+
+MS_PER_S = 1000.0
+
+# Long.MAX_VALUE as a double: the bound of a client for whom no quota was found. Kafka shows the same number.
+UNLIMITED = float(2**63 - 1)
+
+# Integer.MAX_VALUE, 24.8 days: `throttle_time_ms` is an int32 on the wire.
+MAX_THROTTLE_TIME_MS = 2**31 - 1
+
+# Later than any time that a clock of signed 64-bit milliseconds can show.
+_NEVER = 2**63
+_ANY_NUMBER = 2**63
+
+
+class Sample:
+    """One slot of the ring: what was recorded from `start_ms` on, for as long as the sample was the open one."""
+
+    __slots__ = ("event_count", "last_event_ms", "start_ms", "value")
+
+    def __init__(self, initial: float, now_ms: int) -> None:
+        self.reset(initial, now_ms)
+
+    def reset(self, initial: float, now_ms: int) -> None:
+        """Makes the slot a new, empty sample that starts now."""
+        self.value = initial
+        self.event_count = 0
+        self.start_ms = now_ms
+        self.last_event_ms = now_ms
+
+
+class SampledStat:
+    """A statistic over the last `num_samples` windows, kept as a ring of samples.
+
+    Windows are cut by events, not by the clock: a sample opens with the first event that finds the open one complete
+    (a window old, or `event_window` events full). So a silence costs no samples, and no two clients' windows change
+    at the same moment.
+
+    A sample counts until `num_samples` windows have passed since its *last* event. It may have opened up to a window
+    before that event, so events of `num_samples` windows can lie in one sample more: hence the one slot more than
+    `num_samples`. With 11 samples of 1 s, one that opened at 0 and was last written at 900 still counts at 11,500,
+    when it opened 11.5 s ago.
+
+    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*.
+    All that differs is the size of the ring in `_open_next_sample`, and `start_ms` for `last_event_ms` in `_is_stale`
+    and `_purge`.
+
+    Recording never drops a stale sample, measuring first drops all of them. A dropped sample does not leave the ring:
+    it becomes an empty one that starts now, and may later be the oldest. So *when* one measures matters; who only
+    wants to look uses `peek`.
+    """
+
+    __slots__ = (
+        "_current",
+        "_event_window",
+        "_fresh_until_ms",
+        "_index",
+        "_num_samples",
+        "_oldest_start_ms",
+        "_samples",
+        "_span_ms",
+        "_window_ms",
+    )
+
+    INITIAL = 0.0  # the value of a sample that has seen no event
+
+    def __init__(self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER) -> None:
+        self._num_samples = num_samples
+        self._window_ms = window_ms
+        self._span_ms = num_samples * window_ms
+        self._event_window = event_window
+        self._samples: list[Sample] = []
+        self._index = -1
+        self._current: Sample | None = None
+        # Both follow from the samples, and change seldom while events come often.
+        self._fresh_until_ms = _NEVER  # no sample is stale before then: the least last_event_ms + span, or earlier
+        self._oldest_start_ms = _NEVER  # the least start_ms
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Adds `value` to the sample that is open at `now_ms`."""
+        self.open_sample(now_ms).value += value
+
+    def measure(self, now_ms: int) -> float:
+        """Drops what is stale at `now_ms`, then combines the rest."""
+        if now_ms >= self._fresh_until_ms:
+            self._purge(now_ms)
+        return self.combine(self._samples)
+
+    def peek(self, now_ms: int) -> float:
+        """What `measure` would return, without dropping anything."""
+        return self.combine([sample for sample in self._samples if not self._is_stale(sample, now_ms)])
+
+    def combine(self, samples: list[Sample]) -> float:
+        """The statistic over `samples`, which are in the order of their slots: here their sum."""
+        # In the order of slots, not of time, and from 0.0, because the order decides the last bits of a double.
+        # Not sum(): from Python 3.12 on it makes up for rounding, which Java does not.
+        total = 0.0
+        for sample in samples:
+            total += sample.value
+        return total
+
+    def open_sample(self, now_ms: int) -> Sample:
+        """The sample to which an event at `now_ms` belongs, with the event counted; its value is for the caller."""
+        sample = self._current
+        if sample is None or now_ms - sample.start_ms >= self._window_ms or sample.event_count >= self._event_window:
+            sample = self._open_next_sample(now_ms)
+        elif now_ms < sample.last_event_ms:  # the clock stepped back
+            self._fresh_until_ms = min(self._fresh_until_ms, now_ms + self._span_ms)
+        sample.event_count += 1
+        sample.last_event_ms = now_ms
+        return sample
+
+    def _open_next_sample(self, now_ms: int) -> Sample:
+        self._index = (self._index + 1) % (self._num_samples + 1)
+        if self._index == len(self._samples):
+            self._samples.append(Sample(self.INITIAL, now_ms))
+        else:
+            self._samples[self._index].reset(self.INITIAL, now_ms)
+        self._current = self._samples[self._index]
+        self._fresh_until_ms = min(self._fresh_until_ms, now_ms + self._span_ms)
+        self._oldest_start_ms = min(sample.start_ms for sample in self._samples)
+        return self._current
+
+    def _purge(self, now_ms: int) -> None:
+        for sample in self._samples:
+            if self._is_stale(sample, now_ms):
+                sample.reset(self.INITIAL, now_ms)
+        self._fresh_until_ms = min(sample.last_event_ms for sample in self._samples) + self._span_ms
+        self._oldest_start_ms = min(sample.start_ms for sample in self._samples)
+
+    def _is_stale(self, sample: Sample, now_ms: int) -> bool:
+        return now_ms - sample.last_event_ms >= self._span_ms
+
+
+class Rate(SampledStat):
+    """How fast something is used: the samples' sum over the time they stand for, in units per `unit_ms`.
+
+    The divisor is what needs explaining. It is the time since the oldest sample opened, but with N samples never less
+    than N-1 whole windows and the begun part of one more. N is 11 by default (`quota.window.num`): ten whole windows
+    and the one being filled, which is what KIP-13 calls 10 windows. The floor keeps a fresh sensor from taking its
+    first request for a habit: 1 MB in the first millisecond is 100 kB/s, not 1 GB/s. It also means that a client new
+    to the broker gets ten seconds' worth of its quota through at once.
+
+    KIP-13's example, a quota of 5 MB/s, 11 samples of 1 s. The client sends 5 MB at 0, 1000, ... 8000, then 15 MB:
+
+        t (ms)       sum      divisor     rate          throttle time
+        8000         45 MB    10.000 s    4.500 MB/s    0
+        9000         60 MB    10.000 s    6.000 MB/s    (6 - 5) / 5 * 10.000 s = 2000 ms, as in the KIP
+        9999         60 MB    10.999 s    5.455 MB/s    1001 ms
+        10000        60 MB    10.000 s    6.000 MB/s    2000 ms
+        11000        55 MB    10.000 s    5.500 MB/s    1000 ms: 2 s later, and still over
+
+    From 9000 on nothing is sent, so the last lines show what only waiting does:
+
+    - The divisor is a sawtooth. Until ten whole windows are on record, the floor swallows each whole second: it grows
+      from 10.000 to 10.999 s and falls back. Later it runs from 10.000 to 11.998 s, as the oldest sample may have been
+      open for 999 ms before its last event, and goes 11 s after that event (up to Kafka 3.7: to 10.999 s).
+    - Serving the delay does not bring the rate under the bound. What was sent leaves the sum only a whole sample at a
+      time, 11 s after that sample's last event: at 11000 the 5 MB of t = 0 go, and the client may have to wait again.
+    - The KIP's 2 s holds for a sensor less than ten seconds old. One that has had 5 MB in each second for longer has
+      eleven samples, 55 MB, over the same 10.000 s: a client that sends exactly its quota at each full second is
+      itself made to wait 1000 ms.
+    """
+
+    __slots__ = ("_unit_ms", "_whole_windows_ms")
+
+    def __init__(
+        self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER, unit_ms: float = MS_PER_S
+    ) -> None:
+        super().__init__(num_samples, window_ms, event_window)
+        self._unit_ms = unit_ms
+        self._whole_windows_ms = (num_samples - 1) * window_ms
+
+    def measure(self, now_ms: int) -> float:
+        """Drops what is stale at `now_ms`, then divides the sum of the rest by `window_size_ms`."""
+        window_size_ms = self.window_size_ms(now_ms)
+        # Division by the unit first: (sum * 1000) / ms would differ in the last bits.
+        return self.combine(self._samples) / (window_size_ms / self._unit_ms)
+
+    def record_and_measure(self, value: float, now_ms: int) -> float:
+        """`record`, then `measure`, in one step: on the way of every request, where it takes two thirds of their time."""
+        sample = self._current
+        if (
+            sample is None
+            or now_ms >= self._fresh_until_ms
+            or now_ms < sample.last_event_ms
+            or now_ms - sample.start_ms >= self._window_ms
+            or sample.event_count >= self._event_window
+        ):
+            self.record(value, now_ms)
+            return self.measure(now_ms)
+        # The open sample stays open, nothing is stale: all that changes is one sum.
+        sample.value += value
+        sample.event_count += 1
+        sample.last_event_ms = now_ms
+        total = 0.0
+        for each in self._samples:
+            total += each.value
+        elapsed_ms = now_ms - self._oldest_start_ms
+        if elapsed_ms <= self._whole_windows_ms:  # equal: with one sample both can be 0
+            elapsed_ms = self.padded_ms(elapsed_ms)
+        return total / (elapsed_ms / self._unit_ms)
+
+    def peek(self, now_ms: int) -> float:
+        """What `measure` would return, without dropping anything."""
+        return super().peek(now_ms) / (self.peek_window_size_ms(now_ms) / self._unit_ms)
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """Drops what is stale at `now_ms`; returns the time that the rest stands for, at least 1 ms.
+
+        Asked before anything was recorded, it opens the first sample, as Kafka does.
+        """
+        if now_ms >= self._fresh_until_ms:
+            self._purge(now_ms)
+        if self._current is None:
+            self._open_next_sample(now_ms)
+        return self.padded_ms(now_ms - self._oldest_start_ms)
+
+    def peek_window_size_ms(self, now_ms: int) -> int:
+        """What `window_size_ms` would return, without dropping anything."""
+        starts_ms = [now_ms if self._is_stale(sample, now_ms) else sample.start_ms for sample in self._samples]
+        return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
+
+    def padded_ms(self, elapsed_ms: int) -> int:
+        """`elapsed_ms` since the oldest sample opened, raised to the floor described above."""
+        if elapsed_ms < self._whole_windows_ms:
+            # Of what is below the floor only the begun part of a window counts. The remainder has the sign of
+            # `elapsed_ms`, as in Java: it is negative when the clock stepped back behind the oldest sample.
+            begun_ms = elapsed_ms % self._window_ms if elapsed_ms >= 0 else -(-elapsed_ms % self._window_ms)
+            elapsed_ms = self._whole_windows_ms + begun_ms
+        return max(elapsed_ms, 1)
+
+
+def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
+    """How long a client over its bound waits, in ms: the time in which, at `bound`, the excess would have been used.
+
+    With W the window size, KIP-13 has (produced - bound * W) / bound, which is (rate - bound) / bound * W. Kafka
+    rounds the latter, half a millisecond up, so it can be 0 although the bound is exceeded. There is no limit but
+    what an int32 holds; up to Kafka 4.3 a larger number wraps around, possibly to a negative one, and the client that
+    is furthest over its quota gets away with no delay at all. Here as in 4.4 it stays at the limit.
+
+    Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
+    """
+    if bound == 0.0:  # Java divides by zero and goes on with infinity
+        return MAX_THROTTLE_TIME_MS
+    return whole_ms((rate - bound) / bound * window_size_ms)
+
+
+def whole_ms(exact_ms: float) -> int:
+    """Java's `Math.round` of a time that is not negative, cut at `MAX_THROTTLE_TIME_MS`."""
+    if exact_ms >= MAX_THROTTLE_TIME_MS:
+        return MAX_THROTTLE_TIME_MS
+    floor_ms = floor(exact_ms)
+    # Half goes up. round() would go to the even neighbour, floor(x + 0.5) would take 0.49999999999999994 for 1.
+    return floor_ms + (exact_ms - floor_ms >= 0.5)
+
+
+class Sensor:
+    """What is recorded of one client: a rate, and the bound it is held to."""
+
+    __slots__ = ("bound", "last_record_ms", "rate")
+
+    def __init__(self, rate: Rate, bound: float, now_ms: int) -> None:
+        self.rate = rate
+        self.bound = bound  # units per second; may change at any time, what was recorded stays
+        self.last_record_ms = now_ms  # a sensor that nobody recorded to has been idle since it was made
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Records without a check. `value` may be negative: that takes back what was recorded before."""
+        self.last_record_ms = now_ms
+        self.rate.record(value, now_ms)
+
+    def record_and_get_throttle_time_ms(self, value: float, now_ms: int) -> int:
+        """Records, then checks, so that what exceeds the bound counts too. 0 when the rate is at most the bound."""
+        self.last_record_ms = now_ms
+        rate = self.rate.record_and_measure(value, now_ms)
+        return throttle_time_ms(rate, self.bound, self.rate.window_size_ms(now_ms)) if rate > self.bound else 0

@@ -1,0 +1,194 @@
+"""Checks of the quota vectors: `quotas`, `sensor_stats`, `token_bucket`. Doubles are compared bit for bit.
+
+`quotas_request` and `quotas_controller_mutation` are not built: they are other managers (KIP-124, KIP-599).
+"""
+
+from collections.abc import Callable, Iterator
+from math import isnan, nan
+from struct import pack
+
+from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.quotas.sensor import Rate, SampledStat
+from sluice.quotas.stats import (
+    Avg,
+    CumulativeCount,
+    CumulativeSum,
+    Max,
+    Min,
+    SimpleRate,
+    WindowedCount,
+    WindowedSum,
+)
+from sluice.quotas.token_bucket import TokenBucket
+from tests.vectors import Check, Vector
+
+ANONYMOUS = "ANONYMOUS"
+ANY_NUMBER = 2**63 - 1  # of events in a sample, where the vector has no event window
+UNIT_MS = {"MILLISECONDS": 1.0, "SECONDS": 1000.0, "MINUTES": 60.0 * 1000.0, "HOURS": 60.0 * 60.0 * 1000.0}
+
+
+def check_quotas(vector: Vector) -> list[str]:
+    """A `ClientQuotaManager` under a clock moved by hand."""
+    config = QuotaConfig(num_samples=integer(vector["num_samples"]), window_ms=integer(vector["window_s"]) * 1000)
+    manager = ClientQuotaManager("Produce", config, empty_client_id="unlimited")
+    return first_difference(vector, lambda event: quota_event(manager, event))
+
+
+def quota_event(manager: ClientQuotaManager, event: Vector) -> Vector:
+    """Applies one event; returns what it says of the manager then."""
+    now_ms = integer(event["t"])
+    if event["op"] == "set_quota":
+        bound = None if event["bound"] is None else double(event["bound"])
+        manager.set_quota(QuotaEntity(entity_name(event["user"]), entity_name(event["client_id"])), bound)
+        return {}
+    user, client_id = str(event.get("user", ANONYMOUS)), str(event["client_id"])
+    match event["op"]:
+        case "max_value":
+            return {"max_value": manager.max_value_in_quota_window(user, client_id)}
+        case "record_no_throttle":
+            manager.record_no_throttle(user, client_id, double(event["value"]), now_ms)
+            return {}
+        case "unrecord":
+            manager.unrecord(user, client_id, double(event["value"]), now_ms)
+            return {}
+        case "measure":
+            return usage(manager, user, client_id, now_ms)
+        case "record":
+            throttle_ms = manager.record(user, client_id, double(event["value"]), now_ms)
+            return {"throttle_ms": throttle_ms, **usage(manager, user, client_id, now_ms)}
+        case "record_and_throttle":
+            throttle_ms = manager.record(user, client_id, double(event["value"]), now_ms)
+            manager.record_throttle_time(user, client_id, throttle_ms, now_ms)
+            return {"throttle_ms": throttle_ms, **usage(manager, user, client_id, now_ms)}
+    raise ValueError(f"op {event['op']!r}")
+
+
+def usage(manager: ClientQuotaManager, user: str, client_id: str, now_ms: int) -> Vector:
+    """What is measured of a client at `now_ms`, and whose sensor it is."""
+    if not manager.quotas_enabled:
+        return {"rate": None}
+    # What metrics would read, before measuring drops samples: it must be the same.
+    snapshot = {(client.user, client.client_id): client for client in manager.snapshot(now_ms)}
+    measured = manager.measure(user, client_id, now_ms)
+    assert measured is not None, "no sensor"
+    assert str(snapshot[measured.user, measured.client_id]) == str(measured), "snapshot and measure differ"
+    return {
+        "rate": measured.byte_rate,
+        "bound": measured.bound,
+        "window_ms": measured.window_size_ms,
+        "throttle_time_avg": measured.throttle_time_avg_ms,
+        "tags": {"user": measured.user, "client-id": measured.client_id},
+    }
+
+
+def check_sensor_stats(vector: Vector) -> list[str]:
+    """One sensor with every statistic."""
+    windows = (
+        integer(vector["num_samples"]),
+        integer(vector["window_ms"]),
+        integer(vector["event_window"] or ANY_NUMBER),
+    )
+    stats: dict[str, SampledStat | CumulativeSum] = {
+        "rate_s": Rate(*windows),
+        "rate_ms": Rate(*windows, unit_ms=1.0),
+        "rate_count": Rate(*windows),
+        "simple_rate": SimpleRate(*windows),
+        "avg": Avg(*windows),
+        "max": Max(*windows),
+        "min": Min(*windows),
+        "windowed_sum": WindowedSum(*windows),
+        "windowed_count": WindowedCount(*windows),
+        "cumulative_sum": CumulativeSum(),
+        "cumulative_count": CumulativeCount(),
+    }
+
+    def event_values(event: Vector) -> Vector:
+        now_ms = integer(event["t"])
+        if "value" in event:
+            for name, stat in stats.items():
+                # The rate of events is the rate of ones.
+                stat.record(1.0 if name == "rate_count" else double(event["value"]), now_ms)
+        return {"values": {name: stat.measure(now_ms) for name, stat in stats.items()}} if event["measure"] else {}
+
+    return first_difference(vector, event_values)
+
+
+def check_token_bucket(vector: Vector) -> list[str]:
+    """A token bucket under a quota."""
+    bucket = TokenBucket(
+        double(vector["bound"]),
+        integer(vector["num_samples"]),
+        integer(vector["window_ms"]),
+        UNIT_MS[str(vector["unit"])],
+    )
+
+    def tokens(event: Vector) -> Vector:
+        now_ms = integer(event["t"])
+        if event["op"] == "set_quota":
+            bucket.bound = double(event["bound"])
+        elif event["op"] != "measure":
+            bucket.record(double(event["value"]), now_ms)
+        throttle_ms = bucket.throttle_time_ms(now_ms)
+        left = bucket.measure(now_ms)
+        return {"tokens": left, "violation": left < 0.0, "throttle_ms": throttle_ms}
+
+    return first_difference(vector, tokens)
+
+
+# What an event gives; all else of it is what the vector says comes out.
+INPUTS = frozenset({"t", "op", "user", "client_id", "value", "measure"})
+
+
+def first_difference(vector: Vector, apply: Callable[[Vector], Vector]) -> list[str]:
+    """Applies the events in order, until one comes out differently."""
+    events = vector["events"]
+    assert isinstance(events, list)
+    for number, event in enumerate(events):
+        inputs = INPUTS | {"bound"} if event.get("op") == "set_quota" else INPUTS
+        expected = {key: value for key, value in event.items() if key not in inputs}
+        differing = next(differences(expected, apply(event)), None)
+        if differing is not None:
+            return [f"event {number} at {event['t']}: {differing}"]
+    return []
+
+
+def differences(expected: Vector, actual: Vector, path: str = "") -> Iterator[str]:
+    """The fields of `expected` that `actual` lacks or has otherwise."""
+    for key, value in expected.items():
+        found = actual.get(key, "nothing")
+        if isinstance(value, dict) and isinstance(found, dict):
+            yield from differences(value, found, f"{path}{key}.")
+        elif not same(value, found):
+            yield f"{path}{key}: expected {value!r}, got {found!r}"
+
+
+def same(expected: object, actual: object) -> bool:
+    """Equality of JSON values; of doubles, equality of all 64 bits (0.0 is not -0.0), save that there is one NaN."""
+    if isinstance(actual, float):
+        return pack(">d", double(expected)) == pack(">d", nan if isnan(actual) else actual)
+    return type(expected) is type(actual) and expected == actual
+
+
+def double(value: object) -> float:
+    """A double as the vectors write it: a number, or in words what JSON has no number for."""
+    assert isinstance(value, float | int | str), f"{value!r} is no double"
+    return float(value)
+
+
+def integer(value: object) -> int:
+    """An integer, which must not have been written as a double."""
+    assert isinstance(value, int), f"{value!r} is no integer"
+    return value
+
+
+def entity_name(value: object) -> Name:
+    """The name of a user or client id a quota is for."""
+    return DEFAULT if value == "<default>" else None if value is None else str(value)
+
+
+KINDS: dict[str, Check] = {
+    "quotas": check_quotas,
+    "sensor_stats": check_sensor_stats,
+    "token_bucket": check_token_bucket,
+}
