@@ -1,0 +1,243 @@
+"""The quota manager: what is recorded of whom, what changes when quotas do, what metrics read."""
+
+from math import isnan
+from sys import float_info
+
+import pytest
+
+from sluice.quotas.entity import DEFAULT, EmptyClientId, QuotaEntity
+from sluice.quotas.manager import ClientQuotaManager, ClientUsage, QuotaConfig
+from sluice.quotas.sensor import UNLIMITED
+
+ANONYMOUS = "ANONYMOUS"
+HOUR_MS = 3_600_000
+EVERYONE = QuotaEntity(client_id=DEFAULT)
+
+
+def manager_with(
+    *quotas: tuple[QuotaEntity, float], empty_client_id: EmptyClientId = "unlimited"
+) -> ClientQuotaManager:
+    manager = ClientQuotaManager("Produce", QuotaConfig(), empty_client_id=empty_client_id)
+    for entity, bound in quotas:
+        manager.set_quota(entity, bound)
+    return manager
+
+
+def rate_of(manager: ClientQuotaManager, client_id: str, now_ms: int, user: str = ANONYMOUS) -> float:
+    usage = manager.measure(user, client_id, now_ms)
+    assert usage is not None, f"no sensor for {client_id}"
+    return usage.byte_rate
+
+
+def test_the_example_of_kip_13() -> None:
+    manager = manager_with((EVERYONE, 5e6))
+    for now_ms in range(0, 9000, 1000):
+        assert manager.record(ANONYMOUS, "c", 5e6, now_ms) == 0
+    assert manager.record(ANONYMOUS, "c", 15e6, 9000) == 2000
+
+
+def test_nothing_is_recorded_while_no_quota_is_set() -> None:
+    manager = manager_with()
+    assert manager.record(ANONYMOUS, "c", 1e12, 0) == 0
+    manager.record_no_throttle(ANONYMOUS, "c", 1e12, 0)
+    manager.unrecord(ANONYMOUS, "c", 1e12, 0)
+    assert manager.snapshot(0) == []
+    manager.set_quota(EVERYONE, 1.0)
+    assert manager.record(ANONYMOUS, "c", 10.0, 1) == 0, "the first ten bytes ever"
+
+
+def test_each_client_id_has_the_default_quota_for_itself() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    assert manager.record(ANONYMOUS, "a", 2000.0, 0) == 10_000
+    assert manager.record(ANONYMOUS, "b", 1000.0, 0) == 0
+
+
+def test_all_users_of_a_client_id_share_its_bucket() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    assert manager.record("alice", "a", 1000.0, 0) == 0
+    assert manager.record("bob", "a", 1000.0, 0) == 10_000
+
+
+def test_an_override_goes_before_the_default_until_it_is_removed() -> None:
+    manager = manager_with((EVERYONE, 100.0), (QuotaEntity(client_id="gold"), 400.0))
+    assert manager.record(ANONYMOUS, "gold", 4000.0, 0) == 0
+    manager.set_quota(QuotaEntity(client_id="gold"), None)
+    assert manager.record(ANONYMOUS, "gold", 0.0, 0) == 30_000
+
+
+@pytest.mark.parametrize(
+    ("entity", "bound"),
+    [(EVERYONE, 50.0), (QuotaEntity(client_id="c"), 50.0)],
+    ids=["the default", "an override"],
+)
+def test_a_changed_quota_holds_from_the_next_request_on_and_keeps_what_was_recorded(
+    entity: QuotaEntity, bound: float
+) -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
+    manager.set_quota(entity, bound)
+    assert manager.record(ANONYMOUS, "c", 0.0, 0) == 10_000
+    manager.set_quota(entity, 200.0)
+    assert manager.record(ANONYMOUS, "c", 0.0, 0) == 0
+
+
+def test_the_first_quota_of_another_level_moves_clients_to_fresh_buckets() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    assert manager.record("alice", "c", 2000.0, 0) == 10_000
+    manager.set_quota(QuotaEntity(user="alice"), 100.0)
+    assert manager.record("alice", "c", 1000.0, 0) == 0
+    manager.set_quota(QuotaEntity(user="alice"), None)
+    assert manager.record("alice", "c", 0.0, 0) == 10_000, "the bucket of before, with all that was in it"
+
+
+def test_clients_without_an_id_share_the_default_bucket_as_kip_13_says() -> None:
+    manager = manager_with((EVERYONE, 100.0), empty_client_id="shares_default")
+    assert manager.record("alice", "", 1000.0, 0) == 0
+    assert manager.record("bob", "", 1000.0, 0) == 10_000
+    assert manager.max_value_in_quota_window("bob", "") == 1000.0
+
+
+def test_clients_without_an_id_are_unlimited_as_in_kafka_2() -> None:
+    manager = manager_with((EVERYONE, 100.0), empty_client_id="unlimited")
+    assert manager.record("alice", "", 1e12, 0) == 0
+    usage = manager.measure("alice", "", 0)
+    assert usage is not None
+    assert (usage.byte_rate, usage.bound) == (1e11, UNLIMITED), "counted all the same"
+    assert manager.max_value_in_quota_window("alice", "") == float_info.max
+
+
+def test_a_charge_without_a_check_is_felt_by_the_next_request() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record_no_throttle(ANONYMOUS, "c", 2000.0, 0)
+    assert manager.record(ANONYMOUS, "c", 0.0, 0) == 10_000
+
+
+def test_an_unrecorded_fetch_costs_nothing() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    assert manager.record(ANONYMOUS, "c", 2000.0, 0) == 10_000
+    manager.unrecord(ANONYMOUS, "c", 2000.0, 0)
+    assert rate_of(manager, "c", 0) == 0.0
+    assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
+
+
+def test_unrecording_what_was_never_charged_leaves_no_negative_rate() -> None:
+    manager = manager_with()
+    assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
+    manager.set_quota(EVERYONE, 100.0)  # while the fetch was under way
+    manager.unrecord(ANONYMOUS, "c", 1000.0, 0)
+    assert manager.snapshot(0) == []
+
+
+# The quota, the samples, the window: how much an idle client may be charged at once.
+LARGEST_CHARGES = {
+    "ten windows' worth with eleven samples": (100.0, 11, 1000, 1000.0),
+    "windows of five seconds": (100.0, 11, 5000, 5000.0),
+    "nothing with one sample": (100.0, 1, 1000, 0.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("bound", "num_samples", "window_ms", "expected"), LARGEST_CHARGES.values(), ids=LARGEST_CHARGES
+)
+def test_the_largest_charge_that_does_not_wait(bound: float, num_samples: int, window_ms: int, expected: float) -> None:
+    manager = ClientQuotaManager("Fetch", QuotaConfig(num_samples, window_ms), empty_client_id="unlimited")
+    manager.set_quota(EVERYONE, bound)
+    assert manager.max_value_in_quota_window(ANONYMOUS, "c") == expected
+    assert manager.record(ANONYMOUS, "c", expected, 0) == 0
+    assert manager.record(ANONYMOUS, "d", expected + 1.0, 0) > 0
+
+
+def test_without_a_quota_there_is_no_largest_charge() -> None:
+    assert manager_with().max_value_in_quota_window(ANONYMOUS, "c") == float_info.max
+    assert manager_with((QuotaEntity(client_id="d"), 1.0)).max_value_in_quota_window(ANONYMOUS, "c") == float_info.max
+
+
+def test_a_bucket_is_forgotten_after_more_than_an_hour_without_a_request() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "old", 1.0, 0)
+    manager.record(ANONYMOUS, "young", 1.0, 1)
+    manager.expire(HOUR_MS)
+    assert [usage.client_id for usage in manager.snapshot(HOUR_MS)] == ["old", "young"], "an hour is not over an hour"
+    manager.expire(HOUR_MS + 1)
+    assert [usage.client_id for usage in manager.snapshot(HOUR_MS + 1)] == ["young"]
+    assert manager.record(ANONYMOUS, "old", 1.0, HOUR_MS + 1) == 0
+    assert len(manager.snapshot(HOUR_MS + 1)) == 2
+
+
+def test_a_forgotten_bucket_is_not_charged_through_what_was_remembered_of_it() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "c", 1.0, 0)
+    manager.expire(HOUR_MS + 1)
+    manager.record(ANONYMOUS, "c", 500.0, HOUR_MS + 1)
+    assert rate_of(manager, "c", HOUR_MS + 1) == 50.0
+
+
+def test_throttle_times_are_averaged_over_a_minute_and_counted_for_good() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "c", 0.0, 0)
+    for throttle_ms in (100, 0, 300):  # 0 is not a throttle time
+        manager.record_throttle_time(ANONYMOUS, "c", throttle_ms, 0)
+
+    def throttle_times(now_ms: int) -> tuple[float, int]:
+        (usage,) = manager.snapshot(now_ms)
+        return usage.throttle_time_avg_ms, usage.throttle_time_total_ms
+
+    assert throttle_times(59_999) == (200.0, 400)
+    average, total = throttle_times(60_000)
+    assert isnan(average)
+    assert total == 400
+
+
+def test_metrics_name_buckets_as_kafka_does() -> None:
+    manager = manager_with((QuotaEntity("CN=ü", "c:1"), 7.0), (QuotaEntity(user="bob"), 8.0))
+    for user, client_id in (("CN=ü", "c:1"), ("bob", "any"), ("eve", "c:1")):
+        manager.record(user, client_id, 10.0, 0)
+    assert [(usage.user, usage.client_id, usage.bound) for usage in manager.snapshot(0)] == [
+        ("CN%3D%C3%BC", "c:1", 7.0),
+        ("bob", "", 8.0),
+        ("", "c:1", UNLIMITED),
+    ]
+
+
+def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
+    scraped, alone = manager_with((EVERYONE, 1000.0)), manager_with((EVERYONE, 1000.0))
+    # Bursts with silences of 0 to 36 s between them: scrapes fall while samples are stale.
+    for burst in range(40):
+        now_ms = 1_000_000 + burst * burst * 23
+        for scrape_ms in range(now_ms - 2 * burst * 23, now_ms, 997):
+            scraped.snapshot(scrape_ms)
+        for client_id in ("a", "b"):
+            value = 9000.0 + burst * 100
+            assert scraped.record(ANONYMOUS, client_id, value, now_ms) == alone.record(
+                ANONYMOUS, client_id, value, now_ms
+            )
+
+
+def test_measuring_drops_samples_as_kafkas_own_metrics_do() -> None:
+    measured, alone = manager_with((EVERYONE, 1000.0)), manager_with((EVERYONE, 1000.0))
+    for manager in (measured, alone):
+        manager.record(ANONYMOUS, "c", 1.0, 0)
+    measured.measure(ANONYMOUS, "c", 20_000)  # the stale sample now starts at 20,000
+    assert measured.record(ANONYMOUS, "c", 20_000.0, 20_500) == 9500, "over 10.5 s"
+    assert alone.record(ANONYMOUS, "c", 20_000.0, 20_500) == 10_000, "over 10 s"
+
+
+def test_a_client_nobody_recorded_has_no_measure() -> None:
+    assert manager_with((EVERYONE, 1.0)).measure(ANONYMOUS, "c", 0) is None
+
+
+def test_a_snapshot_says_what_measuring_says() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "c", 1050.0, 0)
+    manager.record_throttle_time(ANONYMOUS, "c", 500, 0)
+    expected = ClientUsage(
+        user="",
+        client_id="c",
+        byte_rate=1050.0 / 10.25,
+        bound=100.0,
+        window_size_ms=10_250,
+        throttle_time_avg_ms=500.0,
+        throttle_time_total_ms=500,
+    )
+    assert manager.snapshot(250) == [expected]
+    assert manager.measure(ANONYMOUS, "c", 250) == expected

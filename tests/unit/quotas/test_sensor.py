@@ -1,0 +1,230 @@
+"""Kafka's windowed arithmetic: golden figures, and what must hold whatever is recorded."""
+
+from copy import deepcopy
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS, UNLIMITED, Rate, Sensor, throttle_time_ms, whole_ms
+
+MB = 1e6
+Q = 5 * MB  # the quota of the golden figures, bytes/s
+History = list[tuple[int, float]]  # (ms, bytes)
+
+COLD_BURST = [(t, 5 * MB) for t in range(0, 9000, 1000)] + [(9000, 15 * MB)]
+STEADY = [(t, 5 * MB) for t in range(0, 20000, 1000)]
+ONE_BURST = [(0, 60 * MB)]
+SMOOTH = [(t, 50_000.0) for t in range(0, 20501, 10)]
+UNEVEN = [(t, 1.85 * MB) for t in range(0, 29971, 370)]
+
+# Figures of the real classes of Kafka 3.8 and later: history, probe (ms), rate, window size (ms), throttle time (ms).
+GOLDEN: dict[str, tuple[History, int, float, int, int]] = {
+    "KIP-13's example waits 2 s": (COLD_BURST, 9000, 6000000.0, 10000, 2000),
+    "half a second after the burst the begun window counts": (COLD_BURST, 9500, 5714285.714285715, 10500, 1500),
+    "just before the window is whole the divisor is greatest": (COLD_BURST, 9999, 5455041.3673970355, 10999, 1001),
+    "a whole window more than before falls back to the floor": (COLD_BURST, 10000, 6000000.0, 10000, 2000),
+    "the sawtooth begins anew": (COLD_BURST, 10001, 5999400.059994001, 10001, 1999),
+    "2 s later the client is still over its quota": (COLD_BURST, 11000, 5500000.0, 10000, 1000),
+    "a client that obeyed is made to wait again": ([*COLD_BURST, (11000, 5 * MB)], 11000, 6000000.0, 10000, 2000),
+    "a fresh sensor takes 5 MB/s on full seconds": (STEADY[:10], 9000, 5000000.0, 10000, 0),
+    "a sensor ten seconds old throttles 5 MB/s on full seconds": (STEADY[:11], 10000, 5500000.0, 10000, 1000),
+    "and goes on doing so": (STEADY, 19000, 5500000.0, 10000, 1000),
+    "KIP-13's example waits 3 s on a warm sensor": ([*STEADY, (20000, 15 * MB)], 20000, 6500000.0, 10000, 3000),
+    "3 s later the warm sensor is at its quota": ([*STEADY, (20000, 15 * MB)], 23000, 5000000.0, 10000, 0),
+    "one burst is over ten seconds": (ONE_BURST, 0, 6e6, 10000, 2000),
+    "one burst 1 ms later": (ONE_BURST, 1, 5999400.059994001, 10001, 1999),
+    "one burst 999 ms later": (ONE_BURST, 999, 5455041.3673970355, 10999, 1001),
+    "one burst 1 s later is as if new": (ONE_BURST, 1000, 6e6, 10000, 2000),
+    "one burst counts for 11 s": (ONE_BURST, 10999, 5455041.3673970355, 10999, 1001),
+    "after 11 s it is gone": (ONE_BURST, 11000, 0.0, 10000, 0),
+    "at the bound is not over it": ([(0, 50_000_000.0)], 0, 5000000.0, 10000, 0),
+    "over the bound by less than half a millisecond": ([(0, 50_002_499.0)], 0, 5000249.9, 10000, 0),
+    "over the bound by half a millisecond": ([(0, 50_002_500.0)], 0, 5000250.0, 10000, 1),
+    "a sample counts for 11 s from its last event": (
+        [(0, MB), (900, MB), (11500, MB)],
+        11500,
+        260869.5652173913,
+        11500,
+        0,
+    ),
+    "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5004545.454545454, 11000, 10),
+    "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004347.826086956, 11500, 10),
+    "requests that straddle the windows": (UNEVEN, 29970, 5166666.666666667, 11100, 370),
+    "an un-recorded fetch leaves nothing": ([(0, 70 * MB), (0, -70 * MB)], 0, 0.0, 10000, 0),
+}
+
+
+def quota_sensor(bound: float, num_samples: int = 11, window_ms: int = 1000) -> Sensor:
+    return Sensor(Rate(num_samples, window_ms), bound, 0)
+
+
+@pytest.mark.parametrize(("history", "probe_ms", "rate", "window_ms", "throttle_ms"), GOLDEN.values(), ids=GOLDEN)
+def test_golden_figure(history: History, probe_ms: int, rate: float, window_ms: int, throttle_ms: int) -> None:
+    sensor = quota_sensor(Q)
+    answer = None
+    for now_ms, value in history:
+        answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
+        last_ms = now_ms
+    if probe_ms == last_ms:
+        assert answer == throttle_ms, "the throttle time given for the last request"
+    assert sensor.rate.measure(probe_ms).hex() == rate.hex()
+    assert sensor.rate.window_size_ms(probe_ms) == window_ms
+    assert (throttle_time_ms(rate, Q, window_ms) if rate > Q else 0) == throttle_ms
+
+
+def test_a_client_that_serves_its_delays_sees_the_known_sequence() -> None:
+    sensor = quota_sensor(1e6)
+    now_ms, throttled = 0, []
+    for _ in range(60):
+        throttle_ms = sensor.record_and_get_throttle_time_ms(1e6, now_ms)
+        if throttle_ms > 1:
+            throttled.append((now_ms, throttle_ms))
+        now_ms += max(throttle_ms, 1)
+    assert throttled[:13] == [
+        (10, 990),
+        (1000, 2000),
+        (3000, 3000),
+        (6000, 4000),
+        (10000, 5000),
+        (15008, 992),
+        (16000, 2000),
+        (18000, 2000),
+        (20000, 3000),
+        (23000, 3000),
+        (26000, 3000),
+        (29007, 993),
+        (30000, 2000),
+    ]
+
+
+THROTTLE_TIMES = {
+    "half a millisecond goes up": (5000250.0, Q, 10000, 1),
+    "just under half goes down": (0.49999999999999994, 0.0, 0, 0),
+    "one and a half goes up, not to the even neighbour above": (2.5, 0.0, 0, 3),
+    "the greatest int32 is the limit where Kafka up to 4.3 wraps to -2094977296": (
+        220000.0,
+        1.0,
+        10000,
+        MAX_THROTTLE_TIME_MS,
+    ),
+    "an infinite rate waits as long as there is": (float("inf"), 1.0, 10000, MAX_THROTTLE_TIME_MS),
+    "a quota of nothing waits as long as there is": (1.0, 0.0, 10000, MAX_THROTTLE_TIME_MS),
+    "the smallest quota waits as long as there is": (1.0, 5e-324, 10000, MAX_THROTTLE_TIME_MS),
+}
+
+
+@pytest.mark.parametrize(("rate", "bound", "window_ms", "expected_ms"), THROTTLE_TIMES.values(), ids=THROTTLE_TIMES)
+def test_throttle_time(rate: float, bound: float, window_ms: int, expected_ms: int) -> None:
+    # A window of 0 stands for: `rate` is the time itself, to be rounded.
+    found_ms = throttle_time_ms(rate, bound, window_ms) if window_ms else whole_ms(rate)
+    assert found_ms == expected_ms
+
+
+def test_a_sensor_without_a_limit_never_throttles() -> None:
+    assert quota_sensor(UNLIMITED).record_and_get_throttle_time_ms(2.0**63, 0) == 0
+
+
+def test_slots_are_added_in_their_order_one_rounding_after_the_other() -> None:
+    rate = Rate(11, 1000)
+    for slot in range(11):
+        rate.record(0.1, slot * 1000)
+    # Eleven tenths are 1.1 in exact or compensated arithmetic, and 1.0999999999999999 one after the other.
+    assert rate.measure(10_000) == 1.0999999999999999 / 10.0 != 1.1 / 10.0
+
+
+# Steps of the clock: mostly small, sometimes past a window or all of them, sometimes back.
+STEPS = st.one_of(st.integers(0, 400), st.sampled_from([999, 1000, 1001, 10999, 11000, 11001, 30000, -1, -700, -15000]))
+EVENTS = st.lists(st.tuples(STEPS, st.integers(-1000, 10**9), st.booleans()), min_size=1, max_size=60)
+
+
+@given(EVENTS, st.integers(1, 12))
+def test_one_step_of_record_and_measure_is_the_two_apart(events: list[tuple[int, int, bool]], num_samples: int) -> None:
+    in_one, apart = Rate(num_samples, 1000), Rate(num_samples, 1000)
+    now_ms = 50_000
+    for step_ms, value, only_record in events:
+        now_ms += step_ms
+        apart.record(value, now_ms)
+        if only_record:
+            in_one.record(value, now_ms)
+        else:
+            assert in_one.record_and_measure(value, now_ms).hex() == apart.measure(now_ms).hex()
+            assert in_one.window_size_ms(now_ms) == apart.window_size_ms(now_ms)
+
+
+@given(EVENTS, st.integers(1, 12))
+def test_cached_staleness_is_what_looking_at_every_sample_gives(
+    events: list[tuple[int, int, bool]], num_samples: int
+) -> None:
+    cached, looked_up = Rate(num_samples, 1000), Rate(num_samples, 1000)
+    now_ms = 50_000
+    for step_ms, value, measures in events:
+        now_ms += step_ms
+        cached.record(value, now_ms)
+        looked_up.record(value, now_ms)
+        if measures:
+            looked_up._fresh_until_ms = now_ms  # so that it purges
+            assert cached.measure(now_ms).hex() == looked_up.measure(now_ms).hex()
+            assert cached.window_size_ms(now_ms) == looked_up.window_size_ms(now_ms)
+
+
+@given(EVENTS, st.integers(1, 12), STEPS)
+def test_peeking_sees_what_measuring_would_and_changes_nothing(
+    events: list[tuple[int, int, bool]], num_samples: int, last_step_ms: int
+) -> None:
+    watched, alone = Rate(num_samples, 1000), Rate(num_samples, 1000)
+    now_ms = 50_000
+    for step_ms, value, peeks in [*events, (last_step_ms, 1, True)]:
+        now_ms += step_ms
+        if peeks:
+            measured = deepcopy(alone)
+            assert watched.peek(now_ms).hex() == measured.measure(now_ms).hex()
+            assert watched.peek_window_size_ms(now_ms) == measured.window_size_ms(now_ms)
+        assert watched.record_and_measure(value, now_ms).hex() == alone.record_and_measure(value, now_ms).hex()
+
+
+@given(EVENTS, st.integers(1, 12))
+def test_the_window_is_at_least_the_whole_windows_and_at_most_two_more(
+    events: list[tuple[int, int, bool]], num_samples: int
+) -> None:
+    rate = Rate(num_samples, 1000)
+    now_ms = 50_000
+    for step_ms, value, _ in events:
+        now_ms += max(step_ms, 0)  # a clock that steps back may leave the floor, by less than a window
+        rate.record(value, now_ms)
+        assert max((num_samples - 1) * 1000, 1) <= rate.window_size_ms(now_ms) < (num_samples + 1) * 1000
+
+
+def test_a_clock_that_steps_back_never_makes_the_window_empty() -> None:
+    for num_samples in (1, 2, 11):
+        rate = Rate(num_samples, 1000)
+        rate.record(1.0, 10_000)
+        sizes = [rate.window_size_ms(now_ms) for now_ms in range(10_000, 0, -100)]
+        assert min(sizes) >= max((num_samples - 2) * 1000, 1)
+
+
+@given(
+    bound=st.integers(10_000, 10**9),
+    requests_per_s_at_quota=st.floats(10, 200),
+    gap_ms=st.integers(1, 2),
+)
+def test_serving_the_delays_keeps_a_client_at_its_quota_over_whole_cycles(
+    bound: int, requests_per_s_at_quota: float, gap_ms: int
+) -> None:
+    # The client sends as fast as it may: the next request `gap_ms` after the one before, or once its delay is served.
+    # A cycle is from one request that was let through to the first one let through at least ten windows later: a
+    # burst, then waiting until the samples of the burst have left.
+    sensor = quota_sensor(float(bound))
+    value = bound / requests_per_s_at_quota
+    now_ms, sent, cycles = 0, 0.0, [(0, 0.0)]
+    while now_ms < 36_000:
+        throttle_ms = sensor.record_and_get_throttle_time_ms(value, now_ms)
+        if throttle_ms == 0 and now_ms - cycles[-1][0] >= 10_000:
+            cycles.append((now_ms, sent))
+        sent += value
+        now_ms += max(throttle_ms, gap_ms)
+    assert len(cycles) >= 3, "two cycles of 11 to 12 s in 36 s"
+    for (start_ms, sent_before), (end_ms, sent_by_then) in pairwise(cycles):
+        ratio = (sent_by_then - sent_before) / ((end_ms - start_ms) / 1000) / bound
+        assert 0.95 <= ratio <= 1.05, f"from {start_ms} to {end_ms} ms"
