@@ -1,0 +1,61 @@
+# Everything a developer does, one word each. Needs Python >= 3.11, make and PyPI; all else goes into .venv.
+# Each target sets up what it needs; a stamp in .venv makes that free when nothing changed.
+
+PYTHON ?= python3
+PEERS ?= ../shared/peers
+PEERS_ARGS ?= --reps 7
+BIN := .venv/bin
+READY := .venv/.ready
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench bench-peers clean
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Compiled ahead, so that the first start takes no longer than the next, also where Python may not write bytecode.
+setup: $(READY) ## prepare .venv for development
+	@$(BIN)/python -m compileall -q sluice broker cli protocol purgatory quotas
+
+# The project itself goes in without isolation: its build tool is in the lock, so nothing unpinned is fetched.
+$(READY): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, $(PYTHON) is %d.%d: make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install -r requirements-dev.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## throttle real clients for 35 s and check what they got
+	$(BIN)/sluice demo
+
+# Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run).
+test: setup ## run the whole test suite
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime"
+	$(BIN)/pytest -m realtime || test $$? -eq 5
+
+lint: setup ## ruff, mypy, import-linter, deptry, hadolint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/hadolint Dockerfile
+
+format: setup ## format, and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## ours against a bare asyncio server
+	$(BIN)/python -m bench
+
+bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
+	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }
+	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
+	$(PEERS)/bench run $(PEERS_ARGS) --target kafka --target kfake --target rdmock \
+		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0'
+
+clean: ## remove what the targets above made, .venv too
+	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

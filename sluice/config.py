@@ -1,0 +1,317 @@
+"""The settings in force, of the broker (Config) and of a topic (TopicConfig); the tables are in config_table.py.
+
+A later source wins: default, file, environment, override; a topic's own config, else the broker's property for all
+topics. Different from Kafka on purpose: a name that nobody knows is an error that says which names are close (Kafka
+ignores it); one that only Kafka has a use for is taken, with a warning.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
+from sluice.config_values import Value, Values, text_of
+from sluice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Where a value comes from, as Kafka's ConfigSource calls it.
+DEFAULT_CONFIG = "DEFAULT_CONFIG"
+STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
+DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
+
+
+class Setting:
+    """A property and the value in force: what a table of settings or a DescribeConfigs response shows."""
+
+    __slots__ = ("origin", "property", "source", "value")
+
+    def __init__(self, property_: Property, value: str | None, source: str, origin: str) -> None:
+        self.property = property_
+        self.value = value  # canonical text; None is Kafka's null
+        self.source = source  # DEFAULT_CONFIG, STATIC_BROKER_CONFIG or, of a topic, DYNAMIC_TOPIC_CONFIG
+        self.origin = origin  # the same for people, see Config.origin
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value must not be shown."""
+        return self.property.kind.type == "PASSWORD"
+
+
+class Endpoint:
+    """One entry of `listeners` or `advertised.listeners`. An empty host is every interface."""
+
+    __slots__ = ("host", "name", "port")
+
+    def __init__(self, name: str, host: str, port: int) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+
+_RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+_ALIASES = {"broker.id": "node.id"}
+
+
+class Config(Values):
+    """The broker's settings. `warnings`: a line for each source that had names without effect here."""
+
+    __slots__ = ("_origins", "warnings")
+
+    def __init__(self) -> None:
+        super().__init__(
+            {row.name: None if row.default is None else row.kind.parse(row.default) for row in PROPERTIES.values()}
+        )
+        self._origins: dict[str, str] = {}
+        self.warnings: list[str] = []
+
+    @classmethod
+    def load(
+        cls,
+        file: "Path | None" = None,
+        overrides: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> "Config":
+        """Defaults, then the file, then `KAFKA_*` of the environment, then each KEY=VALUE of `overrides`.
+
+        Raises ConfigError, a line that names the source, the key, the value and what is accepted.
+        """
+        config = cls()
+        if file is not None:
+            config._take(f"{file}", _read(file))
+        if environ is not None:
+            config._take_environment(environ)
+        config._take("--override", (("--override", *_split_override(item)) for item in overrides))
+        config._check_together()
+        return config
+
+    def source(self, name: str) -> str:
+        """DEFAULT_CONFIG or STATIC_BROKER_CONFIG."""
+        return STATIC_BROKER_CONFIG if name in self._origins else DEFAULT_CONFIG
+
+    def origin(self, name: str) -> str:
+        """The same for people: default, server.properties line 3, KAFKA_LISTENERS or --override."""
+        return self._origins.get(name, "default")
+
+    def entries(self) -> list[Setting]:
+        """Every property, in the table's order."""
+        return [
+            Setting(row, text_of(self._values[row.name]), self.source(row.name), self.origin(row.name))
+            for row in PROPERTIES.values()
+        ]
+
+    def retention_property(self) -> str:
+        """Which of log.retention.ms, .minutes and .hours counts: the finest that is set."""
+        set_ = (name for name in _RETENTION_UNITS_MS if self._values[name] is not None)
+        return next(set_)  # hours have a default
+
+    def retention_ms(self) -> int:
+        """Age past which segments are dropped, in milliseconds; -1: none."""
+        name = self.retention_property()
+        return max(-1, self.integer(name) * _RETENTION_UNITS_MS[name])
+
+    def listeners(self) -> list[Endpoint]:
+        """Where to listen, a controller's listeners left out."""
+        return self._endpoints("listeners")
+
+    def advertised_listeners(self) -> list[Endpoint]:
+        """What clients are told; empty when nothing is set, then it is for the server to say where it listens."""
+        return self._endpoints("advertised.listeners") if self._values["advertised.listeners"] else []
+
+    def _endpoints(self, name: str) -> list[Endpoint]:
+        controllers = {controller.upper() for controller in self.names("controller.listener.names")}
+        endpoints = (self._endpoint(name, item) for item in self.names(name))
+        return [endpoint for endpoint in endpoints if endpoint.name not in controllers]
+
+    def _endpoint(self, name: str, item: str) -> Endpoint:
+        listener, slashes, address = item.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not (listener and slashes and colon and port.isascii() and port.isdigit() and int(port) <= 65535):
+            raise self._wrong(name, item, "NAME://HOST:PORT")
+        return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
+
+    def _take_environment(self, environ: Mapping[str, str]) -> None:
+        pairs = [(key, _name_from_environment(key), environ[key]) for key in sorted(environ) if _is_ours(key)]
+        unknown = [key for key, name, _ in pairs if not _is_known(name)]
+        if unknown:
+            self.warnings.append("environment: not a property, ignored: " + ", ".join(unknown))
+        self._take("environment", (pair for pair in pairs if pair[0] not in unknown))
+
+    def _take(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
+        unused = []
+        for origin, key, value in pairs:
+            name = _ALIASES.get(key, key)
+            row = PROPERTIES.get(name)
+            if row is None:
+                if not _is_known(name):
+                    raise ConfigError(f"{origin}: {_unknown(name)}")
+                unused.append(name)
+                continue
+            try:
+                self._values[name] = row.kind.parse(value)
+            except ValueError:
+                raise _error(origin, key, value, row.kind.accepts) from None
+            self._origins[name] = origin
+        if unused:
+            self.warnings.append(f"{source}: Kafka's, without effect here: " + ", ".join(dict.fromkeys(unused)))
+
+    def _check_together(self) -> None:
+        self._check_listeners()
+        self._check_queued_bytes()
+        host = self.text("sluice.admin.host")
+        if not self.text("sluice.admin.token") and not _is_loopback(host):
+            raise self._wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
+
+    def _check_listeners(self) -> None:
+        endpoints = self.listeners()
+        own = [endpoint.name for endpoint in endpoints]
+        ports = [endpoint.port for endpoint in endpoints if endpoint.port]  # of 0 each gets a port of its own
+        given = ",".join(self.names("listeners"))
+        if not own or len(set(own)) < len(own) or len(set(ports)) < len(ports):
+            raise self._wrong("listeners", given, "at least one listener for clients, each with its own name and port")
+        protocols = {item.upper() for item in self.names("listener.security.protocol.map")}
+        for name in own:
+            if f"{name}:PLAINTEXT" not in protocols:
+                raise self._wrong("listeners", given, f"PLAINTEXT in listener.security.protocol.map, as {name} is not")
+        for endpoint in self.advertised_listeners():
+            if endpoint.name not in own or endpoint.host in ("", "0.0.0.0", "::"):
+                words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
+                raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
+
+    def _check_queued_bytes(self) -> None:
+        name = "queued.max.request.bytes"
+        queued, largest = self.integer(name), self.integer("socket.request.max.bytes")
+        if 0 <= queued < largest:  # such a request could never be read
+            if name in self._origins:
+                raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
+            self._values[name] = largest  # our own default gives way: Kafka's has no bound
+
+    def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
+        return _error(self.origin(name), name, value, accepted)
+
+
+class TopicConfig(Values):
+    """The configs in force for one topic. `own`: what was set on it, each valid by `validate_topic_config`."""
+
+    __slots__ = ("_broker", "_own")
+
+    def __init__(self, broker: Config, own: Mapping[str, str]) -> None:
+        super().__init__({row.name: _in_force(row, broker, own) for row in TOPIC_PROPERTIES.values()})
+        self._broker = broker
+        self._own = own
+
+    def segment_bytes(self) -> int:
+        """Size of the largest segment."""
+        internal = self._values["internal.segment.bytes"]
+        return internal if isinstance(internal, int) else self.integer("segment.bytes")
+
+    def entries(self) -> list[Setting]:
+        """Every config, in the table's order; the internal one only if it was set, as in Kafka."""
+        return [
+            Setting(row, text_of(self._values[row.name]), *self._where(row.name))
+            for row in TOPIC_PROPERTIES.values()
+            if row.name != "internal.segment.bytes" or row.name in self._own
+        ]
+
+    def _where(self, name: str) -> tuple[str, str]:
+        if name in self._own:
+            return DYNAMIC_TOPIC_CONFIG, "topic"
+        default_of = TOPIC_DEFAULT_OF.get(name)
+        if default_of is None:
+            return DEFAULT_CONFIG, "default"
+        if default_of == "log.retention.ms":
+            default_of = self._broker.retention_property()
+        return self._broker.source(default_of), self._broker.origin(default_of)
+
+
+def validate_topic_config(name: str, value: str | None) -> str | None:
+    """What is wrong with a config for a topic, in words for the error message of INVALID_CONFIG; None if nothing is."""
+    row = TOPIC_PROPERTIES.get(name)
+    if row is None:
+        return f"{name}: no such topic config"
+    if value is None:
+        return f"{name}: null: must be {row.kind.accepts}"
+    try:
+        row.kind.parse(value)
+    except ValueError:
+        return f"{name}={value}: must be {row.kind.accepts}"
+    return None
+
+
+def _in_force(row: Property, broker: Config, own: Mapping[str, str]) -> Value:
+    if row.name in own:
+        return row.kind.parse(own[row.name])
+    default_of = TOPIC_DEFAULT_OF.get(row.name)
+    if default_of == "log.retention.ms":
+        return broker.retention_ms()
+    if default_of is not None:
+        return broker.value(default_of)
+    return None if row.default is None else row.kind.parse(row.default)
+
+
+def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
+    from sluice.config_file import read_properties
+
+    try:
+        content = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: must be UTF-8") from None
+    try:
+        for number, key, value in read_properties(content):
+            yield f"{file} line {number}", key, value
+    except ConfigError as error:
+        raise ConfigError(f"{file} {error}") from None
+
+
+def _error(origin: str, name: str, value: str, accepted: str) -> ConfigError:
+    shown = value if value.isprintable() else repr(value)  # one line, whatever was given
+    return ConfigError(f"{origin}: {name}={shown}: must be {accepted}")
+
+
+def _split_override(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError(f"--override: {item}: must be KEY=VALUE")
+    return key.strip(), value
+
+
+def _is_ours(key: str) -> bool:
+    if not key.startswith("KAFKA_"):
+        return False
+    from sluice.config_unused import ENVIRONMENT
+
+    return key not in ENVIRONMENT
+
+
+def _name_from_environment(key: str) -> str:
+    """As the Apache image (KafkaDockerWrapper): `_` is a dot, `__` an underscore, `___` a dash."""
+    name = key.removeprefix("KAFKA_").lower()
+    return name.replace("_", ".").replace("...", "-").replace("..", "_")
+
+
+def _is_known(name: str) -> bool:
+    if name in PROPERTIES or name in _ALIASES:
+        return True
+    from sluice.config_unused import NAMES, PREFIXES
+
+    return name in NAMES or name.startswith(PREFIXES)
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*PROPERTIES, *_ALIASES], n=3)
+    return f"{name}: no such property; " + (f"close: {', '.join(close)}" if close else "see sluice config list")
+
+
+def _is_loopback(host: str) -> bool:
+    if host in ("localhost", "127.0.0.1"):
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # another name: where it leads is not known before it is looked up
+        return False

@@ -1,0 +1,79 @@
+"""The syntax of a .properties file, as `java.util.Properties` reads it; Kafka's server.properties is one.
+
+Comments (`#`, `!`), three separators (`=`, `:`, blank), lines that go on after a backslash, escapes. Different on
+purpose: text is UTF-8 (Kafka reads ISO 8859-1), and each pair has its line number, so that an error can name it.
+"""
+
+from collections.abc import Iterator
+
+from sluice.errors import ConfigError
+
+_BLANK = " \t\f"
+_SEPARATORS = "=:"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yields (line number, key, value) in the order written, repeated keys included.
+
+    Raises ConfigError for what Java rejects: an escape `\\u` without four hex digits, or half of a surrogate pair.
+    """
+    for number, line in _logical_lines(text):
+        end = _end_of_key(line)
+        yield number, _unescape(line[:end], number), _unescape(_value_after(line[end:]), number)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    # Not str.splitlines, which also breaks at form feeds and other separators that Java takes for text.
+    lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
+    for number, natural in lines:
+        line = natural.lstrip(_BLANK)
+        if line.startswith(("#", "!")) or line == "\\":  # a lone backslash is a blank line, not the start of one
+            continue
+        while _goes_on(line):
+            line = line[:-1] + next(lines, (0, ""))[1].lstrip(_BLANK)
+        if line:
+            yield number, line
+
+
+def _goes_on(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _end_of_key(line: str) -> int:
+    position = 0
+    while position < len(line) and line[position] not in _BLANK + _SEPARATORS:
+        position += 2 if line[position] == "\\" else 1
+    return min(position, len(line))
+
+
+def _value_after(rest: str) -> str:
+    value = rest.lstrip(_BLANK)
+    return value[1:].lstrip(_BLANK) if value[:1] and value[0] in _SEPARATORS else value
+
+
+def _unescape(text: str, number: int) -> str:
+    if "\\" not in text:
+        return text
+    out = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        position += 1
+        if char == "\\":
+            char = text[position : position + 1]
+            position += 1
+            if char == "u":
+                digits = text[position : position + 4]
+                if len(digits) < 4 or not _HEX.issuperset(digits):
+                    raise ConfigError(f"line {number}: \\u{digits}: must be \\u and four hex digits")
+                char = chr(int(digits, 16))
+                position += 4
+            else:
+                char = _ESCAPES.get(char, char)
+        out.append(char)
+    try:  # Java's characters are UTF-16 units: two escapes may make one character
+        return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ConfigError(f"line {number}: half of a surrogate pair: must be both halves, or the character") from None

@@ -1,0 +1,213 @@
+"""What can be configured, as two tables: the broker's properties, and the configs of a topic.
+
+Names and rules are Kafka's (KafkaConfig and LogConfig of 4.4); ours start with `sluice.` or, for quotas, are those of
+KIP-13. Parsing, validation, `sluice config list` and DescribeConfigs are made from these tables, by sluice/config.py.
+"""
+
+from sluice.config_values import (
+    INT_MAX,
+    LONG_MAX,
+    Kind,
+    boolean,
+    choice,
+    double,
+    integer,
+    listing,
+    names,
+    password,
+    rate,
+    rates,
+    replicas,
+    size,
+    text,
+)
+
+
+class Property:
+    """One row of a table. `spec` is who defined the property: Kafka, a KIP, or sluice."""
+
+    __slots__ = ("default", "doc", "kind", "name", "spec")
+
+    def __init__(self, name: str, kind: Kind, default: str | None, spec: str, doc: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.spec = spec
+        self.doc = doc
+
+
+_COMPRESSION = choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+_CLEANUP = names("delete", "compact")
+_TIMESTAMP_TYPE = choice("CreateTime", "LogAppendTime")
+_MS = integer(0, LONG_MAX)
+_FOREVER = str(LONG_MAX)
+_WEEK_MS = "604800000"
+
+_COUNT = integer(1)
+_RETENTION = integer(1, also=-1)
+_ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
+_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+
+# fmt: off
+# A row of a table is read across, not down.
+_ROWS: tuple[Property, ...] = (
+    # Who and where.
+    Property("node.id", integer(0), "1", "KIP-631",
+             "Id of the first broker; the others count on from it. broker.id is the same."),
+    Property("sluice.cluster.id", text(), "c2x1aWNlLWJyb2tlci0wMA", "sluice",
+             "Id of the cluster; fixed, so that two runs give the same bytes."),
+    Property("listeners", _ENDPOINTS, "PLAINTEXT://127.0.0.1:9092", "Kafka",
+             "Where to listen; no host is all interfaces. Kafka's default is PLAINTEXT://:9092."),
+    Property("advertised.listeners", _ENDPOINTS, None, "Kafka",
+             "Where clients are told to connect; unset: the listeners."),
+    Property("listener.security.protocol.map", listing("NAME:PROTOCOL, separated by commas"), _PROTOCOLS, "KIP-103",
+             "Security protocol of each listener name; PLAINTEXT is the one served."),
+    Property("controller.listener.names", listing(), "CONTROLLER", "KIP-631",
+             "Listeners of a controller: taken from a Kafka's file, then left out."),
+    # What a connection may cost.
+    Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
+             "Largest request; a larger one closes its connection."),
+    Property("queued.max.request.bytes", size(1, also=-1), "536870912", "KIP-72",
+             "Bytes of requests in flight past which no connection is read; -1, Kafka's default: no bound."),
+    Property("connections.max.idle.ms", integer(-LONG_MAX - 1, LONG_MAX), "600000", "Kafka",
+             "A connection idle for longer is closed; negative: never."),
+    Property("message.max.bytes", size(0, INT_MAX), "1048588", "Kafka",
+             "Largest record batch, compressed as it comes."),
+    Property("fetch.max.bytes", size(1024, INT_MAX), "57671680", "KIP-541",
+             "Most that one fetch response carries, whatever was asked for."),
+    # Topics.
+    Property("auto.create.topics.enable", boolean(), "true", "Kafka",
+             "Whether asking for a topic that is not there creates it."),
+    Property("delete.topic.enable", boolean(), "true", "Kafka",
+             "Whether DeleteTopics may delete."),
+    Property("num.partitions", _COUNT, "1", "Kafka",
+             "Partitions of a topic created without a number."),
+    Property("default.replication.factor", _COUNT, "1", "Kafka",
+             "Replicas of a topic created without a number."),
+    Property("min.insync.replicas", _COUNT, "1", "Kafka",
+             "Replicas that must be in sync for acks=all."),
+    # The log.
+    Property("log.retention.hours", _RETENTION, "168", "Kafka",
+             "Age past which segments are dropped, in hours; -1: none."),
+    Property("log.retention.minutes", _RETENTION, None, "Kafka",
+             "The same in minutes; once set, the hours do not count."),
+    Property("log.retention.ms", integer(1, LONG_MAX, also=-1), None, "Kafka",
+             "The same in milliseconds; once set, minutes and hours do not count."),
+    Property("log.retention.bytes", size(0, also=-1), "-1", "Kafka",
+             "Size of a partition past which its oldest segments are dropped; -1: none."),
+    Property("log.retention.check.interval.ms", integer(1, LONG_MAX), "300000", "Kafka",
+             "How often old segments are looked for."),
+    # 4 MiB where Kafka has 1 GiB: retention drops whole segments, in memory a step that must be small beside the bound.
+    # At least 14 as up to Kafka 3.9 (4.0 asks for 1 MiB): a test of retention wants many segments of little data.
+    Property("log.segment.bytes", size(14, INT_MAX), "4194304", "Kafka",
+             "Largest segment: the step in which retention gives memory back. Kafka's default is 1073741824."),
+    Property("log.cleanup.policy", _CLEANUP, "delete", "KIP-71",
+             "What becomes of old segments."),
+    Property("compression.type", _COMPRESSION, "producer", "Kafka",
+             "How the log is compressed; producer: as the batch came."),
+    Property("log.message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "KIP-32",
+             "Whose clock stamps records."),
+    Property("log.message.timestamp.before.max.ms", _MS, _FOREVER, "KIP-937",
+             "How far a timestamp may be before the broker's clock."),
+    Property("log.message.timestamp.after.max.ms", _MS, "3600000", "KIP-937",
+             "How far a timestamp may be after the broker's clock."),
+    Property("producer.id.expiration.ms", _COUNT, "86400000", "KIP-854",
+             "When a producer that fell silent is forgotten."),
+    Property("sluice.log.memory.bytes", size(1), "1073741824", "sluice",
+             "Memory of all partitions together; past it the oldest segments are dropped."),
+    # 64 KiB: batches up to the size of a producer's default (16 KiB) and some more are seen whole; to look at every
+    # record of a 1 MiB batch takes longer than all else the broker does with it.
+    Property("sluice.record.validation.max.bytes", size(0, also=-1), "65536", "sluice",
+             "Largest batch of which every record is looked at (else header and CRC); -1: every batch, as in Kafka."),
+    # The purgatory.
+    Property("fetch.purgatory.purge.interval.requests", integer(), "1000", "Kafka",
+             "Completed fetches that may linger among the watchers before a purge."),
+    Property("producer.purgatory.purge.interval.requests", integer(), "1000", "Kafka",
+             "The same of produce requests."),
+    # Quotas.
+    Property("quota.producer.default", rate(), None, "KIP-13",
+             "Produce quota of every client id without one of its own."),
+    Property("quota.consumer.default", rate(), None, "KIP-13",
+             "Fetch quota of every client id without one of its own."),
+    Property("quota.producer.override", rates(), "", "KIP-13",
+             "Produce quotas of single client ids."),
+    Property("quota.consumer.override", rates(), "", "KIP-13",
+             "Fetch quotas of single client ids."),
+    Property("quota.window.num", _COUNT, "11", "KIP-13",
+             "Windows remembered: ten whole ones and the current one."),
+    Property("quota.window.size.seconds", _COUNT, "1", "KIP-13",
+             "Length of a window."),
+    Property("quota.profile", choice("by-version", "kip-13", "kafka-4.4"), "by-version", "sluice",
+             "How throttling is done: by the request's version, as KIP-13 has it, or as Kafka 4.4 does."),
+    # The admin port and metrics.
+    Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
+             "Address of the admin HTTP port; any but a loopback one needs sluice.admin.token."),
+    Property("sluice.admin.token", password(), "", "sluice",
+             "Bearer token that the admin HTTP port asks for; empty: none."),
+    # 200: each is about ten time series, and 2,000 are no load for a scrape.
+    Property("sluice.metrics.client.ids.max", integer(0), "200", "sluice",
+             "Client ids that have metrics of their own; the others share __other__."),
+)
+# fmt: on
+
+PROPERTIES = {row.name: row for row in _ROWS}
+
+# fmt: off
+# A row of a table is read across, not down: config, kind, default, the broker's property that is its default, and what
+# it does. A row without the last is kept and shown; nothing here uses it.
+_TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
+    ("cleanup.policy", _CLEANUP, "delete", "log.cleanup.policy", "What becomes of old segments."),
+    ("compression.type", _COMPRESSION, "producer", "compression.type",
+     "How the log is compressed; producer: as the batch came."),
+    ("max.message.bytes", integer(0), "1048588", "message.max.bytes", "Largest record batch, compressed as it comes."),
+    ("message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "log.message.timestamp.type",
+     "Whose clock stamps records."),
+    ("message.timestamp.before.max.ms", _MS, _FOREVER, "log.message.timestamp.before.max.ms",
+     "How far a timestamp may be before the broker's clock."),
+    ("message.timestamp.after.max.ms", _MS, "3600000", "log.message.timestamp.after.max.ms",
+     "How far a timestamp may be after the broker's clock."),
+    ("min.insync.replicas", integer(1), "1", "min.insync.replicas", "Replicas that must be in sync for acks=all."),
+    ("retention.bytes", integer(-LONG_MAX - 1, LONG_MAX), "-1", "log.retention.bytes",
+     "Size of a partition past which its oldest segments are dropped; negative: none."),
+    ("retention.ms", integer(-1, LONG_MAX), _WEEK_MS, "log.retention.ms",
+     "Age past which segments are dropped; -1: none."),
+    # At least 1 MiB since Kafka 4.0; the internal config is Kafka's own way round that, for tests.
+    ("segment.bytes", integer(2**20), "4194304", "log.segment.bytes", "Largest segment."),
+    ("internal.segment.bytes", integer(1), None, None, "Largest segment, if set: in place of segment.bytes."),
+    ("compression.gzip.level", integer(1, 9, also=-1), "-1", None, ""),
+    ("compression.lz4.level", integer(1, 17), "9", None, ""),
+    ("compression.zstd.level", integer(-(2**17), 22), "3", None, ""),
+    ("delete.retention.ms", _MS, "86400000", None, ""),
+    ("errors.deadletterqueue.group.enable", boolean(), "false", None, ""),
+    ("file.delete.delay.ms", _MS, "60000", None, ""),
+    ("flush.messages", integer(1, LONG_MAX), _FOREVER, None, ""),
+    ("flush.ms", _MS, _FOREVER, None, ""),
+    ("follower.replication.throttled.replicas", replicas(), "", None, ""),
+    ("index.interval.bytes", integer(0), "4096", None, ""),
+    ("leader.replication.throttled.replicas", replicas(), "", None, ""),
+    ("local.retention.bytes", integer(-2, LONG_MAX), "-2", None, ""),
+    ("local.retention.ms", integer(-2, LONG_MAX), "-2", None, ""),
+    ("max.compaction.lag.ms", integer(1, LONG_MAX), _FOREVER, None, ""),
+    ("max.decompressed.message.bytes", integer(1, INT_MAX - 8), str(INT_MAX - 8), None, ""),  # Java's longest array
+    ("min.cleanable.dirty.ratio", double(0, 1), "0.5", None, ""),
+    ("min.compaction.lag.ms", _MS, "0", None, ""),
+    ("preallocate", boolean(), "false", None, ""),
+    ("remote.copy.lag.bytes", integer(-1, LONG_MAX), "-1", None, ""),
+    ("remote.copy.lag.ms", integer(-1, LONG_MAX), "0", None, ""),
+    ("remote.log.copy.disable", boolean(), "false", None, ""),
+    ("remote.log.delete.on.disable", boolean(), "false", None, ""),
+    ("remote.storage.enable", boolean(), "false", None, ""),
+    ("segment.index.bytes", integer(4), "10485760", None, ""),
+    ("segment.jitter.ms", _MS, "0", None, ""),
+    ("segment.ms", integer(1, LONG_MAX), _WEEK_MS, None, ""),
+    ("unclean.leader.election.enable", boolean(), "false", None, ""),
+)
+# fmt: on
+
+_NOT_USED = "Kept and shown; nothing here uses it."
+TOPIC_PROPERTIES = {
+    name: Property(name, kind, default, "Kafka", doc or _NOT_USED) for name, kind, default, _, doc in _TOPIC_ROWS
+}
+TOPIC_DEFAULT_OF = {
+    name: broker_property for name, _, _, broker_property, _ in _TOPIC_ROWS if broker_property is not None
+}

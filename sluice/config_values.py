@@ -1,0 +1,305 @@
+"""The kinds of value a property can have: how each is read from text, written back, and what it accepts in words.
+
+Types are those of Kafka's `ConfigDef`. Different on purpose: a property that counts bytes also takes a size (`512Ki`),
+and a quota takes the sizes of KIP-13 (`2M`).
+"""
+
+from collections.abc import Callable
+
+INT_MAX = 2**31 - 1  # Java's int
+LONG_MAX = 2**63 - 1  # Java's long; Kafka's "no limit"
+
+Value = bool | int | float | str | tuple[str, ...] | dict[str, float] | None
+
+# KIP-13 writes 2M. Decimal as network rates are, binary only where the unit says so.
+UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+_LONGEST_NUMBER = 40  # characters: every long and every double in use fits; the work stays small whatever is sent
+_LARGEST_EXPONENT = 30  # 1e30 is past every long; a larger one would only make Python count for ever
+
+
+class Kind:
+    """What text a property takes (`accepts`, in words that follow "must be") and Kafka's type for it."""
+
+    __slots__ = ("accepts", "parse", "type")
+
+    def __init__(self, type_: str, accepts: str, parse: Callable[[str], Value]) -> None:
+        self.type = type_
+        self.accepts = accepts
+        self.parse = parse  # raises ValueError, without words: the caller names key, value and `accepts`
+
+
+def boolean() -> Kind:
+    return Kind("BOOLEAN", "true or false", _parse_boolean)
+
+
+def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | None = None) -> Kind:
+    """A whole number within both bounds, or `also`."""
+
+    def parse(text: str) -> int:
+        return _within(_parse_integer(text), at_least, at_most, also)
+
+    return Kind(_integer_type(at_most), "an integer " + _range(at_least, at_most, also), parse)
+
+
+def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kind:
+    """A number of bytes: an integer, or a size such as 512Ki that comes to whole bytes."""
+
+    def parse(text: str) -> int:
+        return _within(parse_size(text), at_least, at_most, also)
+
+    words = f"bytes {_range(at_least, at_most, also)}, such as 1048576, 512Ki or 1M"
+    return Kind(_integer_type(at_most), words, parse)
+
+
+def double(at_least: float, at_most: float) -> Kind:
+    def parse(text: str) -> float:
+        value = float(text.strip())
+        if "_" in text or not at_least <= value <= at_most:  # NaN is within nothing
+            raise ValueError
+        return value
+
+    return Kind("DOUBLE", f"a number from {at_least:g} to {at_most:g}", parse)
+
+
+def text() -> Kind:
+    return Kind("STRING", "text", str.strip)
+
+
+def password() -> Kind:
+    """Text that is never shown."""
+    return Kind("PASSWORD", "text", str.strip)
+
+
+def choice(*accepted: str) -> Kind:
+    def parse(text: str) -> str:
+        return _one_of(text.strip(), accepted)
+
+    return Kind("STRING", "one of " + ", ".join(accepted), parse)
+
+
+def names(*accepted: str) -> Kind:
+    """Some of the given names, separated by commas; none at all too. A name given twice counts once, as in Kafka."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_one_of(name, accepted) for name in split_list(text)))
+
+    return Kind("LIST", "a list of " + ", ".join(accepted), parse)
+
+
+def listing(accepts: str = "a list, separated by commas") -> Kind:
+    return Kind("LIST", accepts, split_list)
+
+
+def replicas() -> Kind:
+    """Kafka's ThrottledReplicaListValidator."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = split_list(text)
+        if items != ("*",) and not all(_is_digits(part) for item in items for part in _halves(item)):
+            raise ValueError
+        return items
+
+    return Kind("LIST", "* or PARTITION:BROKER, separated by commas", parse)
+
+
+def rate() -> Kind:
+    """Bytes per second; nothing, or Kafka's own "no limit" (the largest long), means none."""
+
+    def parse(text: str) -> float | None:
+        return None if text.strip() in ("", str(LONG_MAX)) else parse_rate(text)
+
+    return Kind("DOUBLE", "bytes per second of at least 1, such as 2M, 512Ki or 1e6 (empty: no quota)", parse)
+
+
+def rates() -> Kind:
+    words = "CLIENT-ID:RATE, separated by commas, such as gold:4M,silver:2M (a comma in an id as \\,), each id once"
+    return Kind("STRING", words, parse_rates)
+
+
+class Values:
+    """Typed access to values by property name; a name not in the table, or the wrong type, is our own mistake."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Value]) -> None:
+        self._values = values
+
+    def value(self, name: str) -> Value:
+        return self._values[name]
+
+    def integer(self, name: str) -> int:
+        value = self._values[name]
+        assert type(value) is int, name
+        return value
+
+    def boolean(self, name: str) -> bool:
+        value = self._values[name]
+        assert type(value) is bool, name
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._values[name]
+        assert isinstance(value, str), name
+        return value
+
+    def names(self, name: str) -> tuple[str, ...]:
+        value = self._values[name]
+        assert isinstance(value, tuple), name
+        return value
+
+    def rate(self, name: str) -> float | None:
+        """Bytes per second; None: no quota."""
+        value = self._values[name]
+        assert value is None or isinstance(value, float), name
+        return value
+
+    def rates(self, name: str) -> dict[str, float]:
+        """Bytes per second by client id."""
+        value = self._values[name]
+        assert isinstance(value, dict), name
+        return value
+
+
+def text_of(value: Value) -> str | None:
+    """The text Kafka shows for a value; reading it again gives the same value."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, dict):
+        return ",".join(f"{_escaped(client_id)}:{_number(value[client_id])}" for client_id in value)
+    return _number(value)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Kafka's lists: commas, blanks around them dropped, empty text is the empty list."""
+    return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
+
+
+def parse_size(text: str) -> int:
+    """Whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
+    stripped = text.strip()
+    if stripped.startswith("-"):
+        return _parse_integer(stripped)
+    value = _parse_quantity(stripped.removesuffix("B"))
+    if isinstance(value, float):
+        raise ValueError
+    return value
+
+
+def parse_rate(text: str) -> float:
+    """Bytes per second, at least 1: Kafka's lower bound of `quota.producer.default`. Raises ValueError."""
+    value = _parse_quantity(text.strip().removesuffix("/s").removesuffix("B"))
+    if value < 1:
+        raise ValueError
+    return float(value)
+
+
+def parse_rates(text: str) -> dict[str, float]:
+    """`gold:4M,silver:2M` to bytes per second by client id, as KIP-13 writes overrides. Raises ValueError.
+
+    The last colon splits, so an id may have colons; `\\,` is a comma and `\\\\` a backslash within an id; the quotation
+    marks around the KIP's examples may stand or not.
+    """
+    stripped = text.strip()
+    if len(stripped) > 1 and stripped[0] == stripped[-1] == '"':
+        stripped = stripped[1:-1]
+    by_client_id: dict[str, float] = {}
+    for item in _split_escaped(stripped) if stripped else ():
+        client_id, _, rate_text = item.strip().rpartition(":")
+        if not client_id or client_id in by_client_id:
+            raise ValueError
+        by_client_id[client_id] = parse_rate(rate_text)
+    return by_client_id
+
+
+def _split_escaped(text: str) -> list[str]:
+    items = [""]
+    characters = iter(text)
+    for char in characters:
+        if char == ",":
+            items.append("")
+        else:
+            items[-1] += next(characters, "\\") if char == "\\" else char
+    return items
+
+
+def _escaped(client_id: str) -> str:
+    return client_id.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def _parse_quantity(text: str) -> int | float:
+    """DIGITS[.DIGITS][eN][UNIT], never negative: an int where it is whole, else the nearest double."""
+    number = text.rstrip("kKMGTi")
+    mantissa, e, exponent_text = number.lower().partition("e")
+    whole, dot, fraction = mantissa.partition(".")
+    exponent = _parse_integer(exponent_text) if e else 0
+    unit = UNITS.get(text[len(number) :])
+    if unit is None or abs(exponent) > _LARGEST_EXPONENT or len(text) > _LONGEST_NUMBER:
+        raise ValueError
+    if not _is_digits(whole) or (dot and not _is_digits(fraction)):
+        raise ValueError
+    # In whole numbers to the end, so that 4.1M is 4100000 and not what 4.1 * 1e6 gives.
+    numerator = int(whole + fraction) * unit
+    exponent -= len(fraction)
+    if exponent >= 0:
+        return numerator * int(10**exponent)
+    denominator = int(10**-exponent)
+    quotient, rest = divmod(numerator, denominator)
+    return numerator / denominator if rest else quotient
+
+
+def _parse_integer(text: str) -> int:
+    stripped = text.strip()  # stricter than int(): no underscores, no digits of other scripts
+    if len(stripped) > _LONGEST_NUMBER or not _is_digits(stripped[1:] if stripped[:1] in ("-", "+") else stripped):
+        raise ValueError
+    return int(stripped)
+
+
+def _parse_boolean(text: str) -> bool:
+    return {"true": True, "false": False}[_one_of(text.strip().lower(), ("true", "false"))]
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _halves(pair: str) -> tuple[str, str]:
+    left, _, right = pair.partition(":")
+    return left, right
+
+
+def _one_of(name: str, accepted: tuple[str, ...]) -> str:
+    if name not in accepted:
+        raise ValueError
+    return name
+
+
+def _within(value: int, at_least: int, at_most: int, also: int | None) -> int:
+    if not at_least <= value <= at_most and value != also:
+        raise ValueError
+    return value
+
+
+def _range(at_least: int, at_most: int, also: int | None) -> str:
+    """In words; the largest long goes without saying, it is no bound to anyone."""
+    if at_most < LONG_MAX:
+        words = f"from {at_least} to {at_most}"
+    else:
+        words = f"of at least {at_least}" if at_least > -LONG_MAX else "of 64 bits"
+    return words if also is None else f"{words}, or {also}"
+
+
+def _integer_type(at_most: int) -> str:
+    return "LONG" if at_most > INT_MAX else "INT"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
