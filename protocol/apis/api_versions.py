@@ -1,0 +1,64 @@
+"""ApiVersions (key 18): what a client asks first, to learn which versions the broker speaks.
+
+Version 1 adds the throttle time, 2 nothing, 3 the client's name and version (KIP-511) and features (KIP-584), 4 allows
+features from 0 (KAFKA-17011), 5 lets a client say whom it meant to reach (KIP-1242). The response's header is always
+version 0; a request of an unknown version is answered in version 0 with UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+
+
+class ApiVersionsRequest(Message):
+    """Empty up to version 2."""
+
+    API_KEY: ClassVar[int] = 18
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+
+    client_software_name: Annotated[string, V("3+")] = ""
+    client_software_version: Annotated[string, V("3+")] = ""
+    cluster_id: Annotated[string | None, V("5+", null="5+")] = None  # whom the client means to reach, if it knows
+    node_id: Annotated[int32, V("5+")] = -1  # -1: not known
+
+
+class ApiVersion(Message):
+    """An API and the versions of it that are served, both inclusive."""
+
+    api_key: int16 = 0
+    min_version: int16 = 0
+    max_version: int16 = 0
+
+
+class SupportedFeatureKey(Message):
+    """A feature and the levels of it that the broker could run."""
+
+    name: Annotated[string, V("3+")] = ""
+    min_version: Annotated[int16, V("3+")] = 0
+    max_version: Annotated[int16, V("3+")] = 0
+
+
+class FinalizedFeatureKey(Message):
+    """A feature and the levels of it that the cluster runs."""
+
+    name: Annotated[string, V("3+")] = ""
+    max_version_level: Annotated[int16, V("3+")] = 0
+    min_version_level: Annotated[int16, V("3+")] = 0
+
+
+class ApiVersionsResponse(Message):
+    """The finalized features mean something only with an epoch of 0 or more."""
+
+    API_KEY: ClassVar[int] = 18
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+
+    error_code: int16 = 0
+    api_keys: list[ApiVersion] = []
+    throttle_time_ms: Annotated[int32, V("1+")] = 0
+    supported_features: Annotated[list[SupportedFeatureKey], V("3+", tag=0)] = []
+    finalized_features_epoch: Annotated[int64, V("3+", tag=1)] = -1
+    finalized_features: Annotated[list[FinalizedFeatureKey], V("3+", tag=2)] = []
+    zk_migration_ready: Annotated[boolean, V("3+", tag=3)] = False

@@ -1,0 +1,49 @@
+"""DeleteTopics (key 20): topics to remove, by name or (from version 6, KIP-516) by id.
+
+Version 1 adds the throttle time; 4 is flexible; 5 adds error messages and may answer THROTTLING_QUOTA_EXCEEDED
+(KIP-599).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+
+
+class DeleteTopicState(Message):
+    """A topic, by name or, if that is null, by id."""
+
+    name: Annotated[string | None, V("6+", null="6+")] = None
+    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
+
+
+class DeleteTopicsRequest(Message):
+    """Names alone up to version 5, names or ids from 6."""
+
+    API_KEY: ClassVar[int] = 20
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
+
+    topics: Annotated[list[DeleteTopicState], V("6+")] = []
+    topic_names: Annotated[list[string], V("0-5")] = []
+    timeout_ms: int32 = 0
+
+
+class DeletableTopicResult(Message):
+    """What became of one topic."""
+
+    name: Annotated[string | None, V("0+", null="6+")] = ""
+    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("5+", null="5+")] = None
+
+
+class DeleteTopicsResponse(Message):
+    """One result a topic."""
+
+    API_KEY: ClassVar[int] = 20
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
+
+    throttle_time_ms: Annotated[int32, V("1+")] = 0
+    responses: list[DeletableTopicResult] = []

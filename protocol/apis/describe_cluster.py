@@ -1,0 +1,48 @@
+"""DescribeCluster (key 60): the brokers, the controller and the cluster's id (KIP-700).
+
+Version 1 can ask for controllers (KIP-919), version 2 shows fenced brokers (KIP-1073). All versions are flexible.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+
+
+class DescribeClusterRequest(Message):
+    """Asks any broker or controller."""
+
+    API_KEY: ClassVar[int] = 60
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    include_cluster_authorized_operations: boolean = False
+    endpoint_type: Annotated[int8, V("1+")] = 1  # 1: brokers, 2: controllers
+    include_fenced_brokers: Annotated[boolean, V("2+")] = False
+
+
+class DescribeClusterBroker(Message):
+    """Where a broker, or controller, listens."""
+
+    broker_id: int32 = 0
+    host: string = ""
+    port: int32 = 0
+    rack: Annotated[string | None, V("0+", null="0+")] = None
+    is_fenced: Annotated[boolean, V("2+")] = False
+
+
+class DescribeClusterResponse(Message):
+    """Asked for by admin clients, where consumers and producers ask for metadata."""
+
+    API_KEY: ClassVar[int] = 60
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    endpoint_type: Annotated[int8, V("1+")] = 1  # 1: brokers, 2: controllers
+    cluster_id: string = ""
+    controller_id: int32 = -1
+    brokers: list[DescribeClusterBroker] = []
+    cluster_authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for

@@ -1,0 +1,73 @@
+"""DescribeConfigs (key 32): the configuration of topics, brokers and others, and where each value comes from.
+
+Version 1 replaces `is_default` by the source and adds synonyms (KIP-226); 3 adds types and documentation (KIP-569);
+4 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+
+
+class DescribeConfigsResource(Message):
+    """One resource, and which of its settings: null for all."""
+
+    resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
+    resource_name: string = ""
+    configuration_keys: Annotated[list[string] | None, V("0+", null="0+")] = []
+
+
+class DescribeConfigsRequest(Message):
+    """Resources to describe."""
+
+    API_KEY: ClassVar[int] = 32
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
+
+    resources: list[DescribeConfigsResource] = []
+    include_synonyms: Annotated[boolean, V("1+")] = False
+    include_documentation: Annotated[boolean, V("3+")] = False
+
+
+class DescribeConfigsSynonym(Message):
+    """A setting that would apply if those before it were not there."""
+
+    name: Annotated[string, V("1+")] = ""
+    value: Annotated[string | None, V("1+", null="0+")] = ""
+    source: Annotated[int8, V("1+")] = 0
+
+
+class DescribeConfigsResourceResult(Message):
+    """One setting."""
+
+    name: string = ""
+    value: Annotated[string | None, V("0+", null="0+")] = ""
+    read_only: boolean = False
+    is_default: Annotated[boolean, V("0")] = False
+    config_source: Annotated[int8, V("1+")] = -1  # 1: topic, 2: this broker, 4: properties file, 5: default, ...
+    is_sensitive: boolean = False
+    synonyms: Annotated[list[DescribeConfigsSynonym], V("1+")] = []
+    config_type: Annotated[int8, V("3+")] = 0  # 1: boolean, 2: string, 3: int, 5: long, 7: list, ...
+    documentation: Annotated[string | None, V("3+", null="0+")] = ""
+
+
+class DescribeConfigsResult(Message):
+    """The settings of one resource."""
+
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    resource_type: int8 = 0
+    resource_name: string = ""
+    configs: list[DescribeConfigsResourceResult] = []
+
+
+class DescribeConfigsResponse(Message):
+    """One result a resource."""
+
+    API_KEY: ClassVar[int] = 32
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
+
+    throttle_time_ms: int32 = 0
+    results: list[DescribeConfigsResult] = []

@@ -1,0 +1,145 @@
+"""Fetch (key 1): records from partitions, for consumers and followers.
+
+Versions 0 to 3 serve message sets of magic 0 and 1; 1 adds the throttle time (KIP-13), 3 a limit for the whole
+response (KIP-74), 4 transactions (KIP-98), 5 the log's start, 7 sessions (KIP-227), 8 another way to throttle
+(KIP-219), 9 leader epochs (KIP-320), 10 zstd (KIP-110), 11 the rack (KIP-392), 12 is flexible and finds divergence
+(KIP-595), 13 names topics by id (KIP-516), 15 moves the replica id (KIP-903), 16 names new leaders (KIP-951), 17 has
+directories (KIP-853), 18 the follower's high watermark (KIP-1166).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int16, int32, int64, records_, string, uuid
+
+
+class ReplicaState(Message):
+    """The follower that fetches; -1 where a consumer does."""
+
+    replica_id: Annotated[int32, V("15+")] = -1
+    replica_epoch: Annotated[int64, V("15+")] = -1
+
+
+class FetchPartition(Message):
+    """Where to read one partition from, and how much."""
+
+    partition: int32 = 0
+    current_leader_epoch: Annotated[int32, V("9+")] = -1  # -1: do not check
+    fetch_offset: int64 = 0
+    last_fetched_epoch: Annotated[int32, V("12+")] = -1
+    log_start_offset: Annotated[int64, V("5+")] = -1  # of the follower
+    partition_max_bytes: int32 = 0
+    replica_directory_id: Annotated[uuid, V("17+", tag=0)] = ZERO_UUID
+    high_watermark: Annotated[int64, V("18+", tag=1)] = 0x7FFF_FFFF_FFFF_FFFF  # largest: not supported
+
+
+class FetchTopic(Message):
+    """Partitions of one topic."""
+
+    topic: Annotated[string, V("0-12")] = ""
+    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    partitions: list[FetchPartition] = []
+
+
+class ForgottenTopic(Message):
+    """Partitions that leave the session."""
+
+    topic: Annotated[string, V("7-12")] = ""
+    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    partitions: Annotated[list[int32], V("7+")] = []
+
+
+class FetchRequest(Message):
+    """Partitions are served in the order they have here, which matters since version 3."""
+
+    API_KEY: ClassVar[int] = 1
+    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+")
+
+    cluster_id: Annotated[string | None, V("12+", null="12+", tag=0)] = None
+    replica_id: Annotated[int32, V("0-14")] = -1  # -1: a consumer
+    replica_state: Annotated[ReplicaState | None, V("15+", tag=1)] = None
+    max_wait_ms: int32 = 0  # how long to wait for min_bytes
+    min_bytes: int32 = 0
+    max_bytes: Annotated[int32, V("3+")] = 0x7FFF_FFFF
+    isolation_level: Annotated[int8, V("4+")] = 0  # 0: read uncommitted, 1: read committed
+    session_id: Annotated[int32, V("7+")] = 0  # 0: no session yet
+    session_epoch: Annotated[int32, V("7+")] = -1  # -1: no session wanted, 0: a new one
+    topics: list[FetchTopic] = []
+    forgotten_topics_data: Annotated[list[ForgottenTopic], V("7+")] = []
+    rack_id: Annotated[string, V("11+")] = ""
+
+
+class EpochEndOffset(Message):
+    """An epoch and the offset where it ended."""
+
+    epoch: Annotated[int32, V("12+")] = -1
+    end_offset: Annotated[int64, V("12+")] = -1
+
+
+class LeaderIdAndEpoch(Message):
+    """Who leads the partition now; -1 where that is not known."""
+
+    leader_id: Annotated[int32, V("12+")] = -1
+    leader_epoch: Annotated[int32, V("12+")] = -1
+
+
+class SnapshotId(Message):
+    """A snapshot to fetch instead (KIP-630)."""
+
+    end_offset: int64 = -1
+    epoch: int32 = -1
+
+
+class AbortedTransaction(Message):
+    """Records of this producer from this offset on, up to its marker, were aborted."""
+
+    producer_id: Annotated[int64, V("4+")] = 0
+    first_offset: Annotated[int64, V("4+")] = 0
+
+
+class PartitionData(Message):
+    """What was read of one partition."""
+
+    partition_index: int32 = 0
+    error_code: int16 = 0
+    high_watermark: int64 = 0
+    last_stable_offset: Annotated[int64, V("4+")] = -1
+    log_start_offset: Annotated[int64, V("5+")] = -1
+    diverging_epoch: Annotated[EpochEndOffset | None, V("12+", tag=0)] = None
+    current_leader: Annotated[LeaderIdAndEpoch | None, V("12+", tag=1)] = None
+    snapshot_id: Annotated[SnapshotId | None, V("12+", tag=2)] = None
+    aborted_transactions: Annotated[list[AbortedTransaction] | None, V("4+", null="4+")] = []
+    preferred_read_replica: Annotated[int32, V("11+")] = -1  # -1: this broker
+    records: Annotated[records_ | None, V("0+", null="0+")] = None  # before magic 2 the last may be cut
+
+
+class FetchableTopicResponse(Message):
+    """Partitions of one topic."""
+
+    topic: Annotated[string, V("0-12")] = ""
+    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    partitions: list[PartitionData] = []
+
+
+class NodeEndpoint(Message):
+    """Where a leader named above listens."""
+
+    node_id: Annotated[int32, V("16+")] = 0
+    host: Annotated[string, V("16+")] = ""
+    port: Annotated[int32, V("16+")] = 0
+    rack: Annotated[string | None, V("16+", null="16+")] = None
+
+
+class FetchResponse(Message):
+    """In a session only the partitions with something new."""
+
+    API_KEY: ClassVar[int] = 1
+    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+")
+
+    throttle_time_ms: Annotated[int32, V("1+")] = 0
+    error_code: Annotated[int16, V("7+")] = 0
+    session_id: Annotated[int32, V("7+")] = 0
+    responses: list[FetchableTopicResponse] = []
+    node_endpoints: Annotated[list[NodeEndpoint], V("16+", tag=0)] = []

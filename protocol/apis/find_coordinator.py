@@ -1,0 +1,49 @@
+"""FindCoordinator (key 10): the broker that coordinates a group, a transactional id or a share partition.
+
+Version 1 adds the kind of key and the throttle time; 3 is flexible; 4 asks for many keys at once (KIP-699) and answers
+with an array; 5 adds an error code (KIP-890); 6 share groups (KIP-932), whose keys are `group:topic id:partition`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, int8, int16, int32, string
+
+
+class FindCoordinatorRequest(Message):
+    """One key up to version 3, many from 4."""
+
+    API_KEY: ClassVar[int] = 10
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
+
+    key: Annotated[string, V("0-3")] = ""
+    key_type: Annotated[int8, V("1+")] = 0  # 0: group, 1: transaction, 2: share
+    coordinator_keys: Annotated[list[string], V("4+")] = []
+
+
+class Coordinator(Message):
+    """The coordinator of one key."""
+
+    key: Annotated[string, V("4+")] = ""
+    node_id: Annotated[int32, V("4+")] = 0
+    host: Annotated[string, V("4+")] = ""
+    port: Annotated[int32, V("4+")] = 0
+    error_code: Annotated[int16, V("4+")] = 0
+    error_message: Annotated[string | None, V("4+", null="4+")] = ""
+
+
+class FindCoordinatorResponse(Message):
+    """The single coordinator's fields are those of versions 0 to 3."""
+
+    API_KEY: ClassVar[int] = 10
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
+
+    throttle_time_ms: Annotated[int32, V("1+")] = 0
+    error_code: Annotated[int16, V("0-3")] = 0
+    error_message: Annotated[string | None, V("1-3", null="1-3")] = ""
+    node_id: Annotated[int32, V("0-3")] = 0
+    host: Annotated[string, V("0-3")] = ""
+    port: Annotated[int32, V("0-3")] = 0
+    coordinators: Annotated[list[Coordinator], V("4+")] = []

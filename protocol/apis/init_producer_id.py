@@ -1,0 +1,40 @@
+"""InitProducerId (key 22): the id and epoch of an idempotent or transactional producer (KIP-98).
+
+Version 2 is flexible; 3 lets a producer bring its id and epoch along (KIP-360); 4 and 5 add error codes only (KIP-588,
+KIP-890); 6, not stable in Kafka 4.4, is for two-phase commit (KIP-939).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+
+
+class InitProducerIdRequest(Message):
+    """Idempotent producers have no transactional id."""
+
+    API_KEY: ClassVar[int] = 22
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", latest_unstable=True)
+
+    transactional_id: Annotated[string | None, V("0+", null="0+")] = ""
+    transaction_timeout_ms: int32 = 0  # a transaction open for longer is aborted
+    producer_id: Annotated[int64, V("3+")] = -1
+    producer_epoch: Annotated[int16, V("3+")] = -1
+    enable2_pc: Annotated[boolean, V("6+")] = False
+    keep_prepared_txn: Annotated[boolean, V("6+")] = False
+
+
+class InitProducerIdResponse(Message):
+    """What the producer writes into its batches from now on."""
+
+    API_KEY: ClassVar[int] = 22
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+")
+
+    throttle_time_ms: int32 = 0
+    error_code: int16 = 0
+    producer_id: int64 = -1
+    producer_epoch: int16 = 0
+    ongoing_txn_producer_id: Annotated[int64, V("6+")] = -1
+    ongoing_txn_producer_epoch: Annotated[int16, V("6+")] = -1

@@ -1,0 +1,70 @@
+"""ListOffsets (key 2): the offset for a timestamp, or one of the special ones below zero.
+
+-1 is the log's end, -2 its start, -3 the record with the largest timestamp (version 7, KIP-734), -4 the local log's
+start (8, KIP-405), -5 the last tiered offset (9, KIP-1005), -6 the earliest not yet uploaded (11, KIP-1023).
+Version 0 asks for a number of segment starts instead of one offset; 2 adds isolation and the throttle time; 4 leader
+epochs (KIP-320); 6 is flexible; 10 adds a timeout (KIP-1075).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
+
+
+class ListOffsetsPartition(Message):
+    """A timestamp to look up in one partition."""
+
+    partition_index: int32 = 0
+    current_leader_epoch: Annotated[int32, V("4+")] = -1  # -1: do not check
+    timestamp: int64 = 0
+    max_num_offsets: Annotated[int32, V("0")] = 1
+
+
+class ListOffsetsTopic(Message):
+    """Partitions of one topic."""
+
+    name: string = ""
+    partitions: list[ListOffsetsPartition] = []
+
+
+class ListOffsetsRequest(Message):
+    """Consumers are replica -1."""
+
+    API_KEY: ClassVar[int] = 2
+    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+")
+
+    replica_id: int32 = 0
+    isolation_level: Annotated[int8, V("2+")] = 0  # 0: read uncommitted, 1: read committed
+    topics: list[ListOffsetsTopic] = []
+    timeout_ms: Annotated[int32, V("10+")] = 0
+
+
+class ListOffsetsPartitionResponse(Message):
+    """The first offset whose timestamp is not smaller; -1 where there is none."""
+
+    partition_index: int32 = 0
+    error_code: int16 = 0
+    old_style_offsets: Annotated[list[int64], V("0")] = []
+    timestamp: Annotated[int64, V("1+")] = -1
+    offset: Annotated[int64, V("1+")] = -1
+    leader_epoch: Annotated[int32, V("4+")] = -1
+
+
+class ListOffsetsTopicResponse(Message):
+    """Partitions of one topic."""
+
+    name: string = ""
+    partitions: list[ListOffsetsPartitionResponse] = []
+
+
+class ListOffsetsResponse(Message):
+    """Offsets, partition by partition."""
+
+    API_KEY: ClassVar[int] = 2
+    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+")
+
+    throttle_time_ms: Annotated[int32, V("2+")] = 0
+    topics: list[ListOffsetsTopicResponse] = []

@@ -1,0 +1,79 @@
+"""Metadata (key 3): brokers, topics, and who leads which partition.
+
+Version 1 adds the controller, racks, internal topics and null for "all topics"; 2 the cluster id; 3 the throttle time;
+4 auto-creation; 5 offline replicas; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430), of which 11 drops the
+cluster's; 9 is flexible; 10 adds topic ids (KIP-516), usable from 12; 13 a top-level error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, string, uuid
+
+
+class MetadataRequestTopic(Message):
+    """A topic, by name or by id."""
+
+    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
+    name: Annotated[string | None, V("0+", null="10+")] = ""
+
+
+class MetadataRequest(Message):
+    """All topics: null from version 1, an empty array in version 0. No topics: an empty array from version 1."""
+
+    API_KEY: ClassVar[int] = 3
+    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
+
+    topics: Annotated[list[MetadataRequestTopic] | None, V("0+", null="1+")] = []
+    allow_auto_topic_creation: Annotated[boolean, V("4+")] = True
+    include_cluster_authorized_operations: Annotated[boolean, V("8-10")] = False
+    include_topic_authorized_operations: Annotated[boolean, V("8+")] = False
+
+
+class MetadataResponseBroker(Message):
+    """Where a broker listens."""
+
+    node_id: int32 = 0
+    host: string = ""
+    port: int32 = 0
+    rack: Annotated[string | None, V("1+", null="1+")] = None
+
+
+class MetadataResponsePartition(Message):
+    """A partition, its leader and its replicas, by node id."""
+
+    error_code: int16 = 0
+    partition_index: int32 = 0
+    leader_id: int32 = 0
+    leader_epoch: Annotated[int32, V("7+")] = -1
+    replica_nodes: list[int32] = []
+    isr_nodes: list[int32] = []
+    offline_replicas: Annotated[list[int32], V("5+")] = []
+
+
+class MetadataResponseTopic(Message):
+    """A topic. The name is null where an unknown id was asked for, the id zero where an unknown name was."""
+
+    error_code: int16 = 0
+    name: Annotated[string | None, V("0+", null="12+")] = ""
+    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
+    is_internal: Annotated[boolean, V("1+")] = False
+    partitions: list[MetadataResponsePartition] = []
+    topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000  # bits; the default: not asked for
+
+
+class MetadataResponse(Message):
+    """The cluster, as far as it was asked for."""
+
+    API_KEY: ClassVar[int] = 3
+    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
+
+    throttle_time_ms: Annotated[int32, V("3+")] = 0
+    brokers: list[MetadataResponseBroker] = []
+    cluster_id: Annotated[string | None, V("2+", null="2+")] = None
+    controller_id: Annotated[int32, V("1+")] = -1
+    topics: list[MetadataResponseTopic] = []
+    cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000  # bits; the default: not asked for
+    error_code: Annotated[int16, V("13+")] = 0

@@ -1,0 +1,94 @@
+"""What all messages and the structs in them are made of, and the field plan that the codec is generated from.
+
+Follows Kafka's message definitions (KIP-482 for tagged fields); one class holds all versions of a message. A tagged
+struct is None while it is absent: Kafka's classes hold a struct of defaults there, which means the same.
+"""
+
+import sys
+import types
+from typing import Annotated, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from .types import Range, Type, V
+
+ALL_VERSIONS = V()
+
+
+class Message(msgspec.Struct, gc=False, kw_only=True):
+    """A request, response or header, or a struct in one.
+
+    Fields that a version lacks are not encoded in it, and decode to their defaults.
+    gc=False: messages hold no cycles, and the collector need not look at a million partitions.
+    """
+
+    # Tag -> content, of the tags this version does not know; only flexible versions have any.
+    unknown_tagged_fields: dict[int, bytes] | None = None
+
+
+class Field:
+    """One field of a message class, as declared."""
+
+    __slots__ = ("compact", "default", "is_array", "name", "null", "struct", "tag", "type", "versions")
+
+    def __init__(self, name: str, declared: object, default: object) -> None:
+        declared, versions = _split_annotated(declared)
+        declared = _without_none(declared)
+        self.name = name
+        self.default = default
+        self.versions: Range = versions.versions
+        self.null: Range = versions.null
+        self.tag: int | None = versions.tag
+        self.compact: bool = versions.compact
+        self.is_array: bool = get_origin(declared) is list
+        item = get_args(declared)[0] if self.is_array else declared
+        self.struct: type[Message] | None = item if isinstance(item, type) and issubclass(item, Message) else None
+        self.type: Type | None = None if self.struct else _type_of(item)
+        assert self.struct or self.type, f"{name}: {declared} is no wire type"
+
+    def is_default(self, value: object) -> bool:
+        """Whether `value` is what an absent tagged field means: None of a struct is a struct of defaults."""
+        return value is None or value == self.tagged_default()
+
+    def tagged_default(self) -> object:
+        """What an absent tagged field decodes to in Kafka."""
+        return self.struct() if self.struct is not None and not self.is_array else self.default
+
+
+_fields: dict[type[Message], tuple[Field, ...]] = {}
+
+
+def fields_of(cls: type[Message]) -> tuple[Field, ...]:
+    """The fields of `cls`, in the order they have on the wire."""
+    fields = _fields.get(cls)
+    if fields is None:
+        # Annotations are kept as text until here, so that importing a message costs next to nothing.
+        hints = get_type_hints(cls, vars(sys.modules[cls.__module__]), include_extras=True)
+        defaults = cls()
+        names = [name for name in cls.__struct_fields__ if name != "unknown_tagged_fields"]
+        fields = tuple(Field(name, hints[name], getattr(defaults, name)) for name in names)
+        _fields[cls] = fields
+    return fields
+
+
+def _split_annotated(declared: object) -> tuple[object, V]:
+    # Annotated[Annotated[int, Type], V] is one Annotated with both.
+    if get_origin(declared) is Annotated:
+        item, *notes = get_args(declared)
+        versions = [note for note in notes if isinstance(note, V)]
+        types_ = [note for note in notes if isinstance(note, Type)]
+        if versions:
+            return (Annotated[item, types_[0]] if types_ else item), versions[0]
+    return declared, ALL_VERSIONS
+
+
+def _without_none(declared: object) -> object:
+    if get_origin(declared) in (Union, types.UnionType):
+        return next(item for item in get_args(declared) if item is not type(None))
+    return declared
+
+
+def _type_of(item: object) -> Type | None:
+    if get_origin(item) is not Annotated:
+        return None
+    return next((note for note in get_args(item)[1:] if isinstance(note, Type)), None)

@@ -1,0 +1,94 @@
+"""The wire types, named as in Kafka's message definitions, and what a declaration says of a field's versions.
+
+A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` where not every version has it:
+
+    class HeartbeatRequest(Message):
+        API_KEY: ClassVar[int] = 12
+        VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
+        group_id: string = ""
+        group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
+
+Kafka's `bytes` and `records` carry an underscore here: the bare names are a builtin and a name many fields have.
+"""
+
+from typing import Annotated
+
+Segments = tuple["bytes | memoryview", ...] | list["bytes | memoryview"]
+
+LAST_VERSION = 0x7FFF  # versions are int16 on the wire: "3+" ends here
+
+
+class Type:
+    """A primitive of the wire. `code` is its struct format; None for those whose length is on the wire."""
+
+    __slots__ = ("code", "name", "size")
+
+    def __init__(self, name: str, code: str | None = None, size: int = 0) -> None:
+        self.name = name
+        self.code = code
+        self.size = size  # bytes; of the fixed-size ones only
+
+
+class Range:
+    """An inclusive range of versions, written as Kafka writes it: `3+`, `0-14`, `5`, or `none`."""
+
+    __slots__ = ("first", "last")
+
+    def __init__(self, text: str) -> None:
+        first, dash, last = text.partition("-")
+        if text == "none":
+            self.first, self.last = LAST_VERSION + 1, LAST_VERSION
+        elif first.endswith("+"):
+            self.first, self.last = int(first[:-1]), LAST_VERSION
+        else:
+            self.first, self.last = int(first), int(last if dash else first)
+
+    def __contains__(self, version: int) -> bool:
+        return self.first <= version <= self.last
+
+
+class Versions:
+    """The versions of a request, response or header: `valid` is all that ever existed, `flexible` those of KIP-482."""
+
+    __slots__ = ("flexible", "latest_unstable", "max", "min")
+
+    def __init__(self, valid: str, flexible: str, *, latest_unstable: bool = False) -> None:
+        versions = Range(valid)
+        self.min = versions.first
+        self.max = versions.last
+        self.flexible = Range(flexible)
+        self.latest_unstable = latest_unstable  # a broker offers the last only with unstable.api.versions.enable
+
+
+class V:
+    """The versions that have a field, those where it may be null, and its tag (KIP-482) if it has one.
+
+    `compact=False`: even flexible versions write its length the old way (the client id of a request header).
+    """
+
+    __slots__ = ("compact", "null", "tag", "versions")
+
+    def __init__(
+        self, versions: str = "0+", *, null: str = "none", tag: int | None = None, compact: bool = True
+    ) -> None:
+        self.versions = Range(versions)
+        self.null = Range(null)
+        self.tag = tag
+        self.compact = compact
+
+
+boolean = Annotated[bool, Type("bool", "?", 1)]
+int8 = Annotated[int, Type("int8", "b", 1)]
+int16 = Annotated[int, Type("int16", "h", 2)]
+uint16 = Annotated[int, Type("uint16", "H", 2)]
+int32 = Annotated[int, Type("int32", "i", 4)]
+int64 = Annotated[int, Type("int64", "q", 8)]
+float64 = Annotated[float, Type("float64", "d", 8)]
+# 16 bytes, not uuid.UUID: nobody computes with one, and making the object costs as much as a whole small request.
+uuid = Annotated[bytes, Type("uuid", "16s", 16)]
+string = Annotated[str, Type("string")]
+bytes_ = Annotated[bytes, Type("bytes")]
+# Decoded as a view on the buffer they came in. Encoded by reference, in one piece or in several.
+records_ = Annotated[bytes | memoryview | Segments, Type("records")]
+
+ZERO_UUID = bytes(16)
