@@ -1,0 +1,56 @@
+"""Which leader wrote from which offset on. Kafka's LeaderEpochFileCache (KIP-101, KIP-320), without the file."""
+
+from bisect import bisect_right
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """Epochs that have records, each with the offset of its first one; both ascend."""
+
+    __slots__ = ("_epochs", "_start_offsets", "latest")
+
+    def __init__(self) -> None:
+        self._epochs: list[int] = []
+        self._start_offsets: list[int] = []
+        self.latest = UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Says that records from `start_offset` on are of `epoch`. What contradicts it is forgotten."""
+        assert min(epoch, start_offset) >= 0
+        if epoch == self.latest and start_offset >= self._start_offsets[-1]:
+            return
+        while self._epochs and (self._epochs[-1] >= epoch or self._start_offsets[-1] >= start_offset):
+            self._epochs.pop()
+            self._start_offsets.pop()
+        self._epochs.append(epoch)
+        self._start_offsets.append(start_offset)
+        self.latest = epoch
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The greatest known epoch up to `epoch` and the offset after its last record.
+
+        Both are -1 where nothing is known. An epoch older than all that are left ends where the oldest begins.
+        """
+        if epoch == UNDEFINED_EPOCH:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        higher = bisect_right(self._epochs, epoch)
+        if higher == len(self._epochs):
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        return (self._epochs[higher - 1] if higher else epoch), self._start_offsets[higher]
+
+    def at(self, offset: int) -> int:
+        """The epoch of the record at `offset`; -1 where that is not known."""
+        entry = bisect_right(self._start_offsets, offset) - 1
+        return self._epochs[entry] if entry >= 0 else UNDEFINED_EPOCH
+
+    def truncate_from_start(self, log_start_offset: int) -> None:
+        """Forgets what is before `log_start_offset`; the epoch that covers it begins there now."""
+        covered = bisect_right(self._start_offsets, log_start_offset)
+        if covered:
+            del self._epochs[: covered - 1]
+            del self._start_offsets[: covered - 1]
+            self._start_offsets[0] = log_start_offset

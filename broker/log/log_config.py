@@ -1,0 +1,20 @@
+"""What a topic's configuration says about its partitions' logs. Names and defaults are Kafka's."""
+
+import msgspec
+
+from sluice.protocol.records.log_validator import AppendConfig
+
+# Largest piece of memory a log takes at once, and lets go of at once; Kafka's 1 GiB is for files. Two huge pages: a
+# smaller one makes poor use of them, a larger one would be more than 1/16 of a 64 MiB budget.
+DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
+
+
+class LogConfig(msgspec.Struct, frozen=True, gc=False):
+    """One topic's, as plain values: sizes in bytes, times in ms, -1 for no bound."""
+
+    append: AppendConfig
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    retention_bytes: int = -1
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    cleanup_deletes: bool = True  # cleanup.policy has `delete`; without it retention takes nothing
+    producer_id_expiration_ms: int = 24 * 3600 * 1000

@@ -1,0 +1,390 @@
+"""One partition's log in memory: batches are judged, copied once into a segment, and served from there by reference.
+
+Follows Kafka's UnifiedLog, LocalLog and (by its name for what is known of producers) ProducerStateManager. Different on
+purpose:
+- a read returns whole batches; Kafka cuts the last one where max_bytes ends, and clients throw the piece away;
+- a read goes on through the following segments; Kafka stops at the end of one;
+- a batch larger than segment.bytes gets a segment of its own size; Kafka refuses it (RECORD_LIST_TOO_LARGE);
+- memory has one bound over all partitions (memory_budget.py), which can take records that retention would keep.
+
+`append` moves the log end offset only. Whoever knows of the replicas calls `advance_high_watermark`: at once where the
+leader is the only one.
+"""
+
+from bisect import bisect_right
+from itertools import islice
+from struct import Struct
+
+import msgspec
+from msgspec.structs import replace
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_ID
+from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.log_validator import CLIENT
+from sluice.protocol.records.record import iter_records
+from sluice.protocol.records.validate import validate
+
+from .leader_epochs import LeaderEpochs
+from .log_config import LogConfig
+from .memory_budget import SEGMENTS_IN_BUDGET, MemoryBudget
+from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
+from .retention import count_over_age, count_over_size
+from .segment import PAGE_BYTES, Segment
+
+# A log's first segment. Most topics of a test hold a few records: 100 partitions of them take 400 KiB.
+FIRST_SEGMENT_BYTES = PAGE_BYTES
+# Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
+_LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
+_MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
+
+
+class AppendResult(msgspec.Struct, gc=False):
+    """What became of a batch, in the terms of a Produce response; offsets and times are -1 where there is none.
+
+    `error_message` and `record_errors` [(index, message)] are what a client is told; Kafka tells only of bad records.
+    `reason` says for a log or a journal what was wrong. Of a `duplicate` the offsets are the first copy's, and so is
+    `log_append_time_ms`: its greatest timestamp, whatever the topic's timestamp type.
+    """
+
+    error_code: int = ErrorCode.NONE
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    duplicate: bool = False
+    error_message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    reason: str = ""
+
+
+class LogRead(msgspec.Struct, gc=False):
+    """Whole batches, by reference: `size` bytes in `parts`. `next_offset` is the one after the last record."""
+
+    parts: list[memoryview]
+    size: int
+    next_offset: int
+    error_code: int = ErrorCode.NONE
+
+
+class TimestampOffset(msgspec.Struct, frozen=True, gc=False):
+    """Where a record is: its timestamp (ms), its offset, and the epoch of the leader that wrote it."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class PartitionLog:
+    """The log of `name` ("topic-0"): offsets, records, producers, leader epochs."""
+
+    __slots__ = (
+        "_append_config",
+        "_base_offsets",
+        "_budget",
+        "_epochs",
+        "_producers",
+        "_segments",
+        "config",
+        "high_watermark",
+        "last_stable_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "size_in_bytes",
+    )
+
+    def __init__(self, name: str, config: LogConfig, budget: MemoryBudget) -> None:
+        self.name = name
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.last_stable_offset = 0
+        self.size_in_bytes = 0
+        self._budget = budget
+        self._segments: list[Segment] = []  # the last one is appended to; there is none before the first append
+        self._base_offsets: list[int] = []  # of the segments
+        self._producers = ProducerState(name)
+        self._epochs = LeaderEpochs()
+        self.update_config(config)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Takes the topic's new configuration; segments that are there keep their sizes."""
+        self.config = config
+        self._append_config = replace(config.append, partition=self.name)
+
+    # Appending
+
+    def append(self, data: memoryview, now_ms: int, leader_epoch: int, origin: int = CLIENT) -> AppendResult:
+        """Stores one batch, or says why not (then nothing has changed). The high watermark stays.
+
+        `data` is what a producer sent: magic 2, or 0 and 1, which are stored as 2. If it is writable, it may be changed
+        in place; it is not kept. What COORDINATOR appends are the ends of transactions.
+        """
+        first_offset = self.log_end_offset
+        try:
+            appendable = validate(data, first_offset, now_ms, leader_epoch, self._append_config, origin)
+        except InvalidRecords as invalid:
+            return self._invalid(invalid)
+        if not appendable.batches:
+            return AppendResult(log_start_offset=self.log_start_offset)
+        header = appendable.batches[0]
+        records = appendable.data
+        last_offset = header.last_offset
+        max_timestamp = appendable.max_timestamp
+        marker: Marker | None = None
+        verdict: StoredBatch | Refusal | None
+        has_producer = header.producer_id != NO_PRODUCER_ID
+        if has_producer:
+            if header.is_control:
+                marker = _read_marker(records)
+                verdict = self._producers.check_marker(header, marker, first_offset)
+            else:
+                verdict = self._producers.check_batch(header, first_offset)
+            if verdict is not None:
+                return self._answer(verdict)
+        if not (self._segments and self._segments[-1].has_room(len(records), last_offset)):
+            self._roll(len(records), now_ms)
+        self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+        self.size_in_bytes += len(records)
+        self.log_end_offset = last_offset + 1
+        if leader_epoch != self._epochs.latest:
+            self._epochs.assign(leader_epoch, first_offset)
+        if has_producer:
+            if marker is None:
+                self._producers.batch_stored(header, first_offset, last_offset, max_timestamp)
+            else:
+                self._producers.marker_stored(header, marker, first_offset)
+        return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Says that all replicas have what is before `offset`; it never goes back. Returns whether it moved."""
+        if offset <= self.high_watermark:
+            return False
+        assert offset <= self.log_end_offset
+        self.high_watermark = offset
+        self._update_last_stable_offset()
+        return True
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
+        """Whole batches from the one that holds `offset` on, while they fit into `max_bytes` and end by `up_to_offset`.
+
+        With `min_one_batch` the first is returned even if it is larger. `up_to_offset` is the high watermark, the last
+        stable offset or the log end offset. An offset outside the log is OFFSET_OUT_OF_RANGE; its end is not outside.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            return LogRead([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if offset >= up_to_offset:
+            return LogRead([], 0, offset)
+        index = self._segment_index(offset)
+        segment = self._segments[index]
+        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        size = end - start
+        if size == 0:
+            return LogRead([], 0, offset)
+        parts = [segment.slice(start, end)]
+        if end < segment.size or index + 1 == len(self._segments):
+            return LogRead(parts, size, next_offset)
+        for segment in islice(self._segments, index + 1, None):
+            start, end, next_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            if end > start:
+                parts.append(segment.slice(start, end))
+                size += end - start
+            if end < segment.size:
+                break
+        return LogRead(parts, size, next_offset)
+
+    def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
+        """How many bytes `read` would return, from the index alone; 0 for an offset outside the log."""
+        if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
+            return 0
+        size = 0
+        for segment in islice(self._segments, self._segment_index(offset), None):
+            at_least_one = min_one_batch and size == 0
+            start, end, _ = segment.span(max(offset, segment.base_offset), max_bytes - size, up_to_offset, at_least_one)
+            size += end - start
+            if end < segment.size:
+                break
+        return size
+
+    def _segment_index(self, offset: int) -> int:
+        """Of the segment that holds `offset`, which is in the log."""
+        last = len(self._segments) - 1
+        # Consumers that keep up read from the last segment.
+        if offset >= self._base_offsets[last]:
+            return last
+        return bisect_right(self._base_offsets, offset) - 1
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
+        return self._producers.aborted_transactions(offset, upper_offset)
+
+    # Offsets by time and by leader
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record whose timestamp is `timestamp` or later; None: there is none.
+
+        Raises InvalidRecords where records that were stored without having been walked cannot be read.
+        """
+        start_offset = self.log_start_offset
+        for segment in self._segments:
+            if segment.max_timestamp < timestamp:
+                continue
+            for header, batch in segment.batches_from_timestamp(timestamp, start_offset):
+                if header.max_timestamp >= timestamp:
+                    for record in iter_records(batch):
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The record with the greatest timestamp, the first of several; None: there is none (KIP-734).
+
+        Raises InvalidRecords as `offset_for_timestamp` does.
+        """
+        segment = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+        if segment is None:
+            return None
+        timestamp = segment.max_timestamp
+        header, batch = next(segment.batches_from_timestamp(timestamp, segment.base_offset))
+        for record in iter_records(batch):
+            if record.timestamp == timestamp:
+                return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) where nothing is known. See LeaderEpochs."""
+        return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def leader_epoch_at(self, offset: int) -> int:
+        """The epoch of the record at `offset`, of the last record for the log end offset; -1: not known."""
+        return self._epochs.at(offset)
+
+    # Letting go
+
+    def delete_records_before(self, offset: int) -> ErrorCode:
+        """Moves the log's start to `offset` (DeleteRecords); memory goes with whole segments."""
+        if offset > self.high_watermark:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        while self._segments and self._segments[0].next_offset <= offset:
+            self.drop_oldest_segment()
+        self._move_log_start(offset)
+        return ErrorCode.NONE
+
+    def enforce_retention(self, now_ms: int) -> int:
+        """Lets go of what retention.bytes and retention.ms do not keep; returns the number of segments."""
+        dropped = self._enforce_retention_bytes()
+        if not self.config.cleanup_deletes:
+            return dropped
+        return dropped + self._drop(
+            count_over_age(self._segments, now_ms, self.config.retention_ms, self.high_watermark)
+        )
+
+    def _enforce_retention_bytes(self) -> int:
+        if not self.config.cleanup_deletes:
+            return 0
+        return self._drop(
+            count_over_size(self._segments, self.size_in_bytes, self.config.retention_bytes, self.high_watermark)
+        )
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets producers that have been idle for producer.id.expiration.ms."""
+        self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    def oldest_append_ms(self) -> int | None:
+        """When the oldest segment was last appended to; None: there is no segment."""
+        return self._segments[0].last_append_ms if self._segments else None
+
+    def drop_oldest_segment(self) -> None:
+        """Lets the oldest segment go, even the active one, even above the high watermark, which then moves up.
+
+        Readers keep the parts they hold; their memory is free when they let go of them.
+        """
+        segment = self._segments.pop(0)
+        del self._base_offsets[0]
+        self._budget.recharge(-segment.charged_bytes)
+        self.size_in_bytes -= segment.size
+        self._move_log_start(segment.next_offset)
+
+    def close(self) -> None:
+        """Lets everything go: the partition is deleted."""
+        self._budget.forget(self)
+        self._drop(len(self._segments))
+
+    def _drop(self, count: int) -> int:
+        for _ in range(count):
+            self.drop_oldest_segment()
+        return count
+
+    def _move_log_start(self, offset: int) -> None:
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self._epochs.truncate_from_start(offset)
+        self._producers.truncate_from_start(offset)
+        self._update_last_stable_offset()
+
+    def _update_last_stable_offset(self) -> None:
+        self.last_stable_offset = self.high_watermark
+        if self._producers.has_undecided():
+            unstable = self._producers.first_unstable_offset(self.high_watermark)
+            if unstable is not None:
+                self.last_stable_offset = min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    # Steps of an append
+
+    def _roll(self, size: int, now_ms: int) -> None:
+        """Begins a segment with room for `size` bytes."""
+        if self._segments:
+            filled = self._segments[-1]
+            resident_bytes = filled.resident_bytes()
+            self._budget.recharge(resident_bytes - filled.charged_bytes)
+            filled.charged_bytes = resident_bytes
+            # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
+            self._enforce_retention_bytes()
+        capacity = self._next_capacity(size)
+        self._budget.charge(capacity)
+        self._segments.append(Segment(self.log_end_offset, capacity, now_ms))
+        self._base_offsets.append(self.log_end_offset)
+        self._budget.watch(self, now_ms)
+
+    def _next_capacity(self, size: int) -> int:
+        """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
+        half = 1 << (self.size_in_bytes >> 1).bit_length() >> 1
+        most = min(self.config.segment_bytes, self._budget.limit_bytes // SEGMENTS_IN_BUDGET)
+        return max(min(half, most), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
+
+    def _invalid(self, invalid: InvalidRecords) -> AppendResult:
+        return AppendResult(
+            error_code=invalid.code,
+            log_start_offset=-1 if invalid.code in _LOG_START_UNKNOWN else self.log_start_offset,
+            error_message=invalid.message if invalid.record_errors else None,
+            record_errors=tuple(invalid.record_errors),
+            reason=invalid.message,
+        )
+
+    def _answer(self, verdict: StoredBatch | Refusal) -> AppendResult:
+        if isinstance(verdict, Refusal):
+            return AppendResult(verdict.error_code, log_start_offset=self.log_start_offset, reason=verdict.reason)
+        return AppendResult(
+            base_offset=verdict.first_offset,
+            last_offset=verdict.last_offset,
+            log_append_time_ms=verdict.timestamp,
+            log_start_offset=self.log_start_offset,
+            duplicate=True,
+        )
+
+
+def _read_marker(batch: memoryview) -> Marker:
+    """What a control batch says; its record's key is version and type, its value version and coordinator epoch."""
+    record = next(iter(iter_records(batch)))
+    assert record.key is not None
+    assert record.value is not None
+    _, kind = _MARKER_KEY.unpack_from(record.key)
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
+    assert kind in (ABORT, COMMIT)
+    return Marker(kind == ABORT, coordinator_epoch, record.timestamp)

@@ -1,0 +1,268 @@
+"""What one partition knows of its idempotent and transactional producers (KIP-98).
+
+Theory of operation. A producer numbers its records: every batch carries producer id, epoch and the sequence number of
+its first record. For each producer id the partition keeps the epoch, the sequence ranges of the last five batches, and
+the offset at which an open transaction began. A batch is judged before it is stored, and the state moves only after:
+
+    the same epoch and exactly the range of one of the five      a repeat: answered with the first copy's offsets
+    epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
+    a new, higher epoch whose first sequence is not 0            OUT_OF_ORDER_SEQUENCE_NUMBER
+    the same epoch, not the sequence after the last              OUT_OF_ORDER_SEQUENCE_NUMBER
+    a producer id never seen (or forgotten)                      taken, whatever its sequence
+    not transactional while its transaction is open              INVALID_TXN_STATE
+    a marker from a coordinator older than the last              TRANSACTION_COORDINATOR_FENCED
+
+Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch forgets the five batches, not the open transaction. Markers
+come from the transaction coordinator; they end the producer's transaction, and carry no sequence number.
+
+The first unstable offset is where the oldest transaction began that is open, or whose marker is not yet below the high
+watermark. Readers of committed records read up to it. For each aborted transaction an entry is kept that tells such
+readers which records to skip.
+
+Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry and TransactionIndex. Left out:
+snapshots (there is no disk), verification of a transaction with its coordinator (KIP-890), and transaction version 2.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import BatchHeader
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+MAX_SEQUENCE = 2**31 - 1
+# As many batches as a producer may have in flight (max.in.flight.requests.per.connection <= 5 with idempotence).
+BATCHES_TO_RETAIN = 5
+
+
+class StoredBatch(NamedTuple):
+    """One of a producer's last batches. `timestamp`: the greatest in it (ms)."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class Refusal(NamedTuple):
+    """Why a batch is not stored: a Kafka error code, and Kafka's words."""
+
+    error_code: ErrorCode
+    reason: str
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as the coordinator writes it. `timestamp`: of the marker's record (ms)."""
+
+    aborts: bool
+    coordinator_epoch: int
+    timestamp: int
+
+
+class AbortedTransaction(NamedTuple):
+    """Records of `producer_id` from `first_offset` to `last_offset` (the marker) are to be skipped.
+
+    `last_stable_offset`: when the marker was written; no transaction that ended later began before it.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class ProducerEntry:
+    """What is known of one producer id."""
+
+    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp")
+
+    def __init__(self) -> None:
+        self.epoch = NO_EPOCH
+        self.coordinator_epoch = NO_EPOCH
+        self.last_timestamp = -1
+        self.current_txn_first_offset = NO_OFFSET
+        self.batches: deque[StoredBatch] = deque(maxlen=BATCHES_TO_RETAIN)
+
+    def repeat_of(self, header: BatchHeader) -> StoredBatch | None:
+        """The batch that `header` repeats, if it is one of the last five."""
+        if header.producer_epoch != self.epoch:
+            return None
+        first_sequence = header.base_sequence
+        for batch in self.batches:
+            if batch[0] == first_sequence and batch[1] == header.last_sequence:
+                return batch
+        return None
+
+    def move_to(self, epoch: int) -> None:
+        """Forgets the batches of an older epoch."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+
+class ProducerState:
+    """The producers of one partition. `partition` ("topic-0") is for messages."""
+
+    __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated")
+
+    def __init__(self, partition: str) -> None:
+        self._partition = partition
+        self._entries: dict[int, ProducerEntry] = {}
+        # First offset -> producer id. Offsets only grow, so the order of insertion is their order.
+        self._ongoing: dict[int, int] = {}
+        # First offset -> offset of the marker, until the high watermark has passed the marker.
+        self._unreplicated: dict[int, int] = {}
+        self._aborted: list[AbortedTransaction] = []  # in order of their markers
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def check_batch(self, header: BatchHeader, first_offset: int) -> StoredBatch | Refusal | None:
+        """Judges a batch that would get `first_offset`: a repeat of what is returned, refused, or fine (None)."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        sequence = header.base_sequence
+        if header.producer_epoch == entry.epoch:
+            last_sequence = entry.batches[-1][1] if entry.batches else -1
+            if sequence != last_sequence + 1:
+                repeat = entry.repeat_of(header)
+                if repeat is not None:
+                    return repeat
+                if not (sequence == 0 and last_sequence == MAX_SEQUENCE) and entry.epoch != NO_EPOCH:
+                    return self._out_of_order(header, first_offset, last_sequence)
+            return self._check_transaction(header, entry, first_offset)
+        if header.producer_epoch < entry.epoch:
+            return self._fenced(header, entry, first_offset, transaction_version=-1)
+        if sequence != 0 and entry.epoch != NO_EPOCH:
+            return Refusal(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid sequence number for new epoch of producer {header.producer_id} at offset {first_offset} in "
+                f"partition {self._partition}: {header.producer_epoch} (request epoch), {sequence} (seq. number), "
+                f"{entry.epoch} (current producer epoch)",
+            )
+        return self._check_transaction(header, entry, first_offset)
+
+    def _out_of_order(self, header: BatchHeader, first_offset: int, last_sequence: int) -> Refusal:
+        return Refusal(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {header.producer_id} at offset {first_offset} in partition "
+            f"{self._partition}: {header.base_sequence} (incoming seq. number), {last_sequence} (current end sequence "
+            "number)",
+        )
+
+    def _check_transaction(self, header: BatchHeader, entry: ProducerEntry, first_offset: int) -> Refusal | None:
+        if entry.current_txn_first_offset == NO_OFFSET or header.is_transactional:
+            return None
+        return Refusal(
+            ErrorCode.INVALID_TXN_STATE,
+            f"Expected transactional write from producer {header.producer_id} at offset {first_offset} in partition "
+            f"{self._partition}",
+        )
+
+    def check_marker(self, header: BatchHeader, marker: Marker, first_offset: int) -> Refusal | None:
+        """Judges the end of a transaction: refused, or fine (None)."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        if header.producer_epoch < entry.epoch:
+            return self._fenced(header, entry, first_offset, transaction_version=1)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            return Refusal(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {header.producer_id} at offset {first_offset} in partition "
+                f"{self._partition}: {marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+            )
+        return None
+
+    def _fenced(
+        self, header: BatchHeader, entry: ProducerEntry, first_offset: int, transaction_version: int
+    ) -> Refusal:
+        # A transactional batch is found out before Kafka knows the offset. -1: Kafka knows no version for data.
+        if header.is_transactional:
+            reason = (
+                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last "
+                f"seen epoch {entry.epoch}"
+            )
+        else:
+            reason = (
+                f"Epoch of producer {header.producer_id} at offset {first_offset} in {self._partition} is "
+                f"{header.producer_epoch}, which is < the last seen epoch {entry.epoch} (TV{transaction_version})"
+            )
+        return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
+
+    def batch_stored(self, header: BatchHeader, first_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Takes note of a client's batch, with the offsets and the timestamp it was stored with."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = self._entries[header.producer_id] = ProducerEntry()
+        entry.move_to(header.producer_epoch)
+        entry.batches.append(
+            StoredBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
+        )
+        entry.last_timestamp = max_timestamp
+        if header.is_transactional and entry.current_txn_first_offset == NO_OFFSET:
+            entry.current_txn_first_offset = first_offset
+            self._ongoing[first_offset] = header.producer_id
+
+    def marker_stored(self, header: BatchHeader, marker: Marker, offset: int) -> None:
+        """Takes note of a transaction's end; a marker without a transaction moves epochs only."""
+        producer_id = header.producer_id
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            entry = self._entries[producer_id] = ProducerEntry()
+        first_offset = entry.current_txn_first_offset
+        if first_offset != NO_OFFSET:
+            del self._ongoing[first_offset]
+            self._unreplicated[first_offset] = offset
+            if marker.aborts:
+                stable = next(iter(self._ongoing), offset + 1)
+                self._aborted.append(AbortedTransaction(producer_id, first_offset, offset, stable))
+        entry.move_to(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.current_txn_first_offset = NO_OFFSET
+        entry.last_timestamp = marker.timestamp
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest undecided transaction began, for a high watermark that only grows; None: all are decided."""
+        if self._unreplicated:
+            for first_offset in [first for first, last in self._unreplicated.items() if last < high_watermark]:
+                del self._unreplicated[first_offset]
+        ongoing = next(iter(self._ongoing), None)
+        unreplicated = min(self._unreplicated, default=None)
+        if ongoing is None or unreplicated is None:
+            return unreplicated if ongoing is None else ongoing
+        return min(ongoing, unreplicated)
+
+    def has_undecided(self) -> bool:
+        """Whether there is any transaction that holds readers of committed records back."""
+        return bool(self._ongoing or self._unreplicated)
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """Those whose records may lie between `offset` and `upper_offset` (exclusive), in order of their markers."""
+        found = []
+        for aborted in self._aborted:
+            if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_offset:
+                break
+        return found
+
+    def truncate_from_start(self, log_start_offset: int) -> None:
+        """Forgets aborted transactions whose records are gone. Producers are kept: retention does not unmake them."""
+        kept = 0
+        while kept < len(self._aborted) and self._aborted[kept].last_offset < log_start_offset:
+            kept += 1
+        del self._aborted[:kept]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forgets producers without an open transaction whose last record is `expiration_ms` old."""
+        idle = [
+            producer_id
+            for producer_id, entry in self._entries.items()
+            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in idle:
+            del self._entries[producer_id]

@@ -1,0 +1,31 @@
+"""Which segments retention lets go: UnifiedLog.deleteOldSegments of Kafka, as pure functions over a log's segments.
+
+Both rules take whole segments, oldest first, and stop at the first that stays; both may take the active segment.
+Nothing above the high watermark goes. Segments are smaller than Kafka's 1 GiB, so a log keeps less beyond the bound.
+"""
+
+from collections.abc import Sequence
+
+from .segment import Segment
+
+
+def count_over_size(segments: Sequence[Segment], size_in_bytes: int, retention_bytes: int, high_watermark: int) -> int:
+    """How many of the oldest segments can go so that at least `retention_bytes` stay; negative: no bound."""
+    if retention_bytes < 0:
+        return 0
+    excess = size_in_bytes - retention_bytes
+    for number, segment in enumerate(segments):
+        excess -= segment.size
+        if excess < 0 or segment.next_offset > high_watermark:
+            return number
+    return len(segments)
+
+
+def count_over_age(segments: Sequence[Segment], now_ms: int, retention_ms: int, high_watermark: int) -> int:
+    """How many of the oldest segments have only records older than `retention_ms`; negative: no bound."""
+    if retention_ms < 0:
+        return 0
+    for number, segment in enumerate(segments):
+        if now_ms - segment.largest_timestamp() <= retention_ms or segment.next_offset > high_watermark:
+            return number
+    return len(segments)

@@ -1,0 +1,508 @@
+"""The log of one partition: what an append answers, what a read returns, how the offsets move."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.log_manager import LogManager
+from sluice.broker.log.memory_budget import MemoryBudget
+from sluice.broker.log.partition_log import AppendResult, PartitionLog, TimestampOffset
+from sluice.broker.log.segment import PAGE_BYTES
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import LOG_APPEND_TIME, iter_batches
+from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker
+from sluice.protocol.records.log_validator import COORDINATOR, AppendConfig
+from sluice.protocol.records.record import Record
+
+NOW_MS = 1_700_000_000_000
+LEADER_EPOCH = 3
+MEMORY_BYTES = 64 * 1024 * 1024
+
+
+def new_log(config: LogConfig | None = None, memory_bytes: int = MEMORY_BYTES) -> PartitionLog:
+    return PartitionLog("t-0", config or LogConfig(AppendConfig()), MemoryBudget(memory_bytes))
+
+
+def batch(
+    values: int | Iterable[bytes] = 1,
+    *,
+    timestamps: Iterable[int] | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = 0,
+    sequence: int = 0,
+    transactional: bool = False,
+    compression: int = 0,
+) -> memoryview:
+    """A batch as a producer sends it; `values` may be a number of records."""
+    values = [b"value"] * values if isinstance(values, int) else list(values)
+    times = list(timestamps or [NOW_MS] * len(values))
+    records = [Record(offset, times[offset], b"key", value) for offset, value in enumerate(values)]
+    if producer_id == -1:
+        return memoryview(bytearray(build_batch(records, compression=compression)))
+    return memoryview(
+        bytearray(
+            build_batch(
+                records,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=sequence,
+                transactional=transactional,
+            )
+        )
+    )
+
+
+def marker(control_type: int, *, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> memoryview:
+    return memoryview(
+        bytearray(
+            build_transaction_marker(
+                control_type,
+                offset=0,
+                timestamp=NOW_MS,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+            )
+        )
+    )
+
+
+def append(log: PartitionLog, data: memoryview, *, origin: int = 0, now_ms: int = NOW_MS) -> AppendResult:
+    """Appends as a leader without followers does: what is appended is below the high watermark at once."""
+    result = log.append(data, now_ms, LEADER_EPOCH, origin)
+    assert result.error_code == ErrorCode.NONE, result.reason
+    log.advance_high_watermark(log.log_end_offset)
+    return result
+
+
+def read_offsets(log: PartitionLog, offset: int, **limits: int) -> list[tuple[int, int]]:
+    """First and last offset of each batch that a read returns."""
+    read = log.read(offset, limits.get("max_bytes", 10**9), limits.get("up_to", log.high_watermark), True)
+    data = b"".join(read.parts)
+    assert len(data) == read.size
+    return [(header.base_offset, header.last_offset) for _, header in iter_batches(data)]
+
+
+# Appending
+
+
+def test_a_batch_gets_the_next_offsets() -> None:
+    log = new_log()
+    append(log, batch(3))
+    result = append(log, batch(2))
+    assert result == AppendResult(base_offset=3, last_offset=4, log_append_time_ms=-1, log_start_offset=0)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 5)
+
+
+def test_what_is_stored_has_offsets_and_the_leader_epoch() -> None:
+    log = new_log()
+    append(log, batch(3))
+    append(log, batch(2))
+    stored = b"".join(log.read(0, 10**6, 5, True).parts)
+    headers = [header for _, header in iter_batches(stored)]
+    assert [(header.base_offset, header.last_offset) for header in headers] == [(0, 2), (3, 4)]
+    assert {header.partition_leader_epoch for header in headers} == {LEADER_EPOCH}
+
+
+def test_what_is_stored_is_not_the_receive_buffer() -> None:
+    log = new_log()
+    data = batch([b"kept"])
+    append(log, data)
+    data[:] = bytes(len(data))
+    assert b"kept" in bytes(log.read(0, 10**6, 1, True).parts[0])
+
+
+def test_a_read_only_batch_is_stored_and_left_as_it_is() -> None:
+    log = new_log()
+    append(log, batch(3))
+    sent = bytes(batch(3))
+    assert append(log, memoryview(sent)).base_offset == 3
+    assert sent == bytes(batch(3))
+
+
+def test_log_append_time_is_answered() -> None:
+    log = new_log(LogConfig(AppendConfig(timestamp_type=LOG_APPEND_TIME)))
+    assert append(log, batch(2), now_ms=NOW_MS + 7).log_append_time_ms == NOW_MS + 7
+
+
+def test_nothing_to_append_is_no_error() -> None:
+    log = new_log()
+    append(log, batch())
+    assert log.append(memoryview(b""), NOW_MS, LEADER_EPOCH) == AppendResult(log_start_offset=0)
+
+
+def flipped(data: memoryview) -> memoryview:
+    data[-1] ^= 1
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            flipped(batch()),
+            AppendResult(error_code=ErrorCode.CORRUPT_MESSAGE),
+            id="a wrong checksum, answered without the log's start",
+        ),
+        pytest.param(
+            batch([bytes(1000)]),
+            AppendResult(error_code=ErrorCode.MESSAGE_TOO_LARGE),
+            id="a batch too large, answered without the log's start",
+        ),
+        pytest.param(
+            batch(producer_id=5, producer_epoch=0, sequence=9),
+            AppendResult(error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, log_start_offset=1),
+            id="a gap in the sequence, answered with the log's start",
+        ),
+        pytest.param(
+            batch(timestamps=[NOW_MS + 10**10]),
+            AppendResult(error_code=ErrorCode.INVALID_TIMESTAMP, log_start_offset=1),
+            id="a bad record, answered with the log's start and what is wrong",
+        ),
+    ],
+)
+def test_a_refused_batch_changes_nothing(data: memoryview, expected: AppendResult) -> None:
+    log = new_log(LogConfig(AppendConfig(max_message_bytes=500)))
+    append(log, batch())
+    append(log, batch(producer_id=5))
+    log.delete_records_before(1)
+    result = log.append(data, NOW_MS, LEADER_EPOCH + 1)
+    assert result.reason
+    assert (result.error_message is not None) == bool(result.record_errors)
+    assert bool(result.record_errors) == (result.error_code == ErrorCode.INVALID_TIMESTAMP)
+    result.reason, result.error_message, result.record_errors = "", None, ()
+    assert result == expected
+    assert (log.log_end_offset, log.leader_epoch_at(2)) == (2, LEADER_EPOCH)
+
+
+def test_a_repeat_is_answered_with_the_first_copy_and_not_stored() -> None:
+    log = new_log()
+    append(log, batch(2))
+    append(log, batch(3, timestamps=[5, 9, 7], producer_id=5))
+    result = append(log, batch(3, timestamps=[5, 9, 7], producer_id=5))
+    assert result == AppendResult(
+        base_offset=2, last_offset=4, log_append_time_ms=9, log_start_offset=0, duplicate=True
+    )
+    assert log.log_end_offset == 5
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("offset", "error_code"),
+    [
+        pytest.param(0, ErrorCode.OFFSET_OUT_OF_RANGE, id="below the log's start"),
+        pytest.param(1, ErrorCode.NONE, id="the log's start"),
+        pytest.param(3, ErrorCode.NONE, id="the log's end"),
+        pytest.param(4, ErrorCode.OFFSET_OUT_OF_RANGE, id="beyond the log's end"),
+        pytest.param(-1, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative"),
+    ],
+)
+def test_only_offsets_in_the_log_can_be_read(offset: int, error_code: ErrorCode) -> None:
+    log = new_log()
+    for _ in range(3):
+        append(log, batch())
+    log.delete_records_before(1)
+    assert log.read(offset, 1000, 3, True).error_code == error_code
+    assert (log.size_available(offset, 1000, 3, True) > 0) == (error_code == ErrorCode.NONE and offset < 3)
+
+
+def test_an_empty_log_is_read_from_its_end() -> None:
+    log = new_log()
+    assert log.read(0, 1000, 0, True).parts == []
+    assert log.read(0, 1000, 0, True).error_code == ErrorCode.NONE
+    assert log.size_available(0, 1000, 0, True) == 0
+
+
+def test_a_read_ends_before_the_high_watermark() -> None:
+    log = new_log()
+    append(log, batch(2))
+    log.append(batch(3), NOW_MS, LEADER_EPOCH)
+    assert read_offsets(log, 0) == [(0, 1)]
+    assert read_offsets(log, 0, up_to=log.log_end_offset) == [(0, 1), (2, 4)]
+    assert read_offsets(log, 3) == []
+
+
+def test_adjacent_batches_are_one_part_by_reference() -> None:
+    log = new_log()
+    for _ in range(5):
+        append(log, batch())
+    first, second = (log.read(1, 10**6, 5, True).parts for _ in range(2))
+    assert len(first) == 1
+    first[0][-1] ^= 0xFF
+    assert first == second  # the same memory
+
+
+def test_a_read_goes_on_through_the_segments() -> None:
+    log = new_log()
+    for _ in range(10):
+        append(log, batch([bytes(PAGE_BYTES // 2)]))
+    read = log.read(0, 10**6, 10, True)
+    assert len(read.parts) > 1
+    assert read_offsets(log, 3) == [(offset, offset) for offset in range(3, 10)]
+    assert read.next_offset == 10
+
+
+# Transactions
+
+
+def test_readers_of_committed_records_wait_for_the_oldest_open_transaction() -> None:
+    log = new_log()
+    append(log, batch(2))
+    append(log, batch(producer_id=5, transactional=True))
+    append(log, batch(producer_id=6, transactional=True))
+    append(log, batch())
+    assert (log.last_stable_offset, log.high_watermark) == (2, 5)
+    append(log, marker(COMMIT, producer_id=5), origin=COORDINATOR)
+    assert log.last_stable_offset == 3
+    append(log, marker(ABORT, producer_id=6), origin=COORDINATOR)
+    assert log.last_stable_offset == log.high_watermark == 7
+
+
+def test_a_transaction_is_decided_when_its_marker_is_below_the_high_watermark() -> None:
+    log = new_log()
+    append(log, batch(producer_id=5, transactional=True))
+    log.append(marker(COMMIT, producer_id=5), NOW_MS, LEADER_EPOCH, COORDINATOR)
+    assert (log.last_stable_offset, log.high_watermark) == (0, 1)
+    log.advance_high_watermark(2)
+    assert log.last_stable_offset == 2
+
+
+def test_the_last_stable_offset_is_not_below_the_log_start() -> None:
+    log = new_log()
+    append(log, batch(producer_id=5, transactional=True))
+    append(log, batch(4))
+    log.delete_records_before(3)
+    assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (3, 3, 5)
+
+
+def test_aborted_transactions_are_told() -> None:
+    log = new_log()
+    append(log, batch(producer_id=5, transactional=True))
+    append(log, marker(ABORT, producer_id=5), origin=COORDINATOR)
+    append(log, batch(producer_id=6, transactional=True))
+    append(log, marker(COMMIT, producer_id=6), origin=COORDINATOR)
+    assert [tuple(aborted) for aborted in log.aborted_transactions(0, 4)] == [(5, 0, 1, 2)]
+    log.delete_records_before(2)
+    assert log.aborted_transactions(0, 4) == []
+
+
+def test_an_old_coordinator_is_fenced() -> None:
+    log = new_log()
+    append(log, marker(COMMIT, producer_id=5, coordinator_epoch=2), origin=COORDINATOR)
+    result = log.append(marker(COMMIT, producer_id=5, coordinator_epoch=1), NOW_MS, LEADER_EPOCH, COORDINATOR)
+    assert result.error_code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+def test_a_client_may_not_end_a_transaction() -> None:
+    result = new_log().append(marker(COMMIT, producer_id=5), NOW_MS, LEADER_EPOCH)
+    assert result.error_code == ErrorCode.INVALID_RECORD
+
+
+# Offsets by time and leader
+
+
+def log_with_times() -> PartitionLog:
+    """Records of offsets 0 to 7 at 10, 30, 20 | 25 | 50, 40 | 50, 45; the third batch is compressed."""
+    log = new_log()
+    for number, times in enumerate([(10, 30, 20), (25,), (50, 40), (50, 45)]):
+        append(log, batch(len(times), timestamps=times, compression=1 if number == 2 else 0))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        pytest.param(0, (10, 0), id="before all"),
+        pytest.param(10, (10, 0), id="exactly the first"),
+        pytest.param(11, (30, 1), id="inside a batch"),
+        pytest.param(31, (50, 4), id="a later batch"),
+        pytest.param(50, (50, 4), id="the greatest"),
+        pytest.param(51, None, id="after all"),
+    ],
+)
+def test_offset_for_timestamp(timestamp: int, expected: tuple[int, int] | None) -> None:
+    found = log_with_times().offset_for_timestamp(timestamp)
+    assert found == (None if expected is None else TimestampOffset(*expected, LEADER_EPOCH))
+
+
+@pytest.mark.parametrize(
+    ("start", "timestamp", "expected"),
+    [
+        pytest.param(2, 25, (25, 3), id="a record before the log's start is not found"),
+        pytest.param(2, 20, (20, 2), id="one at the log's start is"),
+        pytest.param(5, 50, (50, 6), id="nor is one in the batch that holds the log's start"),
+    ],
+)
+def test_offset_for_timestamp_from_the_log_start(start: int, timestamp: int, expected: tuple[int, int]) -> None:
+    log = log_with_times()
+    log.delete_records_before(start)
+    assert log.offset_for_timestamp(timestamp) == TimestampOffset(*expected, LEADER_EPOCH)
+
+
+def test_offsets_by_time_are_found_in_any_segment() -> None:
+    log = new_log()
+    for number in range(20):
+        append(log, batch([bytes(PAGE_BYTES // 2)], timestamps=[1000 + number]))
+    for number in range(20):
+        assert log.offset_for_timestamp(1000 + number) == TimestampOffset(1000 + number, number, LEADER_EPOCH)
+    assert log.max_timestamp_offset() == TimestampOffset(1019, 19, LEADER_EPOCH)
+
+
+def test_max_timestamp_offset_is_the_first_of_several() -> None:
+    assert log_with_times().max_timestamp_offset() == TimestampOffset(50, 4, LEADER_EPOCH)
+
+
+def test_an_empty_log_has_no_timestamps() -> None:
+    log = new_log()
+    assert log.max_timestamp_offset() is None
+    assert log.offset_for_timestamp(0) is None
+
+
+def test_leader_epochs_end_where_the_next_begins() -> None:
+    log = new_log()
+    for leader_epoch in (3, 3, 5):
+        log.append(batch(), NOW_MS, leader_epoch)
+    assert log.end_offset_for_epoch(3) == (3, 2)
+    assert log.end_offset_for_epoch(5) == (5, 3)
+    assert [log.leader_epoch_at(offset) for offset in (0, 1, 2, 3)] == [3, 3, 5, 5]
+
+
+# Letting go
+
+
+def test_records_are_deleted_up_to_the_high_watermark_only() -> None:
+    log = new_log()
+    append(log, batch(2))
+    log.append(batch(2), NOW_MS, LEADER_EPOCH)
+    assert log.delete_records_before(3) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.delete_records_before(1) == ErrorCode.NONE
+    assert (log.log_start_offset, log.size_in_bytes) == (1, 2 * len(batch(2)))
+
+
+def test_deleting_all_records_gives_their_memory_back() -> None:
+    logs = LogManager(MEMORY_BYTES)
+    log = logs.create("t-0", LogConfig(AppendConfig()))
+    for _ in range(100):
+        append(log, batch(2))
+    log.delete_records_before(200)
+    assert (log.log_start_offset, log.size_in_bytes, logs.budget.used_bytes) == (200, 0, 0)
+    assert append(log, batch()).base_offset == 200
+    assert read_offsets(log, 200) == [(200, 200)]
+
+
+def test_the_log_start_does_not_go_back() -> None:
+    log = new_log()
+    append(log, batch(5))
+    log.delete_records_before(3)
+    assert log.delete_records_before(1) == ErrorCode.NONE
+    assert log.log_start_offset == 3
+
+
+def test_retention_by_size_holds_when_a_segment_begins() -> None:
+    log = new_log(LogConfig(AppendConfig(), retention_bytes=20_000, segment_bytes=PAGE_BYTES))
+    for _ in range(200):
+        append(log, batch([bytes(1000)]))
+    assert 20_000 <= log.size_in_bytes <= 20_000 + 2 * PAGE_BYTES
+    assert log.log_start_offset > 100
+
+
+def test_retention_by_time_lets_the_active_segment_go_too() -> None:
+    log = new_log(LogConfig(AppendConfig(), retention_ms=1000))
+    append(log, batch(5))
+    assert log.enforce_retention(NOW_MS + 1000) == 0
+    assert log.enforce_retention(NOW_MS + 1001) == 1
+    assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (5, 5, 0)
+
+
+def test_a_topic_that_is_only_compacted_is_not_subject_to_retention() -> None:
+    log = new_log(LogConfig(AppendConfig(), retention_ms=0, retention_bytes=0, cleanup_deletes=False))
+    append(log, batch())
+    assert log.enforce_retention(NOW_MS + 10**9) == 0
+
+
+def test_readers_keep_what_they_hold() -> None:
+    log = new_log(LogConfig(AppendConfig(), retention_bytes=0))
+    append(log, batch([b"held"]))
+    parts = log.read(0, 10**6, 1, True).parts
+    log.enforce_retention(NOW_MS)
+    assert log.size_in_bytes == 0
+    assert b"held" in bytes(parts[0])
+
+
+def test_a_new_configuration_holds_for_the_next_append() -> None:
+    log = new_log()
+    log.update_config(LogConfig(AppendConfig(max_message_bytes=70)))
+    result = log.append(batch([bytes(100)]), NOW_MS, LEADER_EPOCH)
+    assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert "t-0" in result.reason
+
+
+# Everything together
+
+
+class LogAgainstModel(RuleBasedStateMachine):
+    """Random appends, reads and deletions against a list of batches; memory is scarce, so some are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Segments of 4 KiB, of which 4 fit.
+        self.log = new_log(LogConfig(AppendConfig(), segment_bytes=PAGE_BYTES), memory_bytes=4 * PAGE_BYTES)
+        self.stored: list[tuple[int, int, bytes]] = []  # first offset, last offset, the batch as it is stored
+        self.end_offset = 0
+
+    @rule(records=st.integers(1, 4), value_size=st.sampled_from([0, 50, 700, 3000, 9000]), fill=st.integers(0, 255))
+    def append(self, records: int, value_size: int, fill: int) -> None:
+        data = batch([bytes([fill]) * value_size] * records)
+        result = append(self.log, data)
+        assert (result.base_offset, result.last_offset) == (self.end_offset, self.end_offset + records - 1)
+        self.stored.append((result.base_offset, result.last_offset, bytes(data)))
+        self.end_offset += records
+
+    @precondition(lambda self: self.end_offset > self.log.log_start_offset)
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.log.log_start_offset, self.end_offset))
+        assert self.log.delete_records_before(offset) == ErrorCode.NONE
+        assert self.log.log_start_offset == offset
+
+    @precondition(lambda self: self.end_offset > self.log.log_start_offset)
+    @rule(data=st.data(), max_bytes=st.integers(0, 20_000), min_one_batch=st.booleans())
+    def read(self, data: st.DataObject, max_bytes: int, min_one_batch: bool) -> None:
+        offset = data.draw(st.integers(self.log.log_start_offset, self.end_offset))
+        up_to_offset = data.draw(st.integers(offset, self.end_offset))
+        expected, size, next_offset = [], 0, offset
+        for _, last_offset, stored in self.stored:
+            if last_offset < offset:
+                continue
+            fits = size + len(stored) <= max_bytes or (min_one_batch and size == 0)
+            if not fits or last_offset >= up_to_offset:
+                break
+            expected.append(stored)
+            size += len(stored)
+            next_offset = last_offset + 1
+        read = self.log.read(offset, max_bytes, up_to_offset, min_one_batch)
+        assert b"".join(read.parts) == b"".join(expected)
+        assert (read.size, read.error_code) == (size, ErrorCode.NONE)
+        assert read.next_offset == next_offset
+        assert self.log.size_available(offset, max_bytes, up_to_offset, min_one_batch) == size
+
+    @invariant()
+    def offsets_are_in_order(self) -> None:
+        log = self.log
+        assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
+        assert log.log_end_offset == self.end_offset
+
+    @invariant()
+    def the_newest_batch_is_kept(self) -> None:
+        if self.stored and self.log.log_start_offset < self.end_offset:
+            assert read_offsets(self.log, self.end_offset - 1) == [self.stored[-1][:2]]
+
+
+LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLogAgainstModel = LogAgainstModel.TestCase

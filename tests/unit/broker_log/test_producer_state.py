@@ -1,0 +1,277 @@
+"""Producers of one partition: which batch is taken, which is a repeat, which is refused, and what readers must skip."""
+
+import pytest
+
+from sluice.broker.log.producer_state import Marker, ProducerState, Refusal, StoredBatch
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+
+PRODUCER = 1000
+LARGEST_SEQUENCE = 2**31 - 1
+
+
+def header(
+    sequence: int, records: int = 1, *, epoch: int = 0, producer: int = PRODUCER, transactional: bool = False
+) -> BatchHeader:
+    attributes = TRANSACTIONAL_FLAG if transactional else 0
+    return BatchHeader(0, 100, 0, 2, 0, attributes, records - 1, 0, 0, producer, epoch, sequence, records)
+
+
+def marker_header(epoch: int = 0, producer: int = PRODUCER) -> BatchHeader:
+    return BatchHeader(0, 78, 0, 2, 0, TRANSACTIONAL_FLAG | CONTROL_FLAG, 0, 0, 0, producer, epoch, -1, 1)
+
+
+class Partition:
+    """Stores what the state lets through, at offsets that follow each other; the high watermark stays at 0."""
+
+    def __init__(self) -> None:
+        self.state = ProducerState("t-0")
+        self.end_offset = 0
+
+    def send(self, batch: BatchHeader, timestamp: int = 5) -> StoredBatch | Refusal | None:
+        verdict = self.state.check_batch(batch, self.end_offset)
+        if verdict is None:
+            last_offset = self.end_offset + batch.last_offset_delta
+            self.state.batch_stored(batch, self.end_offset, last_offset, timestamp)
+            self.end_offset = last_offset + 1
+        return verdict
+
+    def end(self, batch: BatchHeader, *, aborts: bool, coordinator_epoch: int = 0) -> Refusal | None:
+        marker = Marker(aborts, coordinator_epoch, 9)
+        verdict = self.state.check_marker(batch, marker, self.end_offset)
+        if verdict is None:
+            self.state.marker_stored(batch, marker, self.end_offset)
+            self.end_offset += 1
+        return verdict
+
+
+def partition_with(*batches: BatchHeader) -> Partition:
+    partition = Partition()
+    for batch in batches:
+        assert partition.send(batch) is None
+    return partition
+
+
+OPEN = header(0, transactional=True)
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent"),
+    [
+        pytest.param([], header(0), id="the first batch of a producer"),
+        pytest.param([], header(77, epoch=5), id="an unknown producer with any sequence and epoch"),
+        pytest.param([header(0, 3)], header(3), id="the sequence after the last"),
+        pytest.param([header(0), header(0, epoch=1)], header(1, epoch=1), id="the next one of a newer epoch"),
+        pytest.param([header(0, 3)], header(0, epoch=1), id="a newer epoch that begins at 0"),
+        pytest.param([header(LARGEST_SEQUENCE)], header(0), id="sequences go on from 2147483647 to 0"),
+        pytest.param(
+            [header(LARGEST_SEQUENCE - 1, 4)], header(2), id="a batch across the wrap is followed by its next"
+        ),
+        pytest.param([header(0, 3)], header(0, producer=7), id="another producer counts for itself"),
+        pytest.param([OPEN], header(1, transactional=True), id="the open transaction goes on"),
+        pytest.param(
+            [OPEN], header(0, epoch=1, transactional=True), id="a newer epoch goes on with the open transaction"
+        ),
+        pytest.param([header(5, epoch=-1)], header(99, epoch=-1), id="without an epoch sequences are not looked at"),
+    ],
+)
+def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
+    assert partition_with(*stored).send(sent) is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent", "error_code", "reason"),
+    [
+        pytest.param(
+            [header(0, 3)],
+            header(4),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 4 (incoming seq. number), "
+            "2 (current end sequence number)",
+            id="a gap",
+        ),
+        pytest.param(
+            [header(0, 3)],
+            header(2, 2),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 2 (incoming seq. number), "
+            "2 (current end sequence number)",
+            id="a batch that overlaps the last",
+        ),
+        pytest.param(
+            [header(0, 3)],
+            header(0, 4),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 0 (incoming seq. number), "
+            "2 (current end sequence number)",
+            id="a repeat that is longer is none",
+        ),
+        pytest.param(
+            [header(0, epoch=1)],
+            header(5, epoch=2),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            "Invalid sequence number for new epoch of producer 1000 at offset 1 in partition t-0: 2 (request epoch), "
+            "5 (seq. number), 1 (current producer epoch)",
+            id="a newer epoch that does not begin at 0",
+        ),
+        pytest.param(
+            [header(0, epoch=1)],
+            header(1, epoch=0),
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            "Epoch of producer 1000 at offset 1 in t-0 is 0, which is < the last seen epoch 1 (TV-1)",
+            id="an older epoch",
+        ),
+        pytest.param(
+            [header(0, epoch=1)],
+            header(1, epoch=0, transactional=True),
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            "Epoch of producer 1000 is 0, which is smaller than the last seen epoch 1",
+            id="an older epoch in a transaction",
+        ),
+        pytest.param(
+            [OPEN],
+            header(1),
+            ErrorCode.INVALID_TXN_STATE,
+            "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+            id="a plain batch while a transaction is open",
+        ),
+        pytest.param(
+            [OPEN],
+            header(0, epoch=1),
+            ErrorCode.INVALID_TXN_STATE,
+            "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+            id="a plain batch of a newer epoch while a transaction is open",
+        ),
+    ],
+)
+def test_refused(stored: list[BatchHeader], sent: BatchHeader, error_code: ErrorCode, reason: str) -> None:
+    assert partition_with(*stored).send(sent) == Refusal(error_code, reason)
+
+
+def test_a_repeat_of_one_of_the_last_five_is_answered_with_the_first_copy() -> None:
+    partition = partition_with(*(header(2 * number, 2) for number in range(7)))
+    for number in range(2, 7):
+        first_offset = 2 * number
+        expected = StoredBatch(first_offset, first_offset + 1, first_offset, first_offset + 1, 5)
+        assert partition.send(header(2 * number, 2)) == expected
+
+
+def test_a_repeat_of_the_sixth_last_is_out_of_order() -> None:
+    verdict = partition_with(*(header(number) for number in range(6))).send(header(0))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_repeat_across_the_wrap_is_found() -> None:
+    partition = partition_with(header(0), header(LARGEST_SEQUENCE, producer=7), header(0, producer=7))
+    assert partition.send(header(0, producer=7)) == StoredBatch(0, 0, 2, 2, 5)
+
+
+def test_a_marker_ends_the_transaction() -> None:
+    partition = partition_with(OPEN)
+    assert partition.end(marker_header(), aborts=False) is None
+    assert partition.send(header(1)) is None
+
+
+def test_a_marker_of_a_newer_epoch_fences_the_older() -> None:
+    partition = partition_with(OPEN)
+    assert partition.end(marker_header(epoch=1), aborts=True) is None
+    verdict = partition.send(header(1, transactional=True))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_marker_without_a_transaction_leaves_a_producer_that_begins_at_0() -> None:
+    partition = Partition()
+    assert partition.end(marker_header(epoch=3), aborts=True) is None
+    assert partition.state.aborted_transactions(0, 100) == []
+    verdict = partition.send(header(1, epoch=3))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.send(header(0, epoch=3)) is None
+
+
+def test_a_marker_of_an_older_producer_epoch_is_refused() -> None:
+    verdict = partition_with(header(0, epoch=2)).end(marker_header(epoch=1), aborts=True)
+    reason = "Epoch of producer 1000 is 1, which is smaller than the last seen epoch 2"
+    assert verdict == Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
+
+
+def test_a_marker_of_an_older_coordinator_is_refused() -> None:
+    partition = partition_with(OPEN)
+    assert partition.end(marker_header(), aborts=False, coordinator_epoch=4) is None
+    verdict = partition.end(marker_header(), aborts=False, coordinator_epoch=3)
+    reason = "Invalid coordinator epoch for producerId 1000 at offset 2 in partition t-0: 3 (zombie), 4 (current)"
+    assert verdict == Refusal(ErrorCode.TRANSACTION_COORDINATOR_FENCED, reason)
+
+
+def test_the_first_unstable_offset_is_where_the_oldest_open_transaction_began() -> None:
+    partition = partition_with(header(0, 3, producer=7), header(0, transactional=True), header(0, producer=8))
+    assert partition.state.first_unstable_offset(5) == 3
+    assert partition.state.has_undecided()
+
+
+def test_a_transaction_is_undecided_until_the_high_watermark_has_passed_its_marker() -> None:
+    partition = partition_with(OPEN, header(0, producer=7, transactional=True))
+    partition.end(marker_header(), aborts=False)  # at offset 2
+    assert partition.state.first_unstable_offset(2) == 0
+    assert partition.state.first_unstable_offset(3) == 1
+    partition.end(marker_header(producer=7), aborts=False)  # at offset 3
+    assert partition.state.first_unstable_offset(4) is None
+    assert not partition.state.has_undecided()
+
+
+def partition_with_aborted() -> Partition:
+    """Transactions: producer 1 at 0-4 (aborted), 2 at 1-3 (aborted), 3 at 5-6 (committed), 4 at 7-8 (aborted)."""
+    partition = Partition()
+    for producer in (1, 2):
+        partition.send(header(0, producer=producer, transactional=True))
+    partition.send(header(0, producer=9))
+    partition.end(marker_header(producer=2), aborts=True)
+    partition.end(marker_header(producer=1), aborts=True)
+    for producer, aborts in ((3, False), (4, True)):
+        partition.send(header(0, producer=producer, transactional=True))
+        partition.end(marker_header(producer=producer), aborts=aborts)
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("offset", "upper_offset", "producers"),
+    [
+        pytest.param(0, 9, [2, 1, 4], id="all, in order of their markers"),
+        pytest.param(0, 7, [2, 1], id="not one that began at the upper bound"),
+        pytest.param(0, 1, [1], id="one that began below the upper bound and ended above"),
+        pytest.param(4, 9, [1, 4], id="one whose marker is the first record read"),
+        pytest.param(5, 9, [4], id="not one whose marker is below"),
+        pytest.param(5, 7, [], id="none in between"),
+    ],
+)
+def test_aborted_transactions(offset: int, upper_offset: int, producers: list[int]) -> None:
+    found = partition_with_aborted().state.aborted_transactions(offset, upper_offset)
+    assert [aborted.producer_id for aborted in found] == producers
+
+
+def test_an_aborted_transaction_knows_the_last_stable_offset_of_its_end() -> None:
+    found = partition_with_aborted().state.aborted_transactions(0, 9)
+    assert [tuple(aborted) for aborted in found] == [(2, 1, 3, 0), (1, 0, 4, 5), (4, 7, 8, 9)]
+
+
+def test_aborted_transactions_below_the_log_start_are_forgotten() -> None:
+    state = partition_with_aborted().state
+    state.truncate_from_start(4)
+    assert [aborted.producer_id for aborted in state.aborted_transactions(0, 9)] == [1, 4]
+
+
+def test_idle_producers_expire() -> None:
+    partition = Partition()
+    partition.send(header(0, producer=1), timestamp=100)
+    partition.send(header(0, producer=2), timestamp=101)
+    partition.state.expire(now_ms=200, expiration_ms=100)
+    assert len(partition.state) == 1
+    assert partition.send(header(50, producer=1)) is None  # unknown again: any sequence will do
+
+
+def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
+    partition = partition_with(OPEN)
+    partition.state.expire(now_ms=10**15, expiration_ms=1)
+    assert len(partition.state) == 1

@@ -1,0 +1,155 @@
+"""Segments: where batches lie, which of them a reader gets, and what becomes of their memory."""
+
+import gc
+import mmap
+from bisect import bisect_right
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.broker.log.segment import (
+    HUGE_PAGE_BYTES,
+    INDEX_ENTRY_BYTES,
+    MAPPED_FROM_BYTES,
+    MAX_RELATIVE_OFFSET,
+    PAGE_BYTES,
+    Segment,
+    allocate,
+)
+
+NOW_MS = 1_700_000_000_000
+
+
+def segment_of(batches: list[tuple[int, int]], base_offset: int = 100) -> Segment:
+    """A segment of batches given as (records, bytes); each is filled with its own number."""
+    segment = Segment(base_offset, max(sum(size for _, size in batches), 1), NOW_MS)
+    for number, (records, size) in enumerate(batches):
+        segment.append(bytes([number % 256]) * size, segment.next_offset + records - 1, -1, NOW_MS)
+    return segment
+
+
+# Offsets 100-101, 102, 103-106; positions 0, 10, 30, 60.
+THREE = [(2, 10), (1, 20), (4, 30)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "max_bytes", "up_to_offset", "at_least_one", "expected"),
+    [
+        pytest.param(100, 1000, 107, False, (0, 60, 107), id="everything fits"),
+        pytest.param(100, 1000, 999, False, (0, 60, 107), id="the bound lies beyond the segment"),
+        pytest.param(101, 1000, 107, False, (0, 60, 107), id="an offset inside a batch begins with that batch"),
+        pytest.param(105, 1000, 107, False, (30, 60, 107), id="an offset inside the last batch"),
+        pytest.param(100, 1000, 103, False, (0, 30, 103), id="the bound is the beginning of a batch"),
+        pytest.param(100, 1000, 105, False, (0, 30, 103), id="a batch that holds the bound is left out"),
+        pytest.param(
+            103, 1000, 105, True, (30, 30, 103), id="even the first batch is left out when it holds the bound"
+        ),
+        pytest.param(100, 59, 107, False, (0, 30, 103), id="the batch that does not fit is left out whole"),
+        pytest.param(100, 60, 107, False, (0, 60, 107), id="the last batch fits exactly"),
+        pytest.param(100, 30, 107, False, (0, 30, 103), id="a batch in the middle fits exactly"),
+        pytest.param(100, 9, 107, False, (0, 0, 100), id="not even the first batch fits"),
+        pytest.param(100, 9, 107, True, (0, 10, 102), id="the first batch is given although it does not fit"),
+        pytest.param(104, 9, 107, True, (30, 60, 107), id="the last batch is given although it does not fit"),
+        pytest.param(100, 0, 107, False, (0, 0, 100), id="nothing fits into no bytes"),
+        pytest.param(102, -5, 107, False, (10, 10, 102), id="nothing fits into fewer than no bytes"),
+        pytest.param(102, -5, 107, True, (10, 30, 103), id="one batch is given for fewer than no bytes"),
+    ],
+)
+def test_span(
+    offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool, expected: tuple[int, int, int]
+) -> None:
+    assert segment_of(THREE).span(offset, max_bytes, up_to_offset, at_least_one) == expected
+
+
+@given(
+    batches=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 40)), min_size=1, max_size=30),
+    data=st.data(),
+    max_bytes=st.integers(0, 600),
+    at_least_one=st.booleans(),
+)
+def test_span_is_what_adding_batch_by_batch_gives(
+    batches: list[tuple[int, int]], data: st.DataObject, max_bytes: int, at_least_one: bool
+) -> None:
+    segment = segment_of(batches)
+    offset = data.draw(st.integers(100, segment.next_offset - 1))
+    up_to_offset = data.draw(st.integers(offset, segment.next_offset + 2))
+    starts, ends, lasts = [], [], []
+    position, next_offset = 0, 100
+    bases = []
+    for records, size in batches:
+        bases.append(next_offset)
+        starts.append(position)
+        position += size
+        next_offset += records
+        ends.append(position)
+        lasts.append(next_offset - 1)
+    first = bisect_right(bases, offset) - 1
+    start = end = starts[first]
+    after = bases[first]
+    for number in range(first, len(batches)):
+        fits = ends[number] - start <= max_bytes or (at_least_one and number == first)
+        if not fits or lasts[number] >= up_to_offset:
+            break
+        end, after = ends[number], lasts[number] + 1
+    assert segment.span(offset, max_bytes, up_to_offset, at_least_one) == (start, end, after)
+
+
+def test_adjacent_batches_are_one_slice_of_the_segment() -> None:
+    segment = segment_of(THREE)
+    start, end, _ = segment.span(102, 1000, 107, False)
+    assert segment.slice(start, end) == b"\1" * 20 + b"\2" * 30
+
+
+def test_has_room_until_the_last_byte() -> None:
+    segment = Segment(0, 100, NOW_MS)
+    segment.append(bytes(60), 0, -1, NOW_MS)
+    assert segment.has_room(40, 1)
+    assert not segment.has_room(41, 1)
+
+
+def test_has_no_room_for_an_offset_that_four_bytes_do_not_hold() -> None:
+    segment = Segment(1000, 100, NOW_MS)
+    assert segment.has_room(10, 1000 + MAX_RELATIVE_OFFSET)
+    assert not segment.has_room(10, 1001 + MAX_RELATIVE_OFFSET)
+
+
+def test_largest_timestamp_is_of_records_and_else_of_the_last_append() -> None:
+    segment = Segment(0, 100, NOW_MS)
+    segment.append(b"a", 0, -1, NOW_MS + 5)
+    assert segment.largest_timestamp() == NOW_MS + 5
+    segment.append(b"b", 1, 77, NOW_MS + 6)
+    segment.append(b"c", 2, 33, NOW_MS + 7)
+    assert segment.largest_timestamp() == 77
+
+
+@pytest.mark.parametrize(
+    ("capacity", "used", "expected"),
+    [
+        pytest.param(4096, 10, 4096, id="a small segment takes all it may hold"),
+        pytest.param(MAPPED_FROM_BYTES, PAGE_BYTES + 1, 2 * PAGE_BYTES, id="a mapped one takes whole pages"),
+        pytest.param(2 * HUGE_PAGE_BYTES, 10, HUGE_PAGE_BYTES, id="a large one takes whole huge pages"),
+        pytest.param(HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES + 1, id="no more than its capacity"),
+    ],
+)
+def test_resident_bytes(capacity: int, used: int, expected: int) -> None:
+    segment = Segment(0, capacity, NOW_MS)
+    segment.append(bytes(used), 0, -1, NOW_MS)
+    assert segment.resident_bytes() == expected + INDEX_ENTRY_BYTES
+
+
+@pytest.mark.parametrize("capacity", [1, MAPPED_FROM_BYTES - 1, MAPPED_FROM_BYTES, HUGE_PAGE_BYTES])
+def test_allocated_memory_is_of_the_size_asked_for_and_writable(capacity: int) -> None:
+    view = allocate(capacity)
+    view[capacity - 1] = 7
+    assert len(view) == capacity
+    assert isinstance(view.obj, mmap.mmap) == (capacity >= MAPPED_FROM_BYTES)
+
+
+def test_a_slice_outlives_its_segment() -> None:
+    segment = segment_of([(1, MAPPED_FROM_BYTES)])
+    part = segment.slice(5, 10)
+    del segment
+    gc.collect()
+    assert part == bytes(5)
+    assert part.readonly is False  # it is the segment's memory itself, not a copy
