@@ -255,6 +255,10 @@ class PartitionLog:
                 return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
         return None
 
+    def segment_starts(self) -> list[tuple[int, int]]:
+        """Base offset and last append (ms) of each segment, oldest first: what ListOffsets v0 goes by."""
+        return [(segment.base_offset, segment.last_append_ms) for segment in self._segments]
+
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) where nothing is known. See LeaderEpochs."""
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)

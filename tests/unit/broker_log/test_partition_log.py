@@ -364,6 +364,15 @@ def test_an_empty_log_has_no_timestamps() -> None:
     assert log.offset_for_timestamp(0) is None
 
 
+def test_segment_starts_are_base_offsets_and_last_appends() -> None:
+    log = new_log(LogConfig(AppendConfig(), segment_bytes=PAGE_BYTES))
+    assert log.segment_starts() == []
+    for number in range(3):
+        append(log, batch([bytes(PAGE_BYTES // 3)]), now_ms=NOW_MS + number)
+    append(log, batch(), now_ms=NOW_MS + 9)
+    assert log.segment_starts() == [(0, NOW_MS + 1), (2, NOW_MS + 9)]
+
+
 def test_leader_epochs_end_where_the_next_begins() -> None:
     log = new_log()
     for leader_epoch in (3, 3, 5):
