@@ -1,0 +1,148 @@
+"""Record batches of magic 2: their header, where each begins in a buffer, their checksum (`DefaultRecordBatch`).
+
+Layout: base offset, length of what follows it, partition leader epoch, magic, CRC-32C of what follows it, attributes,
+last offset delta, base and max timestamp, producer id and epoch, base sequence, record count; then the records, which
+are compressed as one section. Positions are bytes from the beginning of the buffer that is passed in.
+"""
+
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from sluice.protocol.errors import ErrorCode
+
+from . import crc
+from .crc import Bytes
+from .invalid import InvalidRecords
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = HEADER.size
+LOG_OVERHEAD = 12  # base offset and length, which the length does not count
+MAGIC_AT, CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, MAX_TIMESTAMP_AT = 16, 17, 21, 23, 35
+LARGEST_MAGIC = 2
+
+CODEC_MASK, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, CONTROL_FLAG, DELETE_HORIZON_FLAG = 0x07, 0x08, 0x10, 0x20, 0x40
+ATTRIBUTES_MASK = 0xFF  # Kafka does not look at the second byte
+NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME = -1, 0, 1
+NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
+
+_SMALLEST_RECORD = 14  # of magic 0; Kafka measures every length by it
+_INT32_MAX = 2**31 - 1
+
+
+class BatchHeader(msgspec.Struct, gc=False):
+    """The header of one batch. `size_in_bytes` is that of the whole batch, header included."""
+
+    base_offset: int
+    size_in_bytes: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> int:
+        """Codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are nobody's."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        """CREATE_TIME or LOG_APPEND_TIME."""
+        return LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_FLAG else CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_FLAG != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether `base_timestamp` is the delete horizon of a compacted batch instead (KIP-534)."""
+        return self.attributes & DELETE_HORIZON_FLAG != 0
+
+    @property
+    def last_sequence(self) -> int:
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_to_sequence(self.base_sequence, self.last_offset_delta)
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """`sequence + increment`, wrapping from 2147483647 to 0."""
+    return sequence + increment if sequence <= _INT32_MAX - increment else increment - (_INT32_MAX - sequence) - 1
+
+
+def read_header(data: Bytes, position: int = 0) -> BatchHeader:
+    """The header of the magic 2 batch at `position`, its checksum not checked.
+
+    Raises InvalidRecords (CORRUPT_MESSAGE) when there are not 61 bytes, or the batch says it has fewer.
+    """
+    if len(data) - position < HEADER_BYTES:
+        raise InvalidRecords(
+            ErrorCode.CORRUPT_MESSAGE, f"Record batch is corrupt ({len(data) - position} bytes hold no header)"
+        )
+    base_offset, length, *others = HEADER.unpack_from(data, position)
+    if length + LOG_OVERHEAD < HEADER_BYTES:
+        raise _smaller_than_header(length + LOG_OVERHEAD)
+    return BatchHeader(base_offset, length + LOG_OVERHEAD, *others)
+
+
+def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:
+    """Position, size in bytes and magic of each batch or message in `data` (`ByteBufferLogInputStream`).
+
+    A last one that is cut is not there. Raises InvalidRecords (CORRUPT_MESSAGE) at a length or magic that cannot be.
+    """
+    position, end = 0, len(data)
+    while end - position >= LOG_OVERHEAD:
+        length = int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        if length < _SMALLEST_RECORD:
+            message = f"Record size {length} is less than the minimum record overhead ({_SMALLEST_RECORD})"
+            raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
+        if end - position <= MAGIC_AT:
+            return
+        magic = data[position + MAGIC_AT]
+        if magic > LARGEST_MAGIC:
+            message = f"Invalid magic found in record: {magic - 256 if magic > 127 else magic}"
+            raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
+        size = length + LOG_OVERHEAD
+        if end - position < size:
+            return
+        yield position, size, magic
+        position += size
+
+
+def iter_batches(data: Bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each magic 2 batch in `data`, such as a log stores. Raises as `batch_bounds` does."""
+    for position, _, _ in batch_bounds(data):
+        yield position, read_header(data, position)
+
+
+def ensure_valid(batch: memoryview) -> None:
+    """Raises InvalidRecords (CORRUPT_MESSAGE) unless `batch`, one whole magic 2 batch, has the checksum it says."""
+    if len(batch) < HEADER_BYTES:
+        raise _smaller_than_header(len(batch))
+    stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    computed = crc.crc32c(batch[ATTRIBUTES_AT:])
+    if stored != computed:
+        message = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def _smaller_than_header(size: int) -> InvalidRecords:
+    message = f"the size {size} is smaller than the minimum allowed overhead {HEADER_BYTES}"
+    return InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"Record batch is corrupt ({message})")

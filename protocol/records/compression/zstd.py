@@ -1,0 +1,96 @@
+"""zstd (RFC 8878) by cramjam, which decompresses into a buffer: how large it has to be is read from the frames first.
+
+A block holds at most 128 KiB, and the headers of frames and blocks are never compressed. So the most a section can
+decompress to is known before anything is allocated, and no more than the limit ever is.
+"""
+
+import struct
+from contextlib import suppress
+
+import cramjam
+
+from sluice.protocol.records.crc import Bytes
+from sluice.protocol.records.invalid import SectionTooLarge
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
+_BLOCK_BYTES = 128 * 1024
+_RAW_BLOCK, _RLE_BLOCK = 0, 1
+_DEFAULT_LEVEL = 3  # zstd's own, and Kafka's
+_CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
+
+
+def compress(section: Bytes, level: int | None) -> bytes:
+    """`section` as one zstd frame."""
+    return bytes(cramjam.zstd.compress(section, _DEFAULT_LEVEL if level is None else level))
+
+
+def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
+    """What the frames of `data` hold, as far as they can be read, and what was wrong. Raises SectionTooLarge."""
+    if not data:
+        return b"", None  # a stream of no frames is not an error to Java's ZstdInputStream
+    size = _most_bytes(memoryview(data))
+    # The bound counts each compressed block as full, so it may pass the limit where the content does not.
+    section = bytearray(min(size, limit_bytes + _BLOCK_BYTES))
+    try:
+        written = cramjam.zstd.decompress_into(data, section)
+    except cramjam.DecompressionError as error:
+        section = _written_before_error(data, section)
+        if len(section) > limit_bytes:
+            raise SectionTooLarge(limit_bytes) from None
+        return section, str(error)
+    if written > limit_bytes:
+        raise SectionTooLarge(limit_bytes)
+    return memoryview(section)[:written], None
+
+
+def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
+    """What was decompressed into `section` before the error that is known to come.
+
+    The library does not say how much it wrote. So it is written once more over other bytes: the two buffers are equal
+    exactly where something was written.
+    """
+    other = bytearray(b"\xff" * len(section))
+    with suppress(cramjam.DecompressionError):
+        cramjam.zstd.decompress_into(data, other)
+    low, high = 0, len(section)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if section[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return section[:low]
+
+
+def _most_bytes(view: memoryview) -> int:
+    """The most that the frames of `view` can decompress to, counting up to where they are cut or broken."""
+    total = position = 0
+    while position + 4 <= len(view):
+        magic: int = struct.unpack_from("<I", view, position)[0]
+        if magic & _SKIPPABLE_MASK == _SKIPPABLE_MAGIC:
+            position += 8 + int.from_bytes(view[position + 4 : position + 8], "little")
+        elif magic == _MAGIC:
+            content, position = _most_bytes_of_frame(view, position + 4)
+            total += content
+        else:
+            break
+    return total
+
+
+def _most_bytes_of_frame(view: memoryview, position: int) -> tuple[int, int]:
+    """The most that the frame whose header begins at `position` can hold, and the position after it."""
+    if position >= len(view):
+        return 0, position
+    descriptor = view[position]
+    single_segment = descriptor >> 5 & 1
+    size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6] or single_segment
+    position += 1 + (1 - single_segment) + _DICTIONARY_ID_BYTES[descriptor & 3] + size_bytes
+    total = last = 0
+    while not last and position + 3 <= len(view):
+        header = int.from_bytes(view[position : position + 3], "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        total += min(size, _BLOCK_BYTES) if kind in (_RAW_BLOCK, _RLE_BLOCK) else _BLOCK_BYTES
+        position += 3 + (1 if kind == _RLE_BLOCK else size)
+    return total, position + (4 if descriptor >> 2 & 1 else 0)

@@ -1,0 +1,66 @@
+"""Takes stored batches down to the message sets that consumers before Kafka 0.11 can read (`RecordsUtil.downConvert`).
+
+Up-conversion is part of an append: `log_validator.py`.
+"""
+
+from collections.abc import Iterable
+
+from sluice.protocol.errors import ErrorCode
+
+from .batch import batch_bounds, read_header
+from .compression import NONE, ZSTD, check_codec
+from .crc import Bytes
+from .invalid import InvalidRecords
+from .legacy import build_message_set, iter_messages, read_message
+from .record import Record, iter_records
+
+
+def down_convert(data: Bytes, to_magic: int, first_offset: int) -> bytes:
+    """The batches of `data` as message sets of `to_magic`, 0 or 1; what is as old already is copied.
+
+    Control batches are left out, and of uncompressed batches the records before `first_offset`, the one a fetch asked
+    for. Raises InvalidRecords for zstd, which old consumers cannot read (UNSUPPORTED_COMPRESSION_TYPE), and for records
+    that cannot be read.
+    """
+    view = memoryview(data)
+    parts = []
+    for position, size, magic in batch_bounds(view):
+        batch = view[position : position + size]
+        if magic == 2:
+            parts.append(_convert_batch(batch, to_magic, first_offset))
+        elif magic > to_magic:
+            parts.append(_convert_messages(batch, first_offset))
+        else:
+            parts.append(bytes(batch))
+    return b"".join(parts)
+
+
+def _convert_batch(batch: memoryview, to_magic: int, first_offset: int) -> bytes:
+    header = read_header(batch)
+    if header.is_control:
+        return b""
+    # The maximum timestamp of a batch is what all its records have, where the broker has set it.
+    codec, timestamp_type = header.compression, header.timestamp_type
+    return _build(iter_records(batch), to_magic, first_offset, codec, timestamp_type, header.max_timestamp)
+
+
+def _convert_messages(batch: memoryview, first_offset: int) -> bytes:
+    """A message of magic 1, or a compressed set, as magic 0."""
+    outer = read_message(batch)
+    records = (message.record() for message in iter_messages(outer))
+    return _build(records, 0, first_offset, outer.compression, outer.timestamp_type, outer.timestamp)
+
+
+def _build(
+    records: Iterable[Record], to_magic: int, first_offset: int, codec: int, timestamp_type: int, log_append_time: int
+) -> bytes:
+    if check_codec(codec) == ZSTD:
+        message = "Down-conversion of zstandard-compressed batches is not supported"
+        raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+    return build_message_set(
+        (record for record in records if codec != NONE or record.offset >= first_offset),
+        to_magic,
+        compression=codec,
+        timestamp_type=timestamp_type,
+        log_append_time=log_append_time,
+    )

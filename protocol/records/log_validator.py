@@ -1,0 +1,345 @@
+"""Offsets, timestamps and format of records on their way into a log, exactly as Kafka's `LogValidator` has them.
+
+Three ways through: an uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that stays as
+it is; anything else (message sets, another codec) is read and built anew as one magic 2 batch. Each checks in its own
+order, and Kafka's errors depend on it.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from sluice.protocol.errors import ErrorCode
+
+from .batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    CREATE_TIME,
+    DELETE_HORIZON_FLAG,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    MAX_TIMESTAMP_AT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    batch_bounds,
+    read_header,
+)
+from .build import build_batch, ensure_appendable, stamp_checksum
+from .compression import MAX_SECTION_BYTES, NONE, decompress
+from .invalid import InvalidRecords, RecordErrors, SectionTooLarge
+from .legacy import Message, iter_messages, read_message
+from .record import Record, iter_records, read_buffer, read_stream
+from .walk import skim_stream
+
+Kind = TypeVar("Kind", Record, Message)
+
+CLIENT, COORDINATOR = 0, 1  # who appends (`AppendOrigin`): a producer, or the broker's own coordinators
+_MAGIC = 2  # of what is stored
+_PLACE = struct.Struct(">qii")  # base offset, length, partition leader epoch
+_KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+
+
+class AppendConfig(msgspec.Struct, frozen=True, gc=False):
+    """What a topic says about the records it takes. The defaults are Kafka's."""
+
+    max_message_bytes: int = 1024 * 1024 + 12  # `max.message.bytes`: a MiB and the 12 bytes before it
+    timestamp_type: int = CREATE_TIME  # `message.timestamp.type`
+    compression: int | None = None  # `compression.type` as a codec id; None is "producer"
+    before_max_ms: int = 2**63 - 1  # `message.timestamp.before.max.ms`
+    after_max_ms: int = 60 * 60 * 1000  # `message.timestamp.after.max.ms`
+    compacted: bool = False  # `cleanup.policy` has "compact": records need keys
+    deep_max_bytes: int | None = None  # walk over the records of sections up to this size; None: of all
+    partition: str = ""  # its name in messages, as in "orders-0"
+
+
+class Appendable(msgspec.Struct, gc=False):
+    """What is to be stored: `data`, and the header of each batch in it, in order. Times are ms, -1 is none."""
+
+    data: memoryview
+    batches: list[BatchHeader]
+    max_timestamp: int
+    log_append_time_ms: int
+
+
+class LogValidator:
+    """One append. `codec` is that of the records as they came."""
+
+    def __init__(
+        self,
+        data: memoryview,
+        codec: int,
+        first_offset: int,
+        now_ms: int,
+        leader_epoch: int,
+        config: AppendConfig,
+        origin: int,
+    ) -> None:
+        self.data = data
+        self.codec = codec
+        self.target_codec = codec if config.compression is None else config.compression
+        self.first_offset = first_offset
+        self.now_ms = now_ms
+        self.leader_epoch = leader_epoch
+        self.config = config
+        self.origin = origin
+
+    def assign_offsets(self) -> Appendable:
+        """The records, ready to be stored. Raises InvalidRecords. May write into `data`, unless it is read-only."""
+        if self.codec != NONE or self.target_codec != NONE:
+            return self._assign_compressed()
+        if all(magic == _MAGIC for _, _, magic in batch_bounds(self.data)):
+            return self._assign_uncompressed()
+        return self._convert_uncompressed()
+
+    def _assign_uncompressed(self) -> Appendable:
+        header = self._header(self._first_batch())
+        self._validate_batch(header)
+        section = self._read_section(header)
+        if section is None:
+            return self._stamp(header, header.max_timestamp, header.record_count)
+        valid = self._validated(read_buffer(section[0], header), header.timestamp_type)
+        return self._stamp(header, _max_timestamp(valid), len(valid))
+
+    def _assign_compressed(self) -> Appendable:
+        first = self._first_batch()
+        if first[2] != _MAGIC:
+            return self._convert_messages()
+        header = self._header(first)
+        self._validate_batch(header)
+        # Control records are not compressed unless they were written compressed.
+        if self.codec != self.target_codec and not (self.codec == NONE and header.is_control):
+            return self._build(self._validated(self._read_records(header), header.timestamp_type), header)
+        section = self._read_section(header)
+        if section is None:
+            return self._stamp(header, header.max_timestamp, header.record_count)
+        reader = read_buffer(section[0], header) if self.codec == NONE else skim_stream(*section, header)
+        valid = self._validated(reader, header.timestamp_type)
+        if all(record.offset == index for index, record in enumerate(valid)):
+            return self._stamp(header, _max_timestamp(valid), len(valid))
+        if self.codec == NONE:
+            return self._build(valid, header)
+        # Kafka skipped over the keys and values that it now needs, and trips over that.
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
+
+    def _convert_uncompressed(self) -> Appendable:
+        for position, size, magic in batch_bounds(self.data):  # Kafka estimates the size of the result first
+            batch = self.data[position : position + size]
+            for record in iter_messages(read_message(batch)) if magic != _MAGIC else iter_records(batch):
+                _ = record.key, record.value
+        return self._convert_messages()
+
+    def _convert_messages(self) -> Appendable:
+        """Makes one magic 2 batch of all messages, or sets of messages, that there are."""
+        first_magic = self._first_batch()[2]
+        records: list[Record] = []
+        for position, size, magic in batch_bounds(self.data):
+            if magic != first_magic:
+                message = f"Batch magic {magic} is not the same as the first batch's magic byte {first_magic}"
+                raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{message} in topic partition {self.config.partition}")
+            outer = read_message(self.data[position : position + size])
+            wrapper = outer if outer.compression != NONE else None
+            valid = self._validated(iter_messages(outer), outer.timestamp_type, wrapper)
+            records += [message.record() for message in valid]
+            if self.target_codec == NONE:
+                ensure_appendable(records[-1], None)
+        return self._build(records, None)
+
+    def _first_batch(self) -> tuple[int, int, int]:
+        """Position, size and magic of the first batch; makes sure that it is the only one, where it has to be."""
+        batches = batch_bounds(self.data)
+        first = next(batches, None)
+        if first is None:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, "Record batch has no batches at all")
+        if (first[2] == _MAGIC or self.codec != NONE) and next(batches, None) is not None:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+        return first
+
+    def _header(self, bounds: tuple[int, int, int]) -> BatchHeader:
+        if bounds[1] < HEADER_BYTES:  # its checksum would have told; Kafka does not look at the size again
+            raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {bounds[1]} bytes has no record count")
+        return read_header(self.data, bounds[0])
+
+    def _validate_batch(self, header: BatchHeader) -> None:
+        """What a header may say, if it comes from a client."""
+        if self.origin != CLIENT:
+            return
+        offsets = f"[{header.base_offset}, {header.last_offset}]"
+        where = f"in topic partition {self.config.partition}"
+        count = header.record_count
+        if header.last_offset_delta < 0:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Batch has an invalid offset range: {offsets} {where}")
+        if count <= 0:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid reported count for record batch: {count} {where}")
+        if header.last_offset_delta + 1 != count:
+            message = f"Inconsistent batch offset range {offsets} and count of records {count} {where}"
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, message)
+        if header.is_control:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Clients are not allowed to write control records {where}")
+        if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
+            message = f"in record batch with producerId {header.producer_id} {where}"
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
+
+    def _read_section(self, header: BatchHeader) -> tuple[bytes, InvalidRecords | None] | None:
+        """The decompressed records of a batch that is to stay as it is; None when it is too large to be walked."""
+        view = self.data[HEADER_BYTES : header.size_in_bytes]
+        limit_bytes = MAX_SECTION_BYTES
+        deep_max_bytes = self.config.deep_max_bytes
+        may_trust = deep_max_bytes is not None and not self.config.compacted and self._is_in_time(header)
+        if may_trust and deep_max_bytes is not None:
+            limit_bytes = deep_max_bytes
+        if self.codec == NONE:
+            return None if may_trust and len(view) > limit_bytes else (bytes(view), None)
+        try:
+            section, failure = decompress(self.codec, view, _MAGIC, limit_bytes)
+        except SectionTooLarge:
+            if may_trust:
+                return None
+            raise
+        return bytes(section), failure
+
+    def _read_records(self, header: BatchHeader) -> Iterator[Record]:
+        """The records of a batch that is to be built anew."""
+        view = self.data[HEADER_BYTES : header.size_in_bytes]
+        if self.codec == NONE:
+            return read_buffer(bytes(view), header)
+        section, failure = decompress(self.codec, view, _MAGIC, MAX_SECTION_BYTES)
+        return read_stream(bytes(section), failure, header)
+
+    def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:
+        """All of `records`; raises InvalidRecords with what is wrong with which, if anything is.
+
+        `timestamp_type` is that of their batch; `wrapper` the message they are inside of, if they are.
+        """
+        valid = []
+        errors: RecordErrors = []
+        code = ErrorCode.INVALID_RECORD
+        for index, record in enumerate(records):
+            error = None
+            if wrapper is not None and isinstance(record, Message):
+                error = self._message_error(record, wrapper)
+            error = error or self._key_error(record)
+            if error is None:
+                error = self._timestamp_error(record, timestamp_type)
+                if error is not None:
+                    code = ErrorCode.INVALID_TIMESTAMP
+            if error is None:
+                valid.append(record)
+            else:
+                errors.append((index, error))
+        if not errors:
+            return valid
+        if code == ErrorCode.INVALID_TIMESTAMP:
+            raise InvalidRecords(code, "One or more records have been rejected due to invalid timestamp", errors)
+        shown = ", ".join(f"RecordError(batchIndex={index}, message='{error}')" for index, error in errors[:3])
+        message = f"{len(errors)} record errors in total, and only showing the first three errors at most: [{shown}]"
+        raise InvalidRecords(code, f"One or more records have been rejected due to {message}", errors)
+
+    def _message_error(self, message: Message, wrapper: Message) -> str | None:
+        """What is wrong with `message` as one inside of `wrapper`. Raises InvalidRecords if it is its checksum."""
+        if message.magic != wrapper.magic:
+            where = f"in topic partition {self.config.partition}"
+            return f"Record {message}'s magic does not match outer magic {wrapper.magic} {where}"
+        message.ensure_valid()
+        return None
+
+    def _key_error(self, record: Record | Message) -> str | None:
+        if not self.config.compacted or record.has_key:
+            return None
+        return f"Compacted topic cannot accept message without key in topic partition {self.config.partition}"
+
+    def _timestamp_error(self, record: Record | Message, timestamp_type: int) -> str | None:
+        """What is wrong with the timestamp of `record`, of a batch of `timestamp_type`."""
+        timestamp = record.timestamp
+        if self.config.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
+            earliest = self.now_ms - self.config.before_max_ms
+            latest = self.now_ms + self.config.after_max_ms
+            if earliest <= timestamp <= latest:
+                return None
+            message = f"Timestamp {timestamp} of message with offset {record.offset} is out of range."
+            return f"{message} The timestamp should be within [{earliest}, {latest}]"
+        if timestamp_type == LOG_APPEND_TIME:
+            message = f"Invalid timestamp type in message {record}."
+            return f"{message} Producer should not set timestamp type to LogAppendTime."
+        return None
+
+    def _is_in_time(self, header: BatchHeader) -> bool:
+        """Whether the timestamps are in range, if they are those that the header has."""
+        if self.config.timestamp_type != CREATE_TIME:
+            return header.timestamp_type == CREATE_TIME
+        earliest = self.now_ms - self.config.before_max_ms
+        latest = self.now_ms + self.config.after_max_ms
+        return earliest <= min(header.base_timestamp, header.max_timestamp) and header.max_timestamp <= latest
+
+    def _stamp(self, header: BatchHeader, max_timestamp: int, count: int) -> Appendable:
+        """Writes into the batch what the broker decides, and its checksum if that changed."""
+        view = memoryview(bytearray(self.data)) if self.data.readonly else self.data
+        batch = view[: header.size_in_bytes]
+        log_append_time = NO_TIMESTAMP
+        if self.config.timestamp_type == LOG_APPEND_TIME:
+            log_append_time = max_timestamp = self.now_ms
+        base_offset = self.first_offset + count - 1 - header.last_offset_delta
+        _PLACE.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, self.leader_epoch)
+        if header.timestamp_type != self.config.timestamp_type or header.max_timestamp != max_timestamp:
+            attributes = header.attributes & _KEPT_ATTRIBUTES
+            if self.config.timestamp_type == LOG_APPEND_TIME:
+                attributes |= LOG_APPEND_TIME_FLAG
+            batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2] = attributes.to_bytes(2, "big")
+            batch[MAX_TIMESTAMP_AT : MAX_TIMESTAMP_AT + 8] = max_timestamp.to_bytes(8, "big", signed=True)
+            stamp_checksum(batch)
+        return Appendable(view, [read_header(batch)], max_timestamp, log_append_time)
+
+    def _build(self, records: list[Record], header: BatchHeader | None) -> Appendable:
+        """One batch of `records`, with the producer's state out of the `header` they had, if they had one."""
+        data = build_batch(
+            [
+                Record(offset, record.timestamp, record.key, record.value, record.headers)
+                for offset, record in enumerate(records, start=self.first_offset)
+            ],
+            base_offset=self.first_offset,
+            compression=self.target_codec,
+            timestamp_type=self.config.timestamp_type,
+            log_append_time=self.now_ms,
+            producer_id=NO_PRODUCER_ID if header is None else header.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if header is None else header.producer_epoch,
+            base_sequence=NO_SEQUENCE if header is None else header.base_sequence,
+            transactional=header is not None and header.is_transactional,
+            partition_leader_epoch=self.leader_epoch,
+        )
+        stored = read_header(data)
+        _ensure_producer_state(stored)
+        if len(data) > self.config.max_message_bytes:
+            message = f"Message batch size is {len(data)} bytes in append to partition {self.config.partition}"
+            limit = self.config.max_message_bytes
+            raise InvalidRecords(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{message} which exceeds the maximum configured size of {limit}."
+            )
+        log_append_time = self.now_ms if self.config.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
+        return Appendable(memoryview(data), [stored], stored.max_timestamp, log_append_time)
+
+
+def _max_timestamp(records: list[Record]) -> int:
+    """Not less than -1, "no timestamp"."""
+    return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
+
+
+def _ensure_producer_state(header: BatchHeader) -> None:
+    """What Kafka's builder refuses to write (`MemoryRecordsBuilder.validateProducerState`)."""
+    message = None
+    if header.producer_id == NO_PRODUCER_ID:
+        if header.is_transactional:
+            message = "Cannot write transactional messages without a valid producer ID"
+    elif header.producer_epoch == NO_PRODUCER_EPOCH:
+        message = "Invalid negative producer epoch"
+    elif header.base_sequence < 0:
+        message = "Invalid negative sequence number used"
+    if message is not None:
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, message)

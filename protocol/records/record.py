@@ -1,0 +1,223 @@
+"""The records inside a magic 2 batch, read exactly as Kafka reads them (`DefaultRecord`, `DefaultRecordBatch`).
+
+Kafka has two ways, and they disagree about what is wrong: records of an uncompressed batch are read out of the buffer
+of the whole batch, those of a compressed one out of a stream, each into a buffer of its own. `iter_records` follows
+both, with the message of each error. `walk.py` is the fast way for records that have nothing wrong with them.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from sluice.protocol.errors import ErrorCode
+
+from .batch import HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, read_header
+from .compression import MAX_SECTION_BYTES, NONE, decompress
+from .crc import Bytes
+from .invalid import InvalidRecords
+
+Header = tuple[str, bytes | None]
+
+_PREMATURE_END = "Incorrect declared batch size, premature EOF reached"
+_REMAINING = "Incorrect declared batch size, records still remaining in file"
+_INVALID_STRUCTURE = "Found invalid record structure"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One record of any magic: absolute offset, timestamp in ms, headers as (name, value) in their order."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+    @property
+    def has_key(self) -> bool:
+        return self.key is not None
+
+
+class VarintError(ValueError):
+    """A varint that does not end where the largest number of its type would have."""
+
+
+def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator[Record]:
+    """The records of `batch`, one whole magic 2 batch whose checksum is not checked here.
+
+    Raises InvalidRecords at the record where Kafka's reader would throw, those before it having been yielded, and
+    SectionTooLarge when the section decompresses to more than `limit_bytes`.
+    """
+    header = read_header(batch)
+    if header.record_count == 0:
+        return iter(())
+    if header.record_count < 0:
+        message = f"Found invalid record count {header.record_count} in magic v2 batch"
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, message)
+    view = memoryview(batch)[HEADER_BYTES : header.size_in_bytes]
+    section, failure = decompress(header.compression, view, header.magic, limit_bytes)
+    if header.compression == NONE:
+        return read_buffer(bytes(section), header)
+    return read_stream(bytes(section), failure, header)
+
+
+def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
+    """The records of an uncompressed `section`."""
+    position, end = 0, len(section)
+    for left in reversed(range(header.record_count)):
+        try:
+            size, position = read_varint(section, position)
+        except IndexError:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, _PREMATURE_END) from None
+        except VarintError as error:  # nothing in Kafka catches this one
+            raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        if end - position < size:
+            message = f"but instead the buffer has only {end - position} remaining bytes."
+            raise _invalid_size(f"expected {size} bytes in record payload, {message}")
+        record, position = _read_body(section, position, size, header)
+        if not left and position < end:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, _REMAINING)
+        yield record
+
+
+def read_stream(section: bytes, failure: InvalidRecords | None, header: BatchHeader) -> Iterator[Record]:
+    """The records of what a compressed section gave before it ended with `failure`, or well."""
+    position, end = 0, len(section)
+    for left in reversed(range(header.record_count)):
+        size, position = read_stream_size(section, position, failure)
+        if end - position < size:
+            raise failure or _invalid_size(
+                f"expected {size} bytes in record payload, but the record payload reached EOF."
+            )
+        record, _ = _read_body(section[position : position + size], 0, size, header)
+        position += size
+        if not left:
+            ensure_stream_ended(section, position, failure)
+        yield record
+
+
+def read_stream_size(section: bytes, position: int, failure: InvalidRecords | None) -> tuple[int, int]:
+    """The length a record in a compressed section begins with, and the position after it."""
+    try:
+        size, position = read_varint(section, position)
+    except IndexError:
+        raise failure or InvalidRecords(ErrorCode.INVALID_RECORD, _PREMATURE_END) from None
+    except VarintError:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, _PREMATURE_END) from None
+    if size < 0:
+        raise _invalid_size(f"{size} is negative.")
+    return size, position
+
+
+def ensure_stream_ended(section: bytes, position: int, failure: InvalidRecords | None) -> None:
+    """Raises unless nothing follows the last record, not even a broken end of the stream."""
+    if position < len(section):
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, _REMAINING)
+    if failure is not None:
+        raise failure
+
+
+def _read_body(buffer: bytes, position: int, size: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record of `size` bytes whose attributes are at `position`, and the position after it."""
+    start = position
+    try:
+        buffer[position]  # the attributes, which have no meaning yet
+        timestamp_delta, position = read_varlong(buffer, position + 1)
+        offset_delta, position = read_varint(buffer, position)
+        key, position = _read_bytes(buffer, position)
+        value, position = _read_bytes(buffer, position)
+        headers, position = _read_headers(buffer, position)
+    except (IndexError, VarintError):
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, _INVALID_STRUCTURE) from None
+    if position - start != size:
+        raise _invalid_size(f"expected to read {size} bytes in record payload, but instead read {position - start}")
+    timestamp = record_timestamp(header, timestamp_delta)
+    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), position
+
+
+def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
+    """A record's timestamp in ms: where the broker set it, all records of the batch have that one."""
+    if header.timestamp_type == LOG_APPEND_TIME:
+        return header.max_timestamp
+    return _signed(header.base_timestamp + timestamp_delta, 64)  # a Java long, which wraps
+
+
+def _read_headers(buffer: bytes, position: int) -> tuple[tuple[Header, ...], int]:
+    count, position = read_varint(buffer, position)
+    ensure_header_count(count)
+    if count > len(buffer) - position:
+        message = f"{count} is larger than the remaining size of the buffer"
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Found invalid number of record headers. {message}")
+    headers = []
+    for _ in range(count):
+        ensure_header_name(read_varint(buffer, position)[0])
+        name, position = _read_bytes(buffer, position)
+        value, position = _read_bytes(buffer, position)
+        headers.append((str(name or b"", "utf-8", "replace"), value))
+    return tuple(headers), position
+
+
+def ensure_header_count(count: int) -> None:
+    """Raises for a negative number of headers."""
+    if count < 0:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Found invalid number of record headers {count}")
+
+
+def ensure_header_name(size: int) -> None:
+    """Raises for the length of a header name that would be null."""
+    if size < 0:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid negative header key size {size}")
+
+
+def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
+    """The bytes after their length at `position`, None for any negative length; IndexError when they are not there."""
+    size, position = read_varint(buffer, position)
+    if size < 0:
+        return None, position
+    if size > len(buffer) - position:
+        raise IndexError(position)
+    return buffer[position : position + size], position + size
+
+
+def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+    """The zigzag varint of 32 bits at `position`, and the position after it. Raises IndexError, VarintError."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise VarintError(
+                f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"
+            )
+    value &= 0xFFFFFFFF
+    return value >> 1 ^ -(value & 1), position
+
+
+def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
+    """The zigzag varint of 64 bits at `position`, and the position after it. Raises IndexError, VarintError."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise VarintError(
+                f"Varlong is too long, most significant bit in the 10th byte is set, converted value: {value:x}"
+            )
+    value &= 0xFFFFFFFFFFFFFFFF
+    return value >> 1 ^ -(value & 1), position
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _invalid_size(what: str) -> InvalidRecords:
+    return InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid record size: {what}")

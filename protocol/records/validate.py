@@ -1,0 +1,234 @@
+"""What a broker does to records before it stores them: check them, give them offsets, set what the topic sets.
+
+Follows `ProduceRequest.validateRecords`, then `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator` (in
+`log_validator.py`), in their order, so that of several things wrong the same one is answered. What is different: the
+format stored is always magic 2, and `deep_max_bytes` may spare large batches the walk over their records, which costs
+Python about a microsecond each. Those are trusted to hold what their header says; its checksum, lengths, offsets and
+count are checked all the same.
+
+The usual request, one magic 2 batch that stays as it is, is stamped in place: `validate` copies nothing. Whatever is
+unusual about it goes the long way, `analyze` and `LogValidator`, which also finds the words for what is wrong.
+"""
+
+import struct
+
+from sluice.protocol.errors import ErrorCode
+
+from . import crc
+from .batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CRC_AT,
+    CREATE_TIME,
+    HEADER,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    batch_bounds,
+)
+from .compression import MAX_SECTION_BYTES, NONE, ZSTD, check_codec, decompress
+from .crc import Bytes
+from .invalid import InvalidRecords, SectionTooLarge
+from .legacy import read_message
+from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
+from .walk import walk
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_AT = 8
+_STAMP = struct.Struct(">qii")  # base offset, length, partition leader epoch
+_UNUSUAL_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
+_ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
+_ZSTD_VERSION = 7
+
+
+def check_produced(version: int, data: Bytes) -> None:
+    """Raises InvalidRecords when a Produce request of this `version` must not have `data` for a partition."""
+    if version < _ONE_BATCH_VERSION:
+        return
+    size = len(data)
+    if size > HEADER_BYTES and data[MAGIC_AT] == 2 and _LENGTH.unpack_from(data, _LENGTH_AT)[0] + LOG_OVERHEAD == size:
+        if version < _ZSTD_VERSION:
+            _check_codec_known_to(version, data, 0)
+        return
+    batches = batch_bounds(data)
+    first = next(batches, None)
+    if first is None:
+        raise _not_allowed(version, "must have at least one record batch per partition")
+    if first[2] != 2:
+        raise _not_allowed(version, "are only allowed to contain record batches with magic version 2")
+    if version < _ZSTD_VERSION:
+        _check_codec_known_to(version, data, first[0])
+    if next(batches, None) is not None:
+        raise _not_allowed(version, "are only allowed to contain exactly one record batch per partition")
+
+
+def _check_codec_known_to(version: int, data: Bytes, position: int) -> None:
+    if check_codec(data[position + ATTRIBUTES_AT + 1] & CODEC_MASK) == ZSTD:
+        message = f"Produce requests with version {version} are not allowed to use ZStandard compression"
+        raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+
+
+def _not_allowed(version: int, what: str) -> InvalidRecords:
+    return InvalidRecords(ErrorCode.INVALID_RECORD, f"Produce requests with version {version} {what}")
+
+
+def validate(
+    data: Bytes, first_offset: int, now_ms: int, leader_epoch: int, config: AppendConfig, origin: int = CLIENT
+) -> Appendable:
+    """Checks `data`, what a request has for one partition, and makes it what is stored from `first_offset` on.
+
+    When it can stay as it is, `data` itself is changed: base offset and leader epoch are written into it (a copy, if it
+    is read-only). Bytes of a cut last batch are left off; if nothing else is there, there is nothing to append, and no
+    error. Raises InvalidRecords, and then has changed nothing that matters: `data` may not be used again.
+    """
+    size = len(data)
+    if size < HEADER_BYTES or data[MAGIC_AT] != 2 or origin != CLIENT:
+        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+    (
+        base_offset,
+        length,
+        _,
+        _,
+        checksum,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = HEADER.unpack_from(data)
+    if (
+        length + LOG_OVERHEAD != size
+        or base_offset
+        or size > config.max_message_bytes
+        or attributes & _UNUSUAL_ATTRIBUTES
+        or config.compression not in (None, attributes & CODEC_MASK)
+        or config.timestamp_type != CREATE_TIME
+        or count <= 0
+        or last_offset_delta + 1 != count
+        or (producer_id >= 0 and base_sequence < 0)
+    ):
+        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+    view = memoryview(data)
+    if crc.crc32c(view[ATTRIBUTES_AT:]) != checksum:
+        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+    deltas = _timestamp_deltas(view, attributes & CODEC_MASK, count, config, max_timestamp - base_timestamp)
+    if (
+        deltas is None
+        or max_timestamp != base_timestamp + deltas[1]
+        or max_timestamp < NO_TIMESTAMP
+        or now_ms - base_timestamp - deltas[0] > config.before_max_ms
+        or max_timestamp - now_ms > config.after_max_ms
+    ):
+        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+    if view.readonly:
+        view = memoryview(bytearray(view))
+    _STAMP.pack_into(view, 0, first_offset, length, leader_epoch)
+    header = BatchHeader(
+        first_offset,
+        size,
+        leader_epoch,
+        2,
+        checksum,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    return Appendable(view, [header], max_timestamp, NO_TIMESTAMP)
+
+
+def _timestamp_deltas(
+    view: memoryview, codec: int, count: int, config: AppendConfig, last_delta: int
+) -> tuple[int, int] | None:
+    """Lowest and highest timestamp delta of a batch whose records are as they should be; None: look closer.
+
+    Of a batch that is too large to be walked they are what the header says, of which `last_delta` is the highest.
+    """
+    deep_max_bytes = None if config.compacted else config.deep_max_bytes
+    section: Bytes = view[HEADER_BYTES:]
+    if codec != NONE:
+        limit_bytes = MAX_SECTION_BYTES if deep_max_bytes is None else deep_max_bytes
+        try:
+            section, failure = decompress(codec, section, 2, limit_bytes)
+        except SectionTooLarge:
+            if deep_max_bytes is None:
+                raise
+            return min(0, last_delta), last_delta
+        if failure is not None:
+            return None
+    elif deep_max_bytes is not None and len(section) > deep_max_bytes:
+        return min(0, last_delta), last_delta
+    return walk(bytes(section), count, null_keys=not config.compacted)
+
+
+def _validate_unusual(
+    data: Bytes, first_offset: int, now_ms: int, leader_epoch: int, config: AppendConfig, origin: int
+) -> Appendable:
+    valid_bytes, codec = analyze(data, config, origin)
+    view = memoryview(data)[:valid_bytes]
+    if not valid_bytes:
+        return Appendable(view, [], NO_TIMESTAMP, NO_TIMESTAMP)
+    return LogValidator(view, codec, first_offset, now_ms, leader_epoch, config, origin).assign_offsets()
+
+
+def analyze(data: Bytes, config: AppendConfig, origin: int) -> tuple[int, int]:
+    """How many bytes of `data` are whole batches, and their codec (`UnifiedLog.analyzeAndValidateRecords`).
+
+    Raises InvalidRecords for the first batch with a base offset, a size or a checksum that is not right.
+    """
+    valid_bytes, codec = 0, NONE
+    view = memoryview(data)
+    for position, size, magic in batch_bounds(data):
+        batch = view[position : position + size]
+        if magic == 2:
+            batch_codec = _analyze_batch(batch, config, origin)
+        else:
+            message = read_message(batch)
+            _ensure_size(size, config)
+            if message.crc != message.computed_crc:
+                raise _corrupt(message.crc, config)
+            batch_codec = message.compression
+        if batch_codec != NONE:
+            codec = batch_codec
+        valid_bytes += size
+    return valid_bytes, codec
+
+
+def _analyze_batch(batch: memoryview, config: AppendConfig, origin: int) -> int:
+    """The codec of one magic 2 batch that is what it says it is."""
+    base_offset = int.from_bytes(batch[:8], "big", signed=True)
+    if origin == CLIENT and base_offset != 0:
+        message = f"The baseOffset of the record batch in the append to {config.partition} should be 0"
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{message}, but it is {base_offset}")
+    if len(batch) < LAST_OFFSET_DELTA_AT + 4:  # Kafka asks for the last offset before it looks at the size
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {len(batch)} bytes has no last offset delta")
+    _ensure_size(len(batch), config)
+    stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    if len(batch) < HEADER_BYTES or stored != crc.crc32c(batch[ATTRIBUTES_AT:]):
+        raise _corrupt(stored, config)
+    return check_codec(batch[ATTRIBUTES_AT + 1] & CODEC_MASK)
+
+
+def _ensure_size(size: int, config: AppendConfig) -> None:
+    if size > config.max_message_bytes:
+        message = f"The record batch size in the append to {config.partition} is {size} bytes"
+        limit = config.max_message_bytes
+        raise InvalidRecords(
+            ErrorCode.MESSAGE_TOO_LARGE, f"{message} which exceeds the maximum configured value of {limit}."
+        )
+
+
+def _corrupt(stored: int, config: AppendConfig) -> InvalidRecords:
+    message = f"Record is corrupt (stored crc = {stored}) in topic partition {config.partition}."
+    return InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
