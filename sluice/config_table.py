@@ -86,6 +86,8 @@ _ROWS: tuple[Property, ...] = (
              "Replicas of a topic created without a number."),
     Property("min.insync.replicas", _COUNT, "1", "Kafka",
              "Replicas that must be in sync for acks=all."),
+    Property("sluice.replication.delay.ms", integer(0), "0", "sluice",
+             "How long simulated replicas take to have what was appended; acks=all and consumers wait for them."),
     # The log.
     Property("log.retention.hours", _RETENTION, "168", "Kafka",
              "Age past which segments are dropped, in hours; -1: none."),

@@ -1,0 +1,1 @@
+"""Measures the broker against the limit of its runtime. Not part of the distribution."""

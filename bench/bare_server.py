@@ -1,0 +1,63 @@
+"""The limit: an asyncio server of size-prefixed frames that does nothing with them. One answer per frame, one write per read.
+
+`python -m bench.bare_server ANSWER_BYTES` prints its port and answers every frame with its correlation id (bytes 4 to 8 of
+the frame's body) and zeros, ANSWER_BYTES in all behind the size prefix. ANSWER_BYTES 0 means: echo the frame.
+"""
+
+import asyncio
+import sys
+from struct import Struct
+
+_size = Struct(">i")
+# As large as the broker's own scratch buffer would have to be to hold any frame of the measurements whole.
+BUFFER_BYTES = 4 * 1024 * 1024
+
+
+class BareProtocol(asyncio.BufferedProtocol):
+    """Frames in, answers out, by the cheapest means that asyncio has."""
+
+    def __init__(self, answer_bytes: int) -> None:
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._filled = 0
+        self._answer = memoryview(bytes(max(answer_bytes - 4, 0)))
+        self._head = _size.pack(answer_bytes)
+        self._echo = answer_bytes == 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        position, out = 0, []
+        while self._filled - position >= 4:
+            end = position + 4 + _size.unpack_from(self._buffer, position)[0]
+            if end > self._filled:
+                break
+            if self._echo:
+                out.append(bytes(self._buffer[position:end]))
+            else:
+                out += (self._head, bytes(self._buffer[position + 8 : position + 12]), self._answer)
+            position = end
+        if out:
+            self._transport.writelines(out)
+        rest = self._filled - position
+        if rest and position:
+            self._buffer[:rest] = bytes(self._buffer[position : self._filled])
+        self._filled = rest
+
+
+async def main() -> None:
+    """Serves until it is terminated."""
+    answer_bytes = int(sys.argv[1])
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: BareProtocol(answer_bytes), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

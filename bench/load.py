@@ -1,0 +1,92 @@
+"""One load generator for every server of size-prefixed frames: blocks of requests on blocking sockets, answers checked.
+
+A block is D requests sent by one call, with correlation ids that count up; the next block of a connection leaves when all
+its answers are in. So C connections have at most C x D requests in flight, as with any pipelining client.
+"""
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+_size = Struct(">i")
+_size_and_id = Struct(">ii")
+# Where the correlation id stands in a request frame: behind the size, the API key and its version.
+_ID_AT = 8
+
+
+class Result(NamedTuple):
+    """What one run measured. `cpu_us` is the server's CPU time per request, user and system."""
+
+    requests_per_s: float
+    bytes_in_per_s: float
+    bytes_out_per_s: float
+    cpu_us: float
+
+
+class _Connection:
+    def __init__(self, port: int, block: bytes, depth: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.block = block
+        self.depth = depth
+        self.buffer = memoryview(bytearray(8 * 1024 * 1024))  # holds any block's answers
+        self.filled = self.position = self.answered = 0
+
+    def send(self) -> None:
+        self.filled = self.position = self.answered = 0
+        self.socket.sendall(self.block)
+
+    def receive(self, check: Callable[[memoryview], bool]) -> int:
+        """Takes what came; returns the answers among it."""
+        self.filled += (nbytes := self.socket.recv_into(self.buffer[self.filled :]))
+        if not nbytes:
+            raise SystemExit("the server closed a connection")
+        before = self.answered
+        while self.filled - self.position >= _size_and_id.size:
+            size, correlation_id = _size_and_id.unpack_from(self.buffer, self.position)
+            end = self.position + 4 + size
+            if end > self.filled:
+                break
+            if correlation_id != self.answered or not check(self.buffer[self.position : end]):
+                raise SystemExit(f"a wrong answer: correlation id {correlation_id}, expected {self.answered}")
+            self.position = end
+            self.answered += 1
+        return self.answered - before
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time a process has used so far, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100  # USER_HZ is 100 on every Linux
+
+
+def run(
+    pid: int, port: int, frame: bytes, connections: int, depth: int, seconds: float, check: Callable[[memoryview], bool]
+) -> Result:
+    """Loads a server for `seconds` with copies of one request frame; `check` sees each answer, its size prefix included."""
+    block = b"".join(frame[:_ID_AT] + _size.pack(i) + frame[_ID_AT + 4 :] for i in range(depth))
+    clients = [_Connection(port, block, depth) for _ in range(connections)]
+    selector = selectors.DefaultSelector()
+    for client in clients:
+        selector.register(client.socket, selectors.EVENT_READ, client)
+        client.send()
+    answers = received = 0
+    cpu, start = cpu_seconds(pid), time.perf_counter()
+    now = start
+    while now - start < seconds:
+        for key, _ in selector.select():
+            client = key.data
+            answers += client.receive(check)
+            if client.answered == depth:
+                received += client.filled
+                client.send()
+        now = time.perf_counter()
+    cpu, elapsed = cpu_seconds(pid) - cpu, now - start
+    for client in clients:
+        client.socket.close()
+    selector.close()
+    return Result(answers / elapsed, answers * len(frame) / elapsed, received / elapsed, cpu / max(answers, 1) * 1e6)

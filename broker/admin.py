@@ -1,0 +1,111 @@
+"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`.
+
+The HTTP stack is loaded when someone first connects, in a thread, so that neither the start nor a running client waits
+for it: the port is bound from the beginning, and whoever connects early waits in its backlog.
+"""
+
+import asyncio
+import hmac
+import logging
+import socket
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from .server import Server
+
+log = logging.getLogger("sluice.broker")
+
+
+class AdminPort:
+    """The admin port of one server. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
+
+    def __init__(self, server: "Server", listening: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        self.host, self.port = listening.getsockname()[:2]
+        self._server = server
+        self._socket = listening
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._http: uvicorn.Server | None = None
+        loop.add_reader(listening.fileno(), self._first_connection)
+
+    async def stop(self) -> None:
+        """Closes the port and what is open on it."""
+        self._loop.remove_reader(self._socket.fileno())
+        if self._http is not None:
+            self._http.should_exit = self._http.force_exit = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        self._socket.close()
+
+    def _first_connection(self) -> None:
+        self._loop.remove_reader(self._socket.fileno())
+        self._task = self._loop.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        await self._loop.run_in_executor(None, _load)
+        self._http = _http_server(application(self._server))
+        await self._http.serve(sockets=[self._socket])
+
+
+def _load() -> None:
+    # In a thread: what is imported here takes a quarter of a second.
+    import starlette.applications
+    import uvicorn
+
+    from . import metrics
+
+    assert starlette.applications
+    assert uvicorn
+    assert metrics
+
+
+def _http_server(app: "Starlette") -> "uvicorn.Server":
+    import uvicorn
+
+    class Http(uvicorn.Server):
+        """Leaves the process's signals to the command that runs the broker."""
+
+        def capture_signals(self) -> nullcontext[None]:
+            return nullcontext()
+
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0)
+    return Http(config)
+
+
+def application(server: "Server") -> "Starlette":
+    """The HTTP application of one server."""
+    from prometheus_client.exposition import choose_encoder
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    from .metrics import registry
+
+    metrics = registry(server.broker, server)
+    token = server.broker.config.text("sluice.admin.token")
+
+    def may_read(request: "Request") -> bool:
+        given = request.headers.get("authorization", "")
+        return not token or hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+    async def get_metrics(request: "Request") -> "Response":
+        if not may_read(request):
+            return _unauthorized()
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(metrics), headers={"content-type": content_type})
+
+    async def get_health(request: "Request") -> "Response":
+        # Open to everyone: an orchestrator's probe has no token, and the answer tells nothing.
+        return JSONResponse({"status": "ok"})
+
+    def _unauthorized() -> "Response":
+        message = "this port asks for the bearer token that sluice.admin.token names"
+        return JSONResponse({"error": message}, status_code=401, headers={"www-authenticate": "Bearer"})
+
+    return Starlette(routes=[Route("/metrics", get_metrics), Route("/healthz", get_health)])

@@ -1,0 +1,142 @@
+"""One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's."""
+
+from collections.abc import Callable
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+
+from sluice.clock import Clock
+from sluice.config import Config
+from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.timer import Timer
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.quotas.store import QuotaStore
+
+from .cluster import Cluster, Partition, Topic
+from .dispatch import Dispatcher
+from .enforcement import PROFILES, Enforcement
+from .handlers import HANDLERS
+from .log.log_manager import LogManager
+
+# Kafka's Metrics looks for expired sensors this often.
+_SENSOR_EXPIRY_INTERVAL_MS = 30_000
+# A fresh broker's first producer id; Kafka's controller hands out blocks that begin with 0.
+_FIRST_PRODUCER_ID = 0
+
+
+class _Every(DelayedOperation):
+    """Housekeeping that repeats for as long as the broker lives."""
+
+    __slots__ = ("_action", "_purgatory_of")
+
+    def __init__(self, interval_ms: float, action: Callable[[], None], purgatory: DelayedOperationPurgatory) -> None:
+        super().__init__(interval_ms)
+        self._action = action
+        self._purgatory_of = purgatory
+
+    def on_complete(self) -> None:
+        self._purgatory_of.delay(_Every(self.delay_ms, self._action, self._purgatory_of))
+        self._action()
+
+
+class _Replicated(DelayedOperation):
+    """The time that the simulated replicas take to fetch what was appended."""
+
+    __slots__ = ("_broker", "_offset", "_partition")
+
+    def __init__(self, broker: "Broker", partition: Partition, delay_ms: int) -> None:
+        super().__init__(delay_ms)
+        self._broker = broker
+        self._partition = partition
+        self._offset = partition.log.log_end_offset
+
+    def on_complete(self) -> None:
+        self._broker.replicated(self._partition, self._offset)
+
+
+class Broker:
+    """Everything that requests read and change. One thread owns it."""
+
+    def __init__(self, config: Config, clock: Clock, random: Random) -> None:
+        self.config = config
+        self.clock = clock
+        self.random = random
+        self.timer = Timer(clock)
+        self.fetches = DelayedOperationPurgatory(
+            "Fetch", self.timer, config.integer("fetch.purgatory.purge.interval.requests")
+        )
+        self.produces = DelayedOperationPurgatory(
+            "Produce", self.timer, config.integer("producer.purgatory.purge.interval.requests")
+        )
+        self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
+        self.housekeeping = DelayedOperationPurgatory("Housekeeping", self.timer)
+        self.profile = PROFILES[config.text("quota.profile")]
+        self.produce_quotas = self._quotas("Produce", "producer")
+        self.fetch_quotas = self._quotas("Fetch", "consumer")
+        self.enforcement = Enforcement(self.profile, self.produce_quotas, self.fetch_quotas, self.throttled)
+        self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
+        self.cluster = Cluster(config, self.logs, random.randbytes)
+        self.dispatcher = Dispatcher(self, clock, self.enforcement)
+        self.served = [(handler.api_key, handler.min_version, handler.max_version) for handler in HANDLERS.values()]
+        self.auto_creates_topics = config.boolean("auto.create.topics.enable")
+        self.deletes_topics = config.boolean("delete.topic.enable")
+        self.max_fetch_bytes = config.integer("fetch.max.bytes")
+        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
+        self._next_producer_id = _FIRST_PRODUCER_ID
+        self._every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        self._every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    def replicate(self, partition: Partition) -> None:
+        """Lets the replicas take what was appended: at once, or after the delay that was set for them."""
+        if self._replication_delay_ms:
+            self.housekeeping.delay(_Replicated(self, partition, self._replication_delay_ms))
+        else:
+            partition.log.advance_high_watermark(partition.log.log_end_offset)
+            self.dispatcher.check_after_turn(self.fetches, partition)
+
+    def replicated(self, partition: Partition, offset: int) -> None:
+        """All replicas have what is before `offset`: whoever waited for that goes on."""
+        if not partition.deleted and partition.log.advance_high_watermark(offset):
+            self.fetches.check_and_complete(partition)
+            self.produces.check_and_complete(partition)
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Deletes a topic, and answers what waited for its partitions."""
+        self.cluster.delete(topic)
+        for partition in topic.partitions:
+            self.dispatcher.check_after_turn(self.fetches, partition)
+            self.produces.check_and_complete(partition)
+
+    def new_producer_id(self) -> int:
+        """A producer id that nobody had before."""
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def close(self) -> None:
+        """Stops time: nothing that waits completes any more."""
+        self.timer.close()
+
+    def _quotas(self, kind: str, property_prefix: str) -> ClientQuotaManager:
+        config = self.config
+        window = QuotaConfig(
+            num_samples=config.integer("quota.window.num"),
+            window_ms=config.integer("quota.window.size.seconds") * 1000,  # seconds -> ms
+        )
+        shares = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
+        manager = ClientQuotaManager(kind, window, empty_client_id=shares)
+        QuotaStore(
+            manager, config.rate(f"quota.{property_prefix}.default"), config.rates(f"quota.{property_prefix}.override")
+        )
+        return manager
+
+    def _every(self, interval_ms: float, action: Callable[[], None]) -> None:
+        self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
+
+    def _expire_sensors(self) -> None:
+        now_ms = self.clock.wall_ms()
+        self.produce_quotas.expire(now_ms)
+        self.fetch_quotas.expire(now_ms)
+
+    def _enforce_retention(self) -> None:
+        now_ms = self.clock.wall_ms()
+        self.logs.enforce_retention(now_ms)
+        self.logs.expire_producers(now_ms)

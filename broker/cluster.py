@@ -1,0 +1,284 @@
+"""What the broker holds: itself, its topics and partitions, and the rules by which topics come and go.
+
+Follows Kafka's ReplicationControlManager (create, delete, their checks in their order) and Topic (names). One broker
+leads every partition.
+"""
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from sluice.config import Config, TopicConfig, validate_topic_config
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
+from sluice.protocol.records.compression import NAMES as CODEC_NAMES
+from sluice.protocol.records.log_validator import AppendConfig
+
+from .log.log_config import LogConfig
+from .log.log_manager import LogManager
+from .log.partition_log import PartitionLog
+
+# Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
+MAX_TOPIC_NAME_CHARS = 249
+_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
+# compression.type -> codec; None keeps what the producer chose.
+_CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
+_CODECS |= {"producer": None, "uncompressed": 0}
+# What a controller may be asked for in one go (KIP-599 counts partitions; ReplicationControlManager's own limit).
+MAX_PARTITIONS_PER_BATCH = 10_000
+# Topics that Kafka keeps for itself: clients are told so, and nobody may create them by hand.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+class TopicError(NamedTuple):
+    """Why a topic was not created, deleted or found."""
+
+    code: ErrorCode
+    message: str
+
+
+class Partition:
+    """One partition, led by this broker. It is also the key under which operations wait for it."""
+
+    __slots__ = ("deleted", "index", "leader_epoch", "log", "topic")
+
+    def __init__(self, topic: "Topic", index: int, log: PartitionLog) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.leader_epoch = 0
+        self.deleted = False
+
+    def epoch_error(self, current_leader_epoch: int) -> int:
+        """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
+        if current_leader_epoch in (-1, self.leader_epoch):
+            return ErrorCode.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def __repr__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+
+class Topic:
+    """A topic: its own settings, its partitions by index, and what passed through it."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "config",
+        "min_insync_replicas",
+        "name",
+        "partitions",
+        "records_in",
+        "topic_id",
+    )
+
+    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
+        self.name = name
+        self.topic_id = topic_id  # 16 bytes (KIP-516)
+        self.config = config
+        self.min_insync_replicas = config.integer("min.insync.replicas")
+        self.partitions: list[Partition] = []
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    def partition(self, index: int) -> Partition | None:
+        """The partition of that index, None where there is none."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+class NewTopic(NamedTuple):
+    """What a topic to be created should be. -1 partitions or replicas: the broker's default (KIP-464)."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Collection[int]] = {}  # partition -> broker ids; excludes the two numbers above
+    configs: Mapping[str, str | None] = {}
+
+
+class Cluster:
+    """All topics of the one broker."""
+
+    def __init__(self, config: Config, logs: LogManager, random_bytes: Callable[[int], bytes]) -> None:
+        """`random_bytes(n)` makes topic ids: n bytes from the broker's seeded source."""
+        self.config = config
+        self.cluster_id = config.text("sluice.cluster.id")
+        self.node_id = config.integer("node.id")
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self._logs = logs
+        self._random_bytes = random_bytes
+        walked = config.integer("sluice.record.validation.max.bytes")
+        self._deep_max_bytes = None if walked < 0 else walked
+
+    def partition(self, topic_name: str, index: int) -> Partition | None:
+        """A partition by its topic's name, None where there is none."""
+        topic = self.topics.get(topic_name)
+        return topic.partition(index) if topic is not None else None
+
+    def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
+        """Creates a topic, or says why not. With `validate_only` the topic is made but kept nowhere."""
+        error = self._refusal(new)
+        if error is not None:
+            return error
+        own = {name: value for name, value in new.configs.items() if value is not None}
+        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
+        for index in range(self._partition_count(new)):
+            name = f"{topic.name}-{index}"
+            settings = self._log_config(topic.config, name)
+            # A log takes no memory before its first record; one that is only for validation is never registered.
+            log = (
+                PartitionLog(name, settings, self._logs.budget) if validate_only else self._logs.create(name, settings)
+            )
+            topic.partitions.append(Partition(topic, index, log))
+        if not validate_only:
+            self.topics[topic.name] = topic
+            self.topics_by_id[topic.topic_id] = topic
+        return topic
+
+    def auto_create(self, name: str) -> Topic | TopicError:
+        """Creates a topic that a client asked for by name, with the broker's defaults."""
+        return self.create(NewTopic(name))
+
+    def delete(self, topic: Topic) -> None:
+        """Forgets a topic and its records. What waits for its partitions is the caller's to complete."""
+        del self.topics[topic.name]
+        del self.topics_by_id[topic.topic_id]
+        for partition in topic.partitions:
+            partition.deleted = True
+            self._logs.delete(partition.log.name)
+
+    def _refusal(self, new: NewTopic) -> TopicError | None:
+        if (problem := invalid_topic_name(new.name)) is not None:
+            return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if new.name in self.topics:
+            return TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
+        if (clash := self._colliding(new.name)) is not None:
+            return TopicError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{new.name}' collides with existing topic: {clash}"
+            )
+        if (error := self._refused_shape(new)) is not None:
+            return error
+        for name, value in new.configs.items():
+            if value is None:
+                return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+            if (problem := validate_topic_config(name, value)) is not None:
+                return TopicError(ErrorCode.INVALID_CONFIG, problem)
+        return None
+
+    def _refused_shape(self, new: NewTopic) -> TopicError | None:
+        if new.assignments:
+            return self._refused_assignment(new)
+        if new.replication_factor == 0 or new.replication_factor < -1:
+            return TopicError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if new.num_partitions == 0 or new.num_partitions < -1:
+            return TopicError(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        if self._partition_count(new) > MAX_PARTITIONS_PER_BATCH:
+            return TopicError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Excessively large number of partitions per request: more than {MAX_PARTITIONS_PER_BATCH}.",
+            )
+        if self._replication_factor(new) > 1:
+            return TopicError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {self._replication_factor(new)} time(s): "
+                "The target replication factor cannot be reached because only 1 broker(s) are registered.",
+            )
+        return None
+
+    def _refused_assignment(self, new: NewTopic) -> TopicError | None:
+        if new.replication_factor != -1 or new.num_partitions != -1:
+            return TopicError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, but numPartitions or replicationFactor was not -1.",
+            )
+        if sorted(new.assignments) != list(range(len(new.assignments))):
+            return TopicError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+            )
+        for index, brokers in new.assignments.items():
+            if list(brokers) != [self.node_id]:
+                return TopicError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"The manual partition assignment of partition {index} includes a broker that is not registered; "
+                    f"accepted is [{self.node_id}]",
+                )
+        return None
+
+    def _colliding(self, name: str) -> str | None:
+        # Metric names turn '.' into '_', so two such topics would share theirs.
+        if "." not in name and "_" not in name:
+            return None
+        plain = name.replace(".", "_")
+        return next((other for other in self.topics if other.replace(".", "_") == plain), None)
+
+    def _partition_count(self, new: NewTopic) -> int:
+        if new.assignments:
+            return len(new.assignments)
+        return self.config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions
+
+    def _replication_factor(self, new: NewTopic) -> int:
+        return (
+            self.config.integer("default.replication.factor")
+            if new.replication_factor == -1
+            else new.replication_factor
+        )
+
+    def _log_config(self, config: TopicConfig, name: str) -> LogConfig:
+        return LogConfig(
+            append=AppendConfig(
+                max_message_bytes=config.integer("max.message.bytes"),
+                timestamp_type=_TIMESTAMP_TYPES[config.text("message.timestamp.type")],
+                compression=_CODECS[config.text("compression.type")],
+                before_max_ms=config.integer("message.timestamp.before.max.ms"),
+                after_max_ms=config.integer("message.timestamp.after.max.ms"),
+                compacted="compact" in config.names("cleanup.policy"),
+                deep_max_bytes=self._deep_max_bytes,
+                partition=name,
+            ),
+            segment_bytes=config.segment_bytes(),
+            retention_bytes=config.integer("retention.bytes"),
+            retention_ms=config.integer("retention.ms"),
+            cleanup_deletes="delete" in config.names("cleanup.policy"),
+            producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
+        )
+
+    def _new_topic_id(self) -> bytes:
+        # Random (version 4) ids that do not begin with '-' in their printed form, as Kafka's Uuid.randomUuid.
+        while True:
+            raw = bytearray(self._random_bytes(16))
+            raw[6] = raw[6] & 0x0F | 0x40
+            raw[8] = raw[8] & 0x3F | 0x80
+            topic_id = bytes(raw)
+            if topic_id not in self.topics_by_id and not urlsafe_b64encode(topic_id).startswith(b"-"):
+                return topic_id
+
+
+def invalid_topic_name(name: str) -> str | None:
+    """What is wrong with a topic's name (Kafka's Topic.validate), None if nothing is."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in {".", ".."}:
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > MAX_TOPIC_NAME_CHARS:
+        allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
+        return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"
+    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
+        legal = "ASCII alphanumerics, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
+    return None

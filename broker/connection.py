@@ -1,0 +1,275 @@
+"""One client's connection: bytes in, responses out in order, and no reading while something must wait.
+
+Follows what Kafka's SocketServer does to a channel: one request in flight, the next is looked at when the one before
+was answered and its throttle is over. Different on purpose: a connection whose request is parked still notices that
+its client went away, since a few bytes may be read ahead; Kafka only notices when it reads again.
+
+States: *running* (frames are handled as they come) and *waiting* (a request is parked, or the connection is muted:
+frames stay where they are). `park` leads from the first to the second, `resume` back.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sluice.config import Endpoint
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+
+log = logging.getLogger("sluice.broker")
+
+# Answers up to this size are joined and written by one send; larger ones go out by reference, part by part.
+JOIN_BYTES = 64 * 1024
+# A turn's answers are written before they are this large together: then the transport says whether the client keeps up.
+FLUSH_BYTES = 256 * 1024
+# Requests handled in one turn of the loop, so that one pipelining client cannot keep timers and others waiting: at
+# about 10 us a request this is 2.5 ms, half of what a throttle may be late.
+TURN_REQUESTS = 256
+# Until 3.12, asyncio's writelines joins its arguments into one copy.
+_WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """An asyncio protocol; made by the server for each connection that is accepted."""
+
+    __slots__ = (
+        "_cancel_wait",
+        "_defer",
+        "_deferred",
+        "_dispatcher",
+        "_eof",
+        "_on_lost",
+        "_out",
+        "_out_bytes",
+        "_reader",
+        "_running",
+        "_transport",
+        "_write_paused",
+        "advertised",
+        "closed",
+        "ctx",
+        "last_active_ms",
+        "peer",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        dispatcher: "Dispatcher",
+        reader: FrameReader,
+        advertised: Endpoint,
+        defer: Callable[[Callable[[], None]], object],
+        on_lost: "Callable[[Connection], None]",
+    ) -> None:
+        """`advertised` is what the client is told to connect to; `defer` runs a function in the loop's next turn."""
+        self._dispatcher = dispatcher
+        self._reader = reader
+        self._defer = defer
+        self.advertised = advertised
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._out: list[bytes | memoryview] = []
+        self._out_bytes = 0
+        self._running = False
+        self._write_paused = False
+        self._eof = False
+        self._deferred = False
+        self._cancel_wait: Callable[[], object] | None = None
+        self.waiting = False
+        self.closed = False
+        self.peer = "?"
+        self.last_active_ms = dispatcher.clock.monotonic_ms()
+        self.ctx = dispatcher.context(self)
+
+    # -- what asyncio calls ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.peer = f"{peer[0]}:{peer[1]}"
+        if self.advertised.host in ("", "0.0.0.0", "::"):  # listening everywhere: the address the client came to
+            here = transport.get_extra_info("sockname")
+            self.advertised = Endpoint(self.advertised.name, here[0], self.advertised.port)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._transport = None
+        if self._cancel_wait is not None:
+            cancel, self._cancel_wait = self._cancel_wait, None
+            cancel()
+        self._reader.close()
+        self._out.clear()
+        self._on_lost(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer(PARKED_READ_BYTES if self.waiting else SCRATCH_BYTES)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.received(nbytes)
+        if self.waiting or self._write_paused:
+            self._reader.keep_rest()
+            self._pause_reading()
+        else:
+            self._run()
+
+    def eof_received(self) -> bool:
+        # What was sent before the end is still served (reference 6.5): stay open while anything of it waits.
+        self._eof = True
+        return self.waiting or self._write_paused or self._deferred
+
+    def pause_writing(self) -> None:
+        # The client does not read its answers: handle no more of its requests until it does.
+        self._write_paused = True
+        self._pause_reading()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        if not self.waiting:
+            self._continue()
+
+    # -- what the dispatcher calls -----------------------------------------------------------------------------------
+
+    def park(self, cancel: Callable[[], object]) -> None:
+        """The request in flight waits: handle no further one until `resume`. `cancel` is called if the client leaves."""
+        self.waiting = True
+        self._cancel_wait = cancel
+
+    def mute(self) -> None:
+        """Stops reading at once: what the client sends stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
+        self._pause_reading()
+
+    def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
+        """Queues one whole response frame of `size` bytes; it leaves with the others of this turn, or at once."""
+        self._out.append(head)
+        self._out += body
+        self._out_bytes += size
+        if not self._running or self._out_bytes >= FLUSH_BYTES:
+            self._flush()
+
+    def resume(self) -> None:
+        """What the request waited for is over: go on with the next."""
+        self.waiting = False
+        self._cancel_wait = None
+        if not self._running and not self.closed:
+            self._continue()
+
+    def close(self, reason: str) -> None:
+        """Closes at once, without waiting for unsent answers, with one log line that says why."""
+        if self.closed:
+            return
+        log.warning(
+            "connection closed",
+            extra={
+                "peer": self.peer,
+                "client_id": self.ctx.client_id,
+                "api": f"{self.ctx.route.api_name} v{self.ctx.route.version}" if self.ctx.route else "",
+                "reason": reason,
+            },
+        )
+        self.abort()
+
+    def abort(self) -> None:
+        """Closes at once and silently."""
+        self.closed = True
+        if self._transport is not None:
+            self._flush()
+            if self._write_paused:
+                self._transport.abort()  # it would never get to the end of what is buffered
+            else:
+                self._transport.close()
+
+    def cut(self) -> None:
+        """Closes at once, whatever is still to be sent."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- the loop over frames ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        reader, dispatcher = self._reader, self._dispatcher
+        self._running = True
+        budget = TURN_REQUESTS
+        self.last_active_ms = dispatcher.begin_turn()
+        try:
+            while budget and not self.waiting and not self._write_paused and reader.next_frame():
+                dispatcher.dispatch(self.ctx, reader.view, reader.start, reader.end)
+                budget -= 1
+        except RemoteProtocolError as error:
+            self.close(str(error))
+        finally:
+            self._running = False
+        if self.closed:
+            dispatcher.end_turn()
+            return
+        if self._out:
+            self._flush()
+        if not reader.keep_rest():
+            self._pause_reading()
+            reader.wait_for_room(self._retry_reservation)
+        elif not budget:
+            self._pause_reading()
+            self._deferred = True
+            self._defer(self._continue)
+        dispatcher.end_turn()
+
+    def _continue(self) -> None:
+        self._deferred = False
+        if self.closed or self.waiting or self._write_paused:
+            return
+        if self._reader.has_rest:
+            self._run()
+        if self.closed or self.waiting or self._write_paused or self._deferred:
+            return
+        if self._eof:
+            self.abort()
+        elif self._transport is not None and self._reader.retry_reservation():
+            self._transport.resume_reading()
+
+    def _retry_reservation(self) -> None:
+        if not self.closed:
+            if self._reader.retry_reservation():
+                self._continue()
+            else:
+                self._reader.wait_for_room(self._retry_reservation)
+
+    def _pause_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def _flush(self) -> None:
+        out, size = self._out, self._out_bytes
+        self._out, self._out_bytes = [], 0
+        if not out or self._transport is None:
+            return
+        if size <= JOIN_BYTES:
+            self._transport.write(b"".join(out))
+        elif _WRITES_BY_REFERENCE:
+            self._transport.writelines(out)
+        else:
+            for part in _join_small(out):
+                self._transport.write(part)
+
+
+def _join_small(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """The same bytes in as few parts as possible without copying a large one."""
+    joined: list[bytes | memoryview] = []
+    small: list[bytes | memoryview] = []
+    for part in parts:
+        if len(part) <= JOIN_BYTES:
+            small.append(part)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small = []
+        joined.append(part)
+    if small:
+        joined.append(b"".join(small))
+    return joined

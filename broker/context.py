@@ -1,0 +1,86 @@
+"""What a handler is given, and what it may return besides a response."""
+
+from collections.abc import Callable, Collection, Hashable
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from sluice.protocol.message import Message
+from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+if TYPE_CHECKING:
+    from .broker import Broker
+    from .connection import Connection
+    from .dispatch import Route
+
+# The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
+ANONYMOUS = "ANONYMOUS"
+
+
+class Outcome:
+    """What a handler returns when there is nothing to send now."""
+
+    __slots__ = ()
+
+
+PARKED: Final = Outcome()  # a delayed operation answers later
+NO_RESPONSE: Final = Outcome()  # the request has no answer: Produce with acks=0
+
+
+class RequestContext:
+    """The request in flight on one connection, and who sent it. There is one per connection, used again for each
+    request.
+    """
+
+    __slots__ = (
+        "broker",
+        "charged_bytes",
+        "client_id",
+        "client_id_bytes",
+        "connection",
+        "correlation_id",
+        "error_code",
+        "now_ms",
+        "request_bytes",
+        "route",
+        "software",
+        "started_ms",
+        "user",
+        "version",
+    )
+
+    def __init__(self, broker: "Broker", connection: "Connection") -> None:
+        self.broker = broker
+        self.connection = connection
+        self.user = ANONYMOUS
+        self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
+        self.client_id_bytes = b""
+        self.software = ""  # name and version, from ApiVersions (KIP-511)
+        self.route: Route | None = None  # None before the first request, and while a header is read
+        self.version = 0
+        self.correlation_id = 0
+        self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
+        self.now_ms = 0  # wall clock: when the request was read or, after waiting, when the wait was over
+        self.charged_bytes = 0  # what a held fetch was charged before it read
+        self.started_ms = 0.0  # monotonic
+        self.error_code = 0  # the first error in the response, for the metrics
+
+    def park(
+        self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
+    ) -> Outcome:
+        """Hands the request to a purgatory, which answers it at once if it can; returns what the handler returns."""
+        self.connection.park(operation.force_complete)
+        purgatory.try_complete_else_watch(operation, keys)
+        return PARKED
+
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class Handler(NamedTuple, Generic[Request, Response]):
+    """One API as it is served: which versions, and by what function."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+    handle: Callable[[RequestContext, Request], Response | Outcome]

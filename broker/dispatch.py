@@ -1,0 +1,243 @@
+"""The way of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
+
+A handler is a plain function `handle(ctx, request)` that returns the response, `NO_RESPONSE`, or `PARKED` after it
+handed a delayed operation to a purgatory; that operation's completion comes back here, to `Dispatcher.complete`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from sluice.clock import Clock
+from sluice.errors import RemoteProtocolError
+from sluice.metrics import REQUEST_SECONDS_BOUNDS
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.header import RequestHeader
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.message import Message
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+from .connection import Connection
+from .context import PARKED, Handler, Outcome, RequestContext
+from .enforcement import Enforcement
+from .handlers import HANDLERS
+from .handlers.api_versions import unsupported_version
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+_unpack_header = Struct(">hhih").unpack_from  # api key, api version, correlation id, length of the client id
+_HEADER_BYTES = 10
+_pack_head = Struct(">ii").pack  # size, correlation id
+_pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
+
+
+class Route:
+    """One API in one version: how to read it, what to do, how to answer, and what was counted. Compiled on first use."""
+
+    __slots__ = (
+        "api_name",
+        "decode",
+        "encode",
+        "errors",
+        "finish",
+        "flexible",
+        "flexible_response",
+        "handle",
+        "latency_counts",
+        "latency_sum_s",
+        "requests",
+        "version",
+    )
+
+    def __init__(
+        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
+    ) -> None:
+        api = API_KEYS[handler.api_key]
+        self.api_name = api.name
+        self.version = version
+        self.handle = handler.handle
+        self.finish = finish
+        self.decode = decoder(api.request, version)
+        self.encode = encoder(api.response, version)
+        self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
+        self.flexible_response = api.response_header_version(version) >= 1
+        self.requests = 0
+        self.errors: dict[int, int] = {}  # error code -> requests; those without an error are the rest
+        self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
+        self.latency_sum_s = 0.0
+
+
+class Dispatcher:
+    """Takes frames from connections to handlers, and responses back."""
+
+    def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement) -> None:
+        self.clock = clock
+        self._broker = broker
+        self._finish = {
+            ProduceRequest.API_KEY: enforcement.finish_produce,
+            FetchRequest.API_KEY: enforcement.finish_fetch,
+        }
+        self._routes: dict[int, Route] = {}
+        self._after_turn: dict[Hashable, DelayedOperationPurgatory] = {}
+        self._completing = False
+        self._wall_ms = 0
+        self._time_ms = 0.0
+
+    @property
+    def routes(self) -> Iterable[Route]:
+        """The API versions that were asked for so far."""
+        return self._routes.values()
+
+    def context(self, connection: Connection) -> RequestContext:
+        """What a new connection's requests are handled with."""
+        return RequestContext(self._broker, connection)
+
+    # -- a turn: what one read brought ---------------------------------------------------------------------------------
+
+    def begin_turn(self) -> float:
+        """Reads the clocks for all requests of this turn; each one's end is the next one's beginning.
+
+        Returns monotonic ms.
+        """
+        self._wall_ms = self.clock.wall_ms()
+        self._time_ms = self.clock.monotonic_ms()
+        return self._time_ms
+
+    def end_turn(self) -> None:
+        """Completes what the turn's requests made possible, after their own answers went out, as Kafka does."""
+        if self._completing:
+            return
+        self._completing = True
+        try:
+            while self._after_turn:
+                key, purgatory = self._after_turn.popitem()
+                purgatory.check_and_complete(key)
+        finally:
+            self._completing = False
+
+    def check_after_turn(self, purgatory: DelayedOperationPurgatory, key: Hashable) -> None:
+        """Checks the operations that watch `key`, once, at the end of this turn."""
+        self._after_turn[key] = purgatory
+
+    # -- one request ---------------------------------------------------------------------------------------------------
+
+    def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+        """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
+        ctx.route = None
+        if end - start < _HEADER_BYTES:
+            raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_HEADER_BYTES} or more")
+        api_key, version, ctx.correlation_id, id_bytes = _unpack_header(view, start)
+        body = start + _HEADER_BYTES
+        if id_bytes > 0:
+            body += id_bytes
+            if body > end:
+                raise RemoteProtocolError("the client id is longer than the request")
+        if view[start + _HEADER_BYTES : body] != ctx.client_id_bytes:
+            _take_client_id(ctx, bytes(view[start + _HEADER_BYTES : body]))
+        route = self._routes.get(api_key << 16 | version) or self._open_route(api_key, version)
+        if route is None:
+            self._answer_unsupported(ctx, api_key, version)
+            return
+        ctx.route = route
+        if route.flexible:
+            # Nearly always there are no tagged fields: a zero.
+            if body < end and view[body] == 0:
+                body += 1
+            else:
+                body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
+        request = route.decode(view, body, end)
+        ctx.version = version
+        ctx.request_bytes = end - start
+        ctx.now_ms = self._wall_ms
+        ctx.started_ms = self._time_ms
+        ctx.error_code = 0
+        outcome = route.handle(ctx, request)
+        if outcome is not PARKED:
+            route.finish(ctx, outcome)
+
+    def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
+        """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
+        connection = ctx.connection
+        if connection.closed:
+            return
+        assert ctx.route is not None
+        self.begin_turn()
+        ctx.now_ms = self._wall_ms
+        connection.waiting = False
+        outcome = answer()
+        if outcome is not PARKED:
+            ctx.route.finish(ctx, outcome)
+        if not connection.waiting:
+            connection.resume()
+
+    def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
+        if isinstance(outcome, Message):
+            self.send(ctx, self.encode(ctx, outcome))
+        else:
+            self._count(ctx)
+
+    def encode(self, ctx: RequestContext, response: Message) -> list[bytes | memoryview]:
+        """The response's body, record bytes by reference."""
+        assert ctx.route is not None
+        parts: list[bytes | memoryview] = []
+        ctx.route.encode(response, parts)
+        return parts
+
+    def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
+        """Sends a response that is encoded already."""
+        assert ctx.route is not None
+        size = 4 + sum(map(len, body))
+        if ctx.route.flexible_response:
+            size += 1
+            head = _pack_flexible_head(size, ctx.correlation_id, 0)
+        else:
+            head = _pack_head(size, ctx.correlation_id)
+        ctx.connection.send(head, body, 4 + size)
+        self._count(ctx)
+
+    def _count(self, ctx: RequestContext) -> None:
+        route = ctx.route
+        assert route is not None
+        self._time_ms = now_ms = self.clock.monotonic_ms()
+        seconds = (now_ms - ctx.started_ms) / 1e3
+        route.requests += 1
+        route.latency_counts[bisect_left(REQUEST_SECONDS_BOUNDS, seconds)] += 1
+        route.latency_sum_s += seconds
+        if ctx.error_code:
+            route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
+
+    def _open_route(self, api_key: int, version: int) -> Route | None:
+        handler = HANDLERS.get(api_key)
+        if handler is None or not handler.min_version <= version <= handler.max_version:
+            return None
+        charge = self._finish.get(api_key)
+        route = Route(handler, version, partial(charge, self) if charge else self.answer)
+        self._routes[api_key << 16 | version] = route
+        return route
+
+    def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
+        # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
+        if api_key == ApiVersionsRequest.API_KEY:
+            ctx.route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
+            self.answer(ctx, unsupported_version(ctx))
+            return
+        api = API_KEYS.get(api_key)
+        handler = HANDLERS.get(api_key)
+        name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
+        served = f"; served are {handler.min_version} to {handler.max_version}" if handler else ""
+        raise RemoteProtocolError(f"{name} is not served{served}")
+
+
+def _take_client_id(ctx: RequestContext, client_id: bytes) -> None:
+    try:
+        ctx.client_id = client_id.decode()
+    except UnicodeDecodeError:
+        raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
+    ctx.client_id_bytes = client_id

@@ -1,0 +1,47 @@
+"""ApiVersions, key 18, versions 0-5: which APIs in which versions this broker serves, made from the registry of
+handlers.
+
+v3 says which client asks (KIP-511), v5 which broker it means to reach: another one's answer is REBOOTSTRAP_REQUIRED
+(KIP-1242). An unknown version is answered in version 0 with error 35 and the versions of ApiVersions itself, so that a
+client of any age can read it. No features are listed: Java clients up to 3.7 refuse one whose minimum version is 0,
+and nothing here depends on one.
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from sluice.protocol.errors import ErrorCode
+
+_LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+_NAMED_SINCE = 3
+_ANY_NODE = -1
+
+
+def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """All that is served; INVALID_REQUEST for a software name or version that KIP-511 does not allow."""
+    if ctx.version >= _NAMED_SINCE:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_is_legal(name) and _is_legal(version)):
+            ctx.error_code = ErrorCode.INVALID_REQUEST
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        ctx.software = f"{name} {version}"
+    cluster = ctx.broker.cluster
+    if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
+        ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    return ApiVersionsResponse(api_keys=[_advertised(*api) for api in ctx.broker.served])
+
+
+def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:
+    """The answer, in version 0, to a version of ApiVersions that is not served."""
+    ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
+    own = [_advertised(*api) for api in ctx.broker.served if api[0] == ApiVersionsRequest.API_KEY]
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
+
+
+def _advertised(api_key: int, min_version: int, max_version: int) -> ApiVersion:
+    return ApiVersion(api_key=api_key, min_version=min_version, max_version=max_version)
+
+
+def _is_legal(text: str) -> bool:
+    # Kafka: letters and digits at both ends, these and '-' and '.' between.
+    return bool(text) and _LEGAL_SOFTWARE.issuperset(text) and text[0].isalnum() and text[-1].isalnum()

@@ -1,0 +1,40 @@
+"""DescribeCluster, key 60, versions 0-2 (KIP-700): the brokers; v1 can ask for controllers instead (KIP-919), which
+are not to be had from a broker.
+"""
+
+from sluice.broker.authorized import CLUSTER_OPERATIONS
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+_BROKERS, _CONTROLLERS = 1, 2  # endpoint types
+
+
+def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """This broker, which is also the controller."""
+    if request.endpoint_type == _CONTROLLERS:
+        return _refused(
+            ctx,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
+    if request.endpoint_type != _BROKERS:
+        return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    cluster, advertised = ctx.broker.cluster, ctx.connection.advertised
+    response = DescribeClusterResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.node_id,
+        brokers=[DescribeClusterBroker(broker_id=cluster.node_id, host=advertised.host, port=advertised.port)],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:
+    ctx.error_code = code
+    return DescribeClusterResponse(error_code=code, error_message=message)

@@ -1,0 +1,38 @@
+"""OffsetForLeaderEpoch, key 23, versions 0-4: where a leader's epoch ended, so that a consumer notices a cut log
+(KIP-320).
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """One answer for each partition asked for."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_answer(ctx, topic.topic, wanted) for wanted in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(ctx: RequestContext, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = ctx.broker.cluster.partition(topic_name, wanted.partition)
+    if partition is None:
+        code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        code = partition.epoch_error(wanted.current_leader_epoch)
+    if partition is None or code:
+        ctx.error_code = ctx.error_code or code
+        return EpochEndOffset(partition=wanted.partition, error_code=code)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)

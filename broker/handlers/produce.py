@@ -1,0 +1,159 @@
+"""Produce, key 0, versions 0-13: appends batches to partitions.
+
+v0 has no throttle time; v1 is KIP-13's. v0 and v1 carry message sets of magic 0, v2 of magic 1, from v3 on record
+batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP-467), v13 names topics by id
+(KIP-516). Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
+"""
+
+from sluice.broker.cluster import Partition
+from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
+from sluice.protocol.apis.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.validate import check_produced
+from sluice.purgatory.operation import DelayedOperation
+
+ALL = -1  # acks: the answer waits for all in-sync replicas
+_TOPIC_IDS_SINCE = 13
+
+
+def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Outcome:
+    """Appends what can be appended and answers for each partition; with acks=all when all replicas have it."""
+    pending: list[_Pending] = []
+    response = ProduceResponse(responses=[_produce_topic(ctx, request, data, pending) for data in request.topic_data])
+    if request.acks == 0:
+        if ctx.error_code:
+            # There is no answer to put the error into, so the client learns of it by losing its connection.
+            ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
+        return NO_RESPONSE
+    if pending:
+        operation = _DelayedProduce(ctx, request.timeout_ms, response, pending)
+        return ctx.park(operation, ctx.broker.produces, [item.partition for item in pending])
+    return response
+
+
+def _produce_topic(
+    ctx: RequestContext, request: ProduceRequest, data: TopicProduceData, pending: "list[_Pending]"
+) -> TopicProduceResponse:
+    cluster = ctx.broker.cluster
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+    answers = []
+    for partition_data in data.partition_data:
+        index = partition_data.index
+        partition = topic.partition(index) if topic is not None else None
+        if partition is None:
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            answers.append(_refused(ctx, index, unknown))
+            continue
+        answer = _append(ctx, request.acks, partition, partition_data)
+        if (
+            request.acks == ALL
+            and partition.log.high_watermark < partition.log.log_end_offset
+            and not answer.error_code
+        ):
+            pending.append(_Pending(partition, partition.log.log_end_offset, answer))
+        answers.append(answer)
+    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+
+
+def _append(
+    ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
+) -> PartitionProduceResponse:
+    if acks not in (ALL, 0, 1):
+        return _refused(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+    records = memoryview(b"") if data.records is None else data.records
+    assert isinstance(records, memoryview)  # as the decoder gives them
+    try:
+        check_produced(ctx.version, records)
+    except InvalidRecords as invalid:
+        return _refused(ctx, data.index, invalid.code, invalid.message)
+    if acks == ALL and partition.topic.min_insync_replicas > 1:  # there is one replica, the leader
+        return _refused(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS)
+    before = partition.log.log_end_offset
+    result = partition.log.append(records, ctx.now_ms, partition.leader_epoch)
+    if result.error_code:
+        ctx.error_code = ctx.error_code or result.error_code
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=result.error_code,
+            base_offset=-1,
+            log_start_offset=result.log_start_offset,
+            record_errors=[
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in result.record_errors
+            ],
+            error_message=result.error_message,
+        )
+    appended = partition.log.log_end_offset - before
+    if appended:
+        topic = partition.topic
+        topic.records_in += appended
+        topic.bytes_in += len(records)
+        ctx.broker.replicate(partition)
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def _refused(ctx: RequestContext, index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
+    ctx.error_code = ctx.error_code or code
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
+
+
+class _Pending:
+    """One partition's part of a produce with acks=all: replicated once the high watermark is at `required_offset`."""
+
+    __slots__ = ("answer", "partition", "required_offset")
+
+    def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
+        self.partition = partition
+        self.required_offset = required_offset
+        self.answer = answer
+
+
+class _DelayedProduce(DelayedOperation):
+    """Waits until all replicas have the records, for `timeout_ms` at most; running out of time undoes no append."""
+
+    __slots__ = ("_ctx", "_pending", "_response")
+
+    def __init__(
+        self, ctx: RequestContext, timeout_ms: int, response: ProduceResponse, pending: list[_Pending]
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._ctx = ctx
+        self._response = response
+        self._pending = pending
+
+    def try_complete(self) -> bool:
+        self._pending = [item for item in self._pending if not self._is_settled(item)]
+        return not self._pending and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+
+    def _answer(self) -> ProduceResponse:
+        for item in self._pending:  # out of time
+            self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
+        return self._response
+
+    def _is_settled(self, item: _Pending) -> bool:
+        if item.partition.deleted:
+            self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return True
+        return item.partition.log.high_watermark >= item.required_offset
+
+    def _fail(self, item: _Pending, code: ErrorCode) -> None:
+        item.answer.error_code = code
+        self._ctx.error_code = self._ctx.error_code or code

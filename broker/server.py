@@ -1,0 +1,136 @@
+"""Listens: TCP connections to a broker, and the admin port beside it. Started and stopped as one."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from functools import partial
+
+from sluice.config import Endpoint
+from sluice.errors import SluiceError
+from sluice.protocol.frame import FramePool, FrameReader
+from sluice.protocol.records import crc
+from sluice.purgatory.operation import DelayedOperation
+
+from .admin import AdminPort
+from .broker import Broker
+from .connection import Connection
+
+# Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
+_BACKLOG = 1024
+# How often idle connections are looked for: `connections.max.idle.ms` is minutes.
+_IDLE_CHECK_MS = 5_000
+# Answers on their way out have this long before connections are cut; a stop is promised within a second.
+_STOP_GRACE_S = 0.2
+
+
+class _IdleCheck(DelayedOperation):
+    __slots__ = ("_server",)
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__(_IDLE_CHECK_MS)
+        self._server = server
+
+    def on_complete(self) -> None:
+        self._server.close_idle()
+
+
+class Server:
+    """The sockets of one broker. `start` binds them, `stop` lets go of them."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        config = broker.config
+        self.broker = broker
+        self.connections: set[Connection] = set()
+        self.accepted = 0
+        self.endpoints: list[Endpoint] = []  # with the ports that were bound
+        self.admin: AdminPort | None = None
+        self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
+        self._loop = loop
+        self._listening: list[asyncio.Server] = []
+        budget = config.integer("queued.max.request.bytes")
+        self._pool = FramePool(budget if budget >= 0 else None)
+        self._max_frame_bytes = config.integer("socket.request.max.bytes")
+        self._max_idle_ms = config.integer("connections.max.idle.ms")
+
+    async def start(self, listeners: Sequence[Endpoint], admin: tuple[str, int] | None) -> None:
+        """Listens on every listener and, unless it is None, on the admin host and port; port 0 picks a free one.
+
+        Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
+        """
+        try:
+            for listener in listeners:
+                listening = bind(listener.host, listener.port, _BACKLOG)
+                self.endpoints.append(Endpoint(listener.name, listener.host, listening.getsockname()[1]))
+                factory = partial(self._connection, self._advertised(self.endpoints[-1]))
+                self._listening.append(await self._loop.create_server(factory, sock=listening))
+            if admin is not None:
+                self.admin = AdminPort(self, bind(*admin, _BACKLOG), self._loop)
+        except SluiceError:
+            await self.stop()
+            raise
+        self.close_idle()
+        # Loading it costs 40 ms that no client should wait for: neither the first Metadata nor the first Produce.
+        self._loop.call_soon(crc.preload)
+
+    async def stop(self) -> None:
+        """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
+        self.broker.close()
+        for listening in self._listening:
+            listening.close()
+        for connection in list(self.connections):
+            connection.abort()
+        if self.admin is not None:
+            await self.admin.stop()
+        if self.connections:
+            self._stopped = self._loop.create_future()
+            await asyncio.wait([self._stopped], timeout=_STOP_GRACE_S)
+        for connection in list(self.connections):
+            connection.cut()
+
+    def close_idle(self) -> None:
+        """Closes the connections that were silent for `connections.max.idle.ms`, and looks again later."""
+        if self._max_idle_ms >= 0:
+            oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
+            for connection in list(self.connections):
+                if connection.last_active_ms < oldest_ms and not connection.waiting:
+                    connection.abort()
+        self.broker.housekeeping.delay(_IdleCheck(self))
+
+    def _advertised(self, endpoint: Endpoint) -> Endpoint:
+        # What clients of this listener are told. Not set and listening everywhere: whatever address they came to.
+        by_name = {advertised.name: advertised for advertised in self.broker.config.advertised_listeners()}
+        return by_name.get(endpoint.name, endpoint)
+
+    def _connection(self, advertised: Endpoint) -> Connection:
+        reader = FrameReader(self._pool, self._max_frame_bytes)
+        connection = Connection(self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._lost)
+        self.connections.add(connection)
+        self.accepted += 1
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self._stopped is not None and not self.connections and not self._stopped.done():
+            self._stopped.set_result(None)
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; raises SluiceError with one line that names the address and why it cannot be had."""
+    try:
+        address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(address[0], address[1])
+    except (OSError, UnicodeError) as error:
+        raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address[4])
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None
+    return listening
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,67 @@
+"""Log lines for people (`text`) or machines (`json`), one per event, on stderr. Fields come in a record's `extra`."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+# What every LogRecord has; anything else on it came in `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _where(record: logging.LogRecord) -> dict[str, object]:
+    # A failure of our own is told in one line too: what it was and where.
+    if not record.exc_info or record.exc_info[1] is None:
+        return {}
+    error, trace = record.exc_info[1], record.exc_info[2]
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return {"error": f"{type(error).__name__}: {error}", "at": place}
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-01T00:00:00.000Z WARNING sluice.broker: connection closed peer=127.0.0.1:4711 reason="..."`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; values are quoted where they hold a space, a quote or a control character."""
+        words = [f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"]
+        words += [f"{name}={_quote(value)}" for name, value in (_fields(record) | _where(record)).items()]
+        return " ".join(words)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: `time`, `level`, `logger`, `message` and the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; what JSON cannot hold is written as its text."""
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        return json.dumps(line | _fields(record) | _where(record), default=str)
+
+
+def _quote(value: object) -> str:
+    text = str(value)
+    plain = text and text.isprintable() and not any(c in ' "=' for c in text)
+    return text if plain else json.dumps(text)
+
+
+def set_up_logging(log_format: str) -> None:
+    """Sends all log lines of this process to stderr, formatted as `text` or `json`, from INFO up."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    # It tells of its own starts and stops; those of the broker say enough.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

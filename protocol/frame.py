@@ -1,0 +1,217 @@
+"""Size-prefixed frames out of a stream of bytes, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... ->
+`keep_rest`.
+
+A frame is a signed 32-bit size and that many bytes. Whoever reads the socket writes into the buffer given by
+`get_buffer`, says how much came, takes the frames that are whole, and then lets the reader keep what is left.
+
+Theory of operation
+-------------------
+Reads land in one scratch buffer shared by all connections, so a connection between frames holds no memory. A frame
+that a read did not finish moves to a buffer of the connection's own, taken from a pool. A size prefix is only a claim:
+memory follows the bytes that really came (at most twice as much, or as much as the last frame on this connection
+needed), and a frame too large for the scratch buffer must first reserve its whole size from a budget that all
+connections share (`queued.max.request.bytes`). A frame that has its reservation can always be finished, so waiting
+readers never wait for each other. A connection whose last frame was large reads the next one straight into a pooled
+buffer: no copy.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+
+from sluice.errors import RemoteProtocolError
+
+# One recv asks for at most this much: a bulk producer needs 4 system calls for 1 MiB, a small request wastes nothing.
+SCRATCH_BYTES = 256 * 1024
+# What a waiting connection may still push at us before its reading is paused: enough to notice that it closed.
+PARKED_READ_BYTES = 4 * 1024
+# Buffers kept for reuse in all: eight frames of 1 MiB, which is what producers send at most by default.
+POOL_FREE_BYTES = 8 * 1024 * 1024
+SIZE_BYTES = 4
+
+_unpack_size = Struct(">i").unpack_from
+
+
+class FramePool:
+    """What the frame readers of one thread share: the scratch buffer, spare buffers, and the budget for large frames.
+    """
+
+    __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.budget_bytes = budget_bytes
+        self.reserved_bytes = 0
+        self._free: dict[int, list[bytearray]] = {}
+        self._free_bytes = 0
+        self._waiting: list[Callable[[], None]] = []
+
+    def take(self, size: int) -> bytearray:
+        """A buffer of at least `size` bytes, its content undefined; sizes are powers of two so that buffers fit again.
+        """
+        capacity = 1 << max(12, (size - 1).bit_length())
+        spare = self._free.get(capacity)
+        if spare:
+            self._free_bytes -= capacity
+            return spare.pop()
+        return bytearray(capacity)
+
+    def give(self, buffer: bytearray) -> None:
+        """Takes back a buffer that nobody looks at any more."""
+        capacity = len(buffer)
+        if self._free_bytes + capacity <= POOL_FREE_BYTES:
+            self._free_bytes += capacity
+            self._free.setdefault(capacity, []).append(buffer)
+
+    def reserve(self, size: int) -> bool:
+        """Sets `size` bytes of the budget aside; a frame larger than the whole budget passes when it is alone."""
+        if self.reserved_bytes and self.reserved_bytes + size > self.budget_bytes:
+            return False
+        self.reserved_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        """Gives a reservation back and calls whoever waits for room, in the order they came."""
+        self.reserved_bytes -= size
+        waiting, self._waiting = self._waiting, []
+        for callback in waiting:
+            callback()
+
+    def wait(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` once when room may have become free."""
+        self._waiting.append(callback)
+
+
+class FrameReader:
+    """The frames of one connection. `view[start:end]` is the current one, valid until `keep_rest` is called."""
+
+    __slots__ = (
+        "_buffer",
+        "_filled",
+        "_large_bytes",
+        "_max_frame_bytes",
+        "_pool",
+        "_position",
+        "_reserved",
+        "_size",
+        "end",
+        "start",
+        "view",
+    )
+
+    def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
+        self._pool = pool
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer: bytearray | None = None  # None: what was read lies in the shared scratch buffer
+        self.view = pool.scratch
+        self._position = 0  # of the next size prefix in `view`
+        self._filled = 0
+        self._size = 0  # of the frame that is not whole yet, its prefix included; 0 while unknown
+        self._reserved = 0
+        self._large_bytes = 0  # size of the last frame, if it was too large for the scratch buffer
+        self.start = 0
+        self.end = 0
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether bytes wait here that are not part of the frame handed out last."""
+        return self._filled > self._position
+
+    def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
+        """Where the next bytes go, never empty. `limit` bounds a read into the scratch buffer."""
+        if self._buffer is None:
+            if not self._large_bytes:
+                return self._pool.scratch[:limit]
+            self._adopt(self._pool.take(self._large_bytes))
+        elif self._filled == len(self._buffer):
+            self._grow(self._filled + 1)
+        return self.view[self._filled :]
+
+    def received(self, nbytes: int) -> None:
+        """`nbytes` were written into the buffer that `get_buffer` gave."""
+        self._filled += nbytes
+
+    def next_frame(self) -> bool:
+        """Steps to the next whole frame; False when there is none. Raises RemoteProtocolError for an impossible size.
+        """
+        start = self._position
+        available = self._filled - start
+        if available < SIZE_BYTES:
+            return False
+        size: int = _unpack_size(self.view, start)[0]
+        if size < 0 or size > self._max_frame_bytes:
+            raise RemoteProtocolError(
+                f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} (socket.request.max.bytes)"
+            )
+        if available - SIZE_BYTES < size:
+            self._size = SIZE_BYTES + size
+            return False
+        self._size = 0
+        self.start = start + SIZE_BYTES
+        self.end = self._position = start + SIZE_BYTES + size
+        return True
+
+    def keep_rest(self) -> bool:
+        """Keeps what was not handed out, after the frames before it were dealt with.
+
+        Returns False when the frame that has begun is large and the budget has no room for it: read no more until
+        `retry_reservation` succeeds.
+        """
+        rest = self._filled - self._position
+        if rest == 0:
+            self._let_go()
+            return True
+        if self._buffer is None:
+            scratch = self.view
+            self._adopt(self._pool.take(max(rest, min(self._size, 2 * rest))))
+            self.view[:rest] = scratch[self._position : self._position + rest]
+        elif self._position:
+            # Both sides overlap when little was handed out; a bytes copy of the rest is what memmove would do.
+            self.view[:rest] = bytes(self.view[self._position : self._filled])
+        self._position, self._filled = 0, rest
+        return self.retry_reservation()
+
+    def retry_reservation(self) -> bool:
+        """Reserves room for the large frame that has begun, if there is one; False when there is still none."""
+        large = self._size if self._size > SCRATCH_BYTES else 0
+        if large > self._reserved:
+            if not self._pool.reserve(large - self._reserved):
+                return False
+            self._reserved = large
+        return True
+
+    def wait_for_room(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` once when it is worth calling `retry_reservation` again."""
+        self._pool.wait(callback)
+
+    def close(self) -> None:
+        """Gives everything back; the reader is not used again."""
+        self._large_bytes = 0
+        self._position = self._filled
+        self._let_go()
+
+    def _let_go(self) -> None:
+        # The connection is between frames.
+        if self._buffer is not None:
+            self._large_bytes = self.end - self.start + SIZE_BYTES if self.end - self.start > SCRATCH_BYTES // 4 else 0
+            self.view.release()
+            self._pool.give(self._buffer)
+            self._buffer = None
+            self.view = self._pool.scratch
+        self._position = self._filled = self._size = 0
+        if self._reserved:
+            reserved, self._reserved = self._reserved, 0
+            self._pool.release(reserved)
+
+    def _adopt(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self.view = memoryview(buffer)
+
+    def _grow(self, at_least: int) -> None:
+        # Memory follows the bytes that came: twice what is here, the rest of the frame if that is less, and at once
+        # what the last frame on this connection needed.
+        old, old_buffer, filled = self.view, self._buffer, self._filled
+        self._adopt(self._pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
+        self.view[:filled] = old[:filled]
+        old.release()
+        if old_buffer is not None:
+            self._pool.give(old_buffer)

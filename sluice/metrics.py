@@ -1,0 +1,100 @@
+"""Every metric that is exported, declared once; what a scrape reads is collected by `sluice.broker.metrics`.
+
+Two families. Ours follow Prometheus' naming rules. Kafka's carry the names that the JMX exporter gives Kafka's own
+beans, in the two spellings found in dashboards, so that those work here as they are.
+"""
+
+from typing import NamedTuple
+
+# Upper bounds of request durations, in seconds: an answer from memory takes tens of microseconds, a long poll half a
+# second by default, a throttle up to many seconds.
+REQUEST_SECONDS_BOUNDS = (
+    0.00005,
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.05,
+    0.1,
+    0.5,
+    1.0,
+    5.0,
+    10.0,
+    30.0,
+)
+
+
+class Metric(NamedTuple):
+    """One metric family; `kind` is Prometheus' type."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+_CLIENT = ("user", "client_id")
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("sluice_build_info", "gauge", "1, with the version as a label.", ("version",)),
+        Metric("sluice_connections", "gauge", "Client connections that are open."),
+        Metric("sluice_connections_total", "counter", "Client connections accepted since the start."),
+        Metric("sluice_throttled_connections", "gauge", "Connections that are muted or whose answer is held back now."),
+        Metric(
+            "sluice_requests_total",
+            "counter",
+            "Requests answered, by the first error code in the answer.",
+            ("api", "version", "error"),
+        ),
+        Metric(
+            "sluice_request_duration_seconds",
+            "histogram",
+            "From reading a request to sending its answer, waiting included.",
+            ("api",),
+        ),
+        Metric(
+            "sluice_throttle_seconds_total",
+            "counter",
+            "Throttle time that clients were told to serve, by the quota that demanded it.",
+            ("resource", *_CLIENT),
+        ),
+        Metric("sluice_purgatory_operations", "gauge", "Operations that wait in a purgatory.", ("kind",)),
+        Metric(
+            "sluice_purgatory_lateness_seconds",
+            "histogram",
+            "How long after its deadline an operation that ran out of time was completed.",
+        ),
+        Metric("sluice_log_bytes", "gauge", "Record bytes held in memory."),
+        Metric("sluice_topics", "gauge", "Topics."),
+        Metric("sluice_partitions", "gauge", "Partitions of all topics."),
+        # Kafka's quota sensors: measured when scraped, as by JMX.
+        Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second in the quota's windows.", _CLIENT),
+        Metric(
+            "kafka_server_produce_throttle_time", "gauge", "Average throttle time of produce requests, ms.", _CLIENT
+        ),
+        Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second in the quota's windows.", _CLIENT),
+        Metric("kafka_server_fetch_throttle_time", "gauge", "Average throttle time of fetch requests, ms.", _CLIENT),
+        Metric("kafka_server_quota_byte_rate", "gauge", "As above, by resource.", ("resource", "user", "clientId")),
+        Metric("kafka_server_quota_throttle_time", "gauge", "As above, by resource.", ("resource", "user", "clientId")),
+        Metric(
+            "kafka_server_delayedoperationpurgatory_purgatorysize",
+            "gauge",
+            "Watched entries, completed ones that were not purged yet included.",
+            ("delayedOperation",),
+        ),
+        Metric(
+            "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+            "gauge",
+            "Operations that wait for their time.",
+            ("delayedOperation",),
+        ),
+        Metric("kafka_server_brokertopicmetrics_messagesin_total", "counter", "Records appended.", ("topic",)),
+        Metric("kafka_server_brokertopicmetrics_bytesin_total", "counter", "Record bytes appended.", ("topic",)),
+        Metric("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Record bytes fetched.", ("topic",)),
+    )
+}
