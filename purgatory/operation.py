@@ -25,7 +25,7 @@ class DelayedOperation(TimerTask):
         self.delay_ms = delay_ms
         self.completed = False
         self._before = None
-        self._purgatory: DelayedOperationPurgatory | None = None  # where it waits for its time
+        self._purgatory: DelayedOperationPurgatory | None = None  # where it waits, or waited, for its time
 
     def try_complete(self) -> bool:
         """Completes the operation if what it waits for has come: checks, and if so returns `self.force_complete()`.
@@ -45,7 +45,6 @@ class DelayedOperation(TimerTask):
         self.completed = True
         purgatory = self._purgatory
         if purgatory is not None:
-            self._purgatory = None
             purgatory.release(self)
         self.on_complete()
         return True

@@ -106,9 +106,8 @@ class DelayedOperationPurgatory:
         try:
             return operation.try_complete()
         except BaseException:
-            operation.completed = (
-                True  # so that its entries are dropped, and nobody completes it behind the caller's back
-            )
+            operation.completed = True  # so that its entries are dropped, and nothing completes it later
+            self._count_lingering()
             raise
 
     def _count_lingering(self) -> None:

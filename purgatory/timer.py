@@ -69,8 +69,8 @@ class Timer:
             self._handle = None
 
     def _expire(self) -> None:
+        # `_armed_ms` stays: nothing can expire before it, so what the tasks add is armed once, at the end.
         self._handle = None
-        self._armed_ms = _HOLD_MS  # what the tasks add is armed once, at the end
         self._wheel.advance(floor(self._clock.monotonic_ms()))
         try:
             self._run_due()

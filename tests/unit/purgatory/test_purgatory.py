@@ -1,0 +1,547 @@
+"""purgatory/purgatory.py: watching, checking, purging, and all of it against a naive model."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sluice.clock import ManualClock
+from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.timer import Timer
+
+
+class Room:
+    """A purgatory in virtual time, and a list of what happened in it."""
+
+    def __init__(self, purge_interval: int = 1000) -> None:
+        self.clock = ManualClock()
+        self.purgatory = DelayedOperationPurgatory("Test", Timer(self.clock), purge_interval)
+        self.events: list[str] = []
+
+    def operation(self, name: str, delay_ms: float = 100, then: Callable[[], object] = lambda: None) -> "Waits":
+        return Waits(name, delay_ms, self.events, then)
+
+    def watch(self, name: str, *keys: str, delay_ms: float = 100, then: Callable[[], object] = lambda: None) -> "Waits":
+        operation = self.operation(name, delay_ms, then)
+        assert not self.purgatory.try_complete_else_watch(operation, keys)
+        return operation
+
+
+class Waits(DelayedOperation):
+    """Waits until `ready` is set; notes what happens to it; does `then` when it completes."""
+
+    __slots__ = ("events", "name", "ready", "then")
+
+    def __init__(self, name: str, delay_ms: float, events: list[str], then: Callable[[], object]) -> None:
+        super().__init__(delay_ms)
+        self.name = name
+        self.ready = False
+        self.events = events
+        self.then = then
+
+    def try_complete(self) -> bool:
+        return self.ready and self.force_complete()
+
+    def on_complete(self) -> None:
+        self.events.append(self.name)
+        self.then()
+
+    def on_expiration(self) -> None:
+        self.events.append(f"{self.name} expired")
+
+
+class Counts(DelayedOperation):
+    """Completes at the given try, the first being 1; notes how many entries were watched at each try."""
+
+    __slots__ = ("at_try", "purgatory", "watched")
+
+    def __init__(self, at_try: int, purgatory: DelayedOperationPurgatory) -> None:
+        super().__init__(100)
+        self.at_try = at_try
+        self.purgatory = purgatory
+        self.watched: list[int] = []
+
+    def try_complete(self) -> bool:
+        self.watched.append(self.purgatory.watched)
+        return len(self.watched) >= self.at_try and self.force_complete()
+
+    def on_complete(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("at_try", "completed", "watched_at_tries", "watched", "delayed"),
+    [
+        pytest.param(1, True, [0], 0, 0, id="ready at the first try: never watched, never delayed"),
+        pytest.param(2, True, [0, 2], 2, 0, id="ready at the second: tried when already watched, its entries linger"),
+        pytest.param(3, False, [0, 2], 2, 1, id="not ready: watched under both keys and delayed"),
+    ],
+)
+def test_an_operation_is_tried_watched_and_tried_again(
+    at_try: int, completed: bool, watched_at_tries: list[int], watched: int, delayed: int
+) -> None:
+    purgatory = Room().purgatory
+    operation = Counts(at_try, purgatory)
+    assert purgatory.try_complete_else_watch(operation, ("a", "b")) is completed
+    assert operation.watched == watched_at_tries
+    assert (purgatory.watched, purgatory.delayed, len(purgatory)) == (watched, delayed, delayed)
+
+
+def test_a_check_completes_what_is_ready_under_the_key_in_the_order_it_came() -> None:
+    room = Room()
+    first, waits, third, other = (
+        room.watch(name, key) for name, key in (("first", "a"), ("waits", "a"), ("third", "a"), ("other", "b"))
+    )
+    first.ready = third.ready = other.ready = True
+    assert room.purgatory.check_and_complete("a") == 2
+    assert room.events == ["first", "third"]
+    assert (room.purgatory.watched, room.purgatory.delayed) == (2, 2)
+    assert not waits.completed
+    assert room.purgatory.check_and_complete("nobody's key") == 0
+
+
+def test_an_operation_completed_under_one_key_lingers_under_the_others_until_they_are_checked() -> None:
+    room = Room()
+    room.watch("it", "a", "b", "c").ready = True
+    assert room.purgatory.check_and_complete("a") == 1
+    assert (room.purgatory.watched, room.purgatory.delayed) == (2, 0)
+    assert room.purgatory.check_and_complete("b") == 0
+    assert room.purgatory.watched == 1
+    assert room.events == ["it"]
+
+
+def test_an_operation_is_not_tried_again_once_it_is_completed() -> None:
+    purgatory = Room().purgatory
+    operation = Counts(99, purgatory)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    operation.force_complete()
+    assert purgatory.check_and_complete("a") == 0
+    assert len(operation.watched) == 2, "the two tries before it waited"
+
+
+@pytest.mark.parametrize("how", ["check", "purge"])
+def test_a_key_under_which_nothing_waits_is_forgotten(how: str) -> None:
+    room = Room(purge_interval=0 if how == "purge" else 1000)
+    operation = room.watch("it", "a", "b")
+    operation.force_complete()
+    if how == "check":
+        room.purgatory.check_and_complete("a")
+        room.purgatory.check_and_complete("b")
+    assert not room.purgatory._watchers, "or every topic that ever was would be kept"
+
+
+def test_an_operation_that_is_never_ready_expires_and_lingers() -> None:
+    room = Room()
+    room.watch("it", "a", delay_ms=500)
+    room.clock.advance(499)
+    assert room.events == []
+    room.clock.advance(1)
+    assert room.events == ["it", "it expired"]
+    assert (room.purgatory.watched, room.purgatory.delayed, room.purgatory.expirations) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 250, 86_400_000 * 30], ids=["no time at all", "250 ms", "30 days"])
+def test_an_operation_without_keys_waits_for_its_time_only(delay_ms: int) -> None:
+    room = Room()
+    room.purgatory.delay(room.operation("it", delay_ms))
+    assert room.events == [], "never within the call"
+    assert (room.purgatory.watched, room.purgatory.delayed) == (0, 1)
+    room.clock.advance(delay_ms)
+    assert room.events == ["it", "it expired"]
+    assert len(room.purgatory) == 0
+
+
+def test_purgatories_share_a_timer_and_count_for_themselves() -> None:
+    room = Room()
+    other = DelayedOperationPurgatory("Other", room.purgatory._timer)
+    room.purgatory.delay(room.operation("second", 20))
+    other.delay(room.operation("first", 10))
+    other.delay(room.operation("third", 30))
+    room.clock.advance(20)
+    assert room.events == ["first", "first expired", "second", "second expired"]
+    assert (room.purgatory.delayed, room.purgatory.expirations) == (0, 1)
+    assert (other.delayed, other.expirations) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "wait_again",
+    [
+        pytest.param(lambda purgatory, operation: purgatory.delay(operation), id="delayed again"),
+        pytest.param(
+            lambda purgatory, operation: purgatory.try_complete_else_watch(operation, ["a"]), id="watched again"
+        ),
+    ],
+)
+def test_an_operation_waits_once(
+    wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object],
+) -> None:
+    room = Room()
+    operation = room.watch("it", "a")
+    with pytest.raises(AssertionError, match="waits already"):
+        wait_again(room.purgatory, operation)
+
+
+def test_a_completed_operation_cannot_be_delayed() -> None:
+    room = Room()
+    operation = room.operation("it")
+    operation.force_complete()
+    with pytest.raises(AssertionError, match="is completed"):
+        room.purgatory.delay(operation)
+
+
+def test_an_operation_to_watch_needs_a_key() -> None:
+    room = Room()
+    with pytest.raises(AssertionError, match="has no key"):
+        room.purgatory.try_complete_else_watch(room.operation("it"), [])
+
+
+class TestPurge:
+    @pytest.mark.parametrize(
+        ("interval", "completed", "watched"),
+        [
+            pytest.param(3, 3, 3, id="as many completed as the interval: they linger"),
+            pytest.param(3, 4, 0, id="one more: all are dropped"),
+            pytest.param(3, 6, 2, id="and the count starts anew"),
+            pytest.param(0, 1, 0, id="an interval of 0: none lingers"),
+        ],
+    )
+    def test_completed_operations_are_dropped_past_the_interval(
+        self, interval: int, completed: int, watched: int
+    ) -> None:
+        room = Room(interval)
+        for _ in range(completed):
+            room.watch("it", "a").force_complete()
+        assert room.purgatory.watched == watched
+
+    def test_what_waits_stays_in_its_order(self) -> None:
+        room = Room(purge_interval=2)
+        names = ["1", "done", "2", "done", "done", "3"]
+        operations = [room.watch(name, "a", "b") for name in names]
+        for operation in operations:
+            if operation.name == "done":
+                operation.force_complete()
+            else:
+                operation.ready = True
+        room.watch("done", "a").force_complete()  # now 4 are completed, 3 wait
+        assert room.purgatory.watched == 6
+        assert room.purgatory.check_and_complete("b") == 3
+        assert room.events == ["done"] * 4 + ["1", "2", "3"]
+
+    def test_it_is_put_off_until_the_completed_outnumber_the_waiting(self) -> None:
+        room = Room(purge_interval=2)
+        for _ in range(10):
+            room.watch("waits", "a")
+        for _ in range(10):
+            room.watch("done", "a").force_complete()
+        assert room.purgatory.watched == 20
+        room.watch("done", "a").force_complete()
+        assert room.purgatory.watched == 10
+
+    def test_expired_operations_are_dropped_too_though_nothing_is_added(self) -> None:
+        room = Room(purge_interval=2)
+        for _ in range(3):
+            room.watch("it", "a", "b")
+        room.clock.advance(100)
+        assert (room.purgatory.watched, room.purgatory.expirations) == (0, 3)
+
+    def test_an_operation_completed_at_the_second_try_counts(self) -> None:
+        purgatory = Room(purge_interval=1).purgatory
+        for _ in range(2):
+            assert purgatory.try_complete_else_watch(Counts(2, purgatory), ["a"])
+        assert purgatory.watched == 0
+
+
+class TestReentrancy:
+    def test_an_operation_that_checks_its_own_key_completes_those_before_and_after_it(self) -> None:
+        room = Room()
+
+        def append() -> None:
+            before.ready = after.ready = True
+            room.events.append(f"checked {room.purgatory.check_and_complete('a')}")
+
+        before = room.watch("before", "a")
+        room.watch("it", "a", then=append).ready = True
+        after = room.watch("after", "a")
+        assert room.purgatory.check_and_complete("a") == 1, "the others were completed by the inner check"
+        assert room.events == ["it", "before", "after", "checked 2"]
+        assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
+
+    def test_one_that_becomes_ready_after_the_inner_check_is_not_passed_over(self) -> None:
+        room = Room()
+
+        def check_then_make_ready() -> None:
+            assert room.purgatory.check_and_complete("a") == 0
+            next_one.ready = True
+
+        room.watch("it", "a", then=check_then_make_ready).ready = True
+        next_one = room.watch("next", "a")
+        room.watch("last", "a")
+        assert room.purgatory.check_and_complete("a") == 2
+        assert room.events == ["it", "next"]
+
+    def test_a_chain_of_checks_over_other_keys_completes_each_once(self) -> None:
+        room = Room()
+        for at, key in enumerate("abcd"):
+            next_key = "abcd"[(at + 1) % 4]
+            room.watch(key, key, next_key, then=partial(room.purgatory.check_and_complete, next_key)).ready = True
+        assert room.purgatory.check_and_complete("a") == 1
+        assert sorted(room.events) == ["a", "b", "c", "d"]
+        assert room.purgatory.delayed == 0
+
+    def test_an_operation_watched_under_a_key_while_it_is_checked_stays(self) -> None:
+        room = Room()
+        room.watch("it", "a", then=lambda: room.watch("new", "a", delay_ms=7)).ready = True
+        assert room.purgatory.check_and_complete("a") == 1
+        assert (room.purgatory.watched, room.purgatory.delayed) == (1, 1)
+        room.clock.advance(7)
+        assert room.events == ["it", "new", "new expired"]
+
+    def test_an_operation_watched_under_a_key_that_the_inner_check_emptied_stays(self) -> None:
+        room = Room()
+
+        def check_then_watch() -> None:
+            assert room.purgatory.check_and_complete("a") == 0
+            room.watch("new", "a").ready = True
+
+        room.watch("it", "a", then=check_then_watch).ready = True
+        assert room.purgatory.check_and_complete("a") == 1
+        assert (room.purgatory.watched, room.purgatory.delayed) == (1, 1)
+        assert room.purgatory.check_and_complete("a") == 1
+        assert room.events == ["it", "new"]
+        assert room.purgatory.watched == 0
+
+    def test_a_purge_in_the_middle_of_a_check_loses_nobody(self) -> None:
+        room = Room(purge_interval=0)
+        for name in "1234":
+            room.watch(name, "a", "b").ready = name != "3"
+        assert room.purgatory.check_and_complete("a") == 3
+        assert room.events == ["1", "2", "4"]
+        assert (room.purgatory.watched, room.purgatory.delayed) == (2, 1)
+
+    def test_one_that_expires_may_complete_and_delay_others(self) -> None:
+        room = Room()
+
+        def complete_and_delay() -> None:
+            neighbour.force_complete()
+            room.purgatory.delay(room.operation("at once", 0))
+
+        room.watch("it", "a", delay_ms=10, then=complete_and_delay)
+        neighbour = room.watch("neighbour", "a", delay_ms=10)
+        room.clock.advance(10)
+        assert room.events == ["it", "neighbour", "it expired", "at once", "at once expired"]
+
+    def test_an_operation_completed_from_inside_its_own_try_is_not_completed_by_that_try(self) -> None:
+        room = Room()
+
+        class Undone(Waits):
+            __slots__ = ()
+
+            def try_complete(self) -> bool:
+                self.force_complete()  # as if something it did completed it
+                return self.force_complete()
+
+        operation = Undone("it", 100, room.events, lambda: None)
+        assert not room.purgatory.try_complete_else_watch(operation, ["a"])
+        room.clock.advance(1_000)
+        assert room.events == ["it"]
+        assert room.purgatory.delayed == 0
+
+
+class TestFailures:
+    def test_one_that_fails_as_it_completes_is_logged_and_the_others_go_on(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        room = Room()
+        for name, then in (("1", lambda: None), ("fails", lambda: 1 // 0), ("2", lambda: None)):
+            room.watch(name, "a", then=then).ready = True
+        assert room.purgatory.check_and_complete("a") == 3
+        assert room.events == ["1", "fails", "2"]
+        assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
+        assert [record.name for record in caplog.records] == ["sluice.purgatory"]
+
+    def test_one_that_fails_as_it_expires_is_logged_and_the_others_go_on(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        room = Room()
+        room.purgatory.delay(room.operation("fails", 10, then=lambda: 1 // 0))
+        room.purgatory.delay(room.operation("it", 10))
+        room.clock.advance(10)
+        assert room.events == ["fails", "it", "it expired"]
+        assert (room.purgatory.delayed, room.purgatory.expirations) == (0, 2)
+        assert [record.name for record in caplog.records] == ["sluice.purgatory"]
+
+    def test_one_that_fails_as_it_is_checked_waits_on_for_its_time(self, caplog: pytest.LogCaptureFixture) -> None:
+        room = Room()
+
+        class FailsWhenReady(Waits):
+            __slots__ = ()
+
+            def try_complete(self) -> bool:
+                if self.ready:
+                    raise ValueError("cannot say")
+                return False
+
+        operation = FailsWhenReady("it", 100, room.events, lambda: None)
+        room.purgatory.try_complete_else_watch(operation, ["a"])
+        operation.ready = True
+        assert room.purgatory.check_and_complete("a") == 0
+        assert room.purgatory.watched == 1
+        room.clock.advance(100)
+        assert room.events == ["it", "it expired"]
+        assert len(caplog.records) == 1
+
+    @pytest.mark.parametrize("fails_at", [1, 2], ids=["at the first try", "at the second"])
+    def test_one_that_fails_before_it_waits_goes_back_to_the_caller(self, fails_at: int) -> None:
+        room = Room()
+        tries = 0
+
+        class Fails(Waits):
+            __slots__ = ()
+
+            def try_complete(self) -> bool:
+                nonlocal tries
+                tries += 1
+                if tries == fails_at:
+                    raise ValueError("cannot say")
+                return False
+
+        with pytest.raises(ValueError, match="cannot say"):
+            room.purgatory.try_complete_else_watch(Fails("it", 100, room.events, lambda: None), ["a"])
+        room.clock.advance(1_000)
+        assert (room.purgatory.check_and_complete("a"), room.purgatory.watched, room.purgatory.delayed) == (0, 0, 0)
+        assert room.events == []
+
+    def test_one_that_fails_at_the_second_try_counts_for_the_purge(self) -> None:
+        room = Room(purge_interval=1)
+
+        def fail() -> None:
+            raise ValueError("no")
+
+        class CompletesAtTheSecondTry(Waits):
+            __slots__ = ()
+
+            def try_complete(self) -> bool:
+                ready, self.ready = self.ready, True
+                return ready and self.force_complete()
+
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no"):
+                room.purgatory.try_complete_else_watch(
+                    CompletesAtTheSecondTry("it", 100, room.events, fail), ["a", "b"]
+                )
+        assert room.purgatory.watched == 0
+
+
+def test_after_the_timer_is_closed_nothing_expires_but_keys_still_complete() -> None:
+    room = Room()
+    ready = room.watch("ready", "a", delay_ms=10)
+    room.watch("waits", "a", delay_ms=10)
+    room.purgatory._timer.close()
+    room.clock.advance(1_000)
+    ready.ready = True
+    assert room.purgatory.check_and_complete("a") == 1
+    assert (room.events, room.purgatory.delayed, room.purgatory.expirations) == (["ready"], 1, 0)
+
+
+KEYS = ("a", "b", "c")
+INTERVAL = 3
+
+
+class PurgatoryAgainstLists(RuleBasedStateMachine):
+    """The model: a list of entries (key, operation) and a list of those that wait, both in the order they were made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = Room(INTERVAL)
+        self.purgatory = self.room.purgatory
+        self.now_ms = 0
+        self.made = 0
+        self.expired = 0
+        self.expected: list[str] = []
+        self.entries: list[tuple[str, Waits]] = []
+        self.waiting: list[tuple[int, int, Waits]] = []  # deadline, number, operation
+        self.completed: set[str] = set()
+        self.lingering = 0
+
+    def _make(self, delay_ms: int) -> Waits:
+        self.made += 1
+        return self.room.operation(str(self.made), delay_ms)
+
+    def _model_completes(self, operation: Waits) -> None:
+        self.expected.append(operation.name)
+        self.completed.add(operation.name)
+        self.waiting = [entry for entry in self.waiting if entry[2] is not operation]
+        self.lingering += 1
+        if self.lingering > INTERVAL and self.lingering > len(self.waiting):
+            self.lingering = 0
+            self.entries = [entry for entry in self.entries if entry[1].name not in self.completed]
+
+    @rule(
+        delay_ms=st.sampled_from([0, 1, 2, 300, 70_000]),
+        keys=st.lists(st.sampled_from(KEYS), min_size=1, unique=True),
+        ready=st.sampled_from([False, False, False, True]),
+    )
+    def watch(self, delay_ms: int, keys: list[str], ready: bool) -> None:
+        operation = self._make(delay_ms)
+        operation.ready = ready
+        assert self.purgatory.try_complete_else_watch(operation, keys) is ready
+        if ready:
+            self.expected.append(operation.name)
+        else:
+            self.entries += [(key, operation) for key in keys]
+            self.waiting.append((self.now_ms + delay_ms, self.made, operation))
+
+    @rule(delay_ms=st.sampled_from([0, 1, 2, 300, 70_000]))
+    def delay(self, delay_ms: int) -> None:
+        operation = self._make(delay_ms)
+        self.purgatory.delay(operation)
+        self.waiting.append((self.now_ms + delay_ms, self.made, operation))
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def make_ready(self, data: st.DataObject) -> None:
+        data.draw(st.sampled_from(self.waiting))[2].ready = True
+
+    @rule(key=st.sampled_from(KEYS))
+    def check(self, key: str) -> None:
+        ready = [
+            operation
+            for at, operation in self.entries
+            if at == key and operation.ready and operation.name not in self.completed
+        ]
+        assert self.purgatory.check_and_complete(key) == len(ready)
+        for operation in ready:
+            self._model_completes(operation)
+        self.entries = [entry for entry in self.entries if entry[0] != key or entry[1].name not in self.completed]
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def force(self, data: st.DataObject) -> None:
+        operation = data.draw(st.sampled_from(self.waiting))[2]
+        assert operation.force_complete()
+        self._model_completes(operation)
+
+    @rule(step_ms=st.sampled_from([0, 1, 2, 299, 70_000]))
+    def advance(self, step_ms: int) -> None:
+        self.room.clock.advance(step_ms)
+        self.now_ms += step_ms
+        for deadline_ms, _, operation in sorted(self.waiting, key=lambda entry: entry[:2]):
+            if deadline_ms <= self.now_ms:
+                self._model_completes(operation)
+                self.expected.append(f"{operation.name} expired")
+                self.expired += 1
+
+    @invariant()
+    def agree(self) -> None:
+        assert self.room.events == self.expected
+        assert self.purgatory.delayed == len(self.purgatory) == len(self.waiting)
+        assert self.purgatory.watched == len(self.entries)
+        assert self.purgatory.expirations == self.expired
+
+
+TestPurgatoryAgainstLists = PurgatoryAgainstLists.TestCase
+TestPurgatoryAgainstLists.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -1,0 +1,242 @@
+"""purgatory/wheel.py: by tables, and against a model that is a sorted list."""
+
+from math import ceil
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sluice.purgatory.wheel import TimerTask, TimingWheel
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+class Task(TimerTask):
+    __slots__ = ("name",)
+
+    def __init__(self, deadline_ms: float, name: object = None) -> None:
+        self._before = None
+        self.deadline_ms = deadline_ms
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Task({self.deadline_ms}, {self.name!r})"
+
+
+def names_due(wheel: TimingWheel, now_ms: int) -> list[object]:
+    wheel.advance(now_ms)
+    names = []
+    while (task := wheel.pop_due()) is not None:
+        assert isinstance(task, Task)
+        names.append(task.name)
+    return names
+
+
+@pytest.mark.parametrize("start_ms", [0, 255, 256, 65_535, 1_234_567_890], ids=lambda ms: f"from {ms}")
+@pytest.mark.parametrize(
+    "delay_ms",
+    [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 30_000, 5 * HOUR_MS, 60 * DAY_MS, 40_000 * DAY_MS],
+    ids=lambda ms: f"in {ms} ms",
+)
+def test_a_task_is_due_in_its_millisecond_and_not_the_one_before(start_ms: int, delay_ms: int) -> None:
+    wheel = TimingWheel(start_ms)
+    assert wheel.add(Task(start_ms + delay_ms, "it")) == start_ms + delay_ms
+    assert names_due(wheel, start_ms + delay_ms - 1) == []
+    assert names_due(wheel, start_ms + delay_ms) == ["it"]
+    assert wheel.next_expiration_ms() is None
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "expiration_ms"),
+    [(10.0, 10), (10.001, 11), (10.999, 11)],
+    ids=["whole", "just after", "just before"],
+)
+def test_a_deadline_between_milliseconds_is_rounded_up_never_down(deadline_ms: float, expiration_ms: int) -> None:
+    wheel = TimingWheel(0)
+    assert wheel.add(Task(deadline_ms, "it")) == expiration_ms
+    assert names_due(wheel, expiration_ms - 1) == []
+    assert names_due(wheel, expiration_ms) == ["it"]
+
+
+@pytest.mark.parametrize(
+    "deadline_ms", [500.0, 499.5, 0.0, -1e6], ids=["now", "a moment ago", "at the start", "negative"]
+)
+def test_a_deadline_in_the_past_is_due_at_the_next_advance_without_time_moving(deadline_ms: float) -> None:
+    wheel = TimingWheel(500)
+    assert wheel.add(Task(deadline_ms, "it")) == 500
+    assert wheel.pop_due() is None, "nothing is due before advance says so"
+    assert wheel.next_expiration_ms() == 500
+    assert names_due(wheel, 500) == ["it"]
+
+
+def test_tasks_of_one_millisecond_leave_in_the_order_they_came_whichever_wheel_they_came_through() -> None:
+    wheel = TimingWheel(0)
+    wheel.add(Task(70_000, "from wheel 2"))
+    wheel.advance(65_600)
+    wheel.add(Task(70_000, "from wheel 1"))
+    wheel.advance(69_990)
+    wheel.add(Task(69_999.5, "from wheel 0"))
+    assert names_due(wheel, 70_000) == ["from wheel 2", "from wheel 1", "from wheel 0"]
+
+
+def test_what_expired_in_a_long_pause_leaves_in_the_order_of_its_milliseconds() -> None:
+    wheel = TimingWheel(0)
+    for deadline_ms in (300_000, 5, 70_000, 300, 6, 5):
+        wheel.add(Task(deadline_ms, deadline_ms))
+    assert names_due(wheel, DAY_MS) == [5, 5, 6, 300, 70_000, 300_000]
+
+
+@pytest.mark.parametrize("delay_ms", [1, 300, 100_000], ids=lambda ms: f"in {ms} ms")
+def test_a_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> None:
+    wheel = TimingWheel(0)
+    first, second, third = (Task(delay_ms, name) for name in ("first", "second", "third"))
+    for task in (first, second, third):
+        wheel.add(task)
+    wheel.cancel(second)
+    wheel.cancel(second)
+    wheel.advance(delay_ms)
+    wheel.cancel(first)
+    assert names_due(wheel, delay_ms) == ["third"]
+    assert wheel.next_expiration_ms() is None
+
+
+def test_a_task_one_turn_of_the_wheel_ahead_is_not_due_with_those_of_this_moment() -> None:
+    wheel = TimingWheel(0)
+    wheel.add(Task(0, "now"))
+    wheel.add(Task(256, "a turn ahead"))
+    assert names_due(wheel, 255) == ["now"]
+    assert names_due(wheel, 256) == ["a turn ahead"]
+
+
+def test_cancelling_the_last_task_of_a_bucket_leaves_nothing_to_wait_for() -> None:
+    wheel = TimingWheel(0)
+    near, far = Task(10), Task(DAY_MS)
+    wheel.add(near)
+    wheel.add(far)
+    assert wheel.next_expiration_ms() == 10
+    wheel.cancel(near)
+    next_ms = wheel.next_expiration_ms()
+    assert next_ms is not None
+    assert 10 < next_ms <= DAY_MS
+    wheel.cancel(far)
+    assert wheel.next_expiration_ms() is None
+
+
+def test_a_cancelled_task_does_not_keep_its_neighbours() -> None:
+    wheel = TimingWheel(0)
+    task = Task(10)
+    for neighbour in (Task(10), task, Task(10)):
+        wheel.add(neighbour)
+    wheel.cancel(task)
+    assert (task._before, task._after) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "most_steps"),
+    [(200, 1), (30_000, 2), (HOUR_MS, 3), (30 * DAY_MS, 4)],
+    ids=["within the first wheel", "30 s", "an hour", "30 days"],
+)
+def test_empty_time_is_not_ticked_through(delay_ms: int, most_steps: int) -> None:
+    wheel = TimingWheel(0)
+    wheel.add(Task(delay_ms))
+    steps = 0
+    while (next_ms := wheel.next_expiration_ms()) is not None:
+        steps += 1
+        assert steps <= most_steps, "one step for each wheel that the task moves down"
+        names_due(wheel, next_ms)
+
+
+def test_time_does_not_go_back() -> None:
+    wheel = TimingWheel(0)
+    wheel.advance(1_000)
+    wheel.advance(10)
+    assert wheel.add(Task(500, "it")) == 1_000
+
+
+# Near, around the borders of the wheels, far, and past; whole and broken milliseconds.
+DELAYS_MS = st.one_of(
+    st.integers(-5, 20),
+    st.integers(240, 270),
+    st.integers(65_500, 65_600),
+    st.integers(0, 90 * DAY_MS),
+    st.floats(-2, 600, allow_nan=False),
+)
+STEPS_MS = st.one_of(st.integers(0, 3), st.integers(0, 300), st.integers(0, 70_000), st.integers(0, 100 * DAY_MS))
+
+
+class WheelAgainstSortedList(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1_000
+        self.wheel = TimingWheel(self.now_ms)
+        self.count = 0
+        self.waiting: list[tuple[int, int, Task]] = []  # expiration, number of the add, task
+        self.due: list[Task] = []
+
+    @rule(delay_ms=DELAYS_MS)
+    def add(self, delay_ms: float) -> None:
+        self.count += 1
+        task = Task(self.now_ms + delay_ms, self.count)
+        expiration_ms = max(ceil(task.deadline_ms), self.now_ms)
+        assert self.wheel.add(task) == expiration_ms
+        self.waiting.append((expiration_ms, self.count, task))
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def cancel_waiting(self, data: st.DataObject) -> None:
+        entry = data.draw(st.sampled_from(self.waiting))
+        self.waiting.remove(entry)
+        self.wheel.cancel(entry[2])
+
+    @precondition(lambda self: self.due)
+    @rule(data=st.data())
+    def cancel_due(self, data: st.DataObject) -> None:
+        task = data.draw(st.sampled_from(self.due))
+        self.due.remove(task)
+        self.wheel.cancel(task)
+
+    @rule(step_ms=STEPS_MS)
+    def advance(self, step_ms: int) -> None:
+        self._advance(self.now_ms + step_ms)
+
+    @precondition(lambda self: self.waiting)
+    @rule(before_ms=st.integers(0, 2))
+    def advance_to_the_next(self, before_ms: int) -> None:
+        self._advance(max(self.now_ms, min(self.waiting)[0] - before_ms))
+
+    @rule()
+    def pop(self) -> None:
+        assert self.wheel.pop_due() is (self.due.pop(0) if self.due else None)
+
+    @rule()
+    def pop_all(self) -> None:
+        while self.due:
+            self.pop()
+        assert self.wheel.pop_due() is None
+
+    def _advance(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.wheel.advance(now_ms)
+        self.waiting.sort(key=lambda entry: entry[:2])
+        while self.waiting and self.waiting[0][0] <= now_ms:
+            self.due.append(self.waiting.pop(0)[2])
+
+    @invariant()
+    def next_expiration_is_never_too_late(self) -> None:
+        next_ms = self.wheel.next_expiration_ms()
+        if self.due:
+            assert next_ms == self.now_ms
+        elif not self.waiting:
+            assert next_ms is None
+        else:
+            earliest_ms = min(self.waiting)[0]
+            assert next_ms is not None
+            assert self.now_ms <= next_ms <= earliest_ms
+            if earliest_ms ^ self.now_ms < 256:
+                assert next_ms == earliest_ms
+
+
+TestWheelAgainstSortedList = WheelAgainstSortedList.TestCase
+TestWheelAgainstSortedList.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
