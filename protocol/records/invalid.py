@@ -29,6 +29,5 @@ class SectionTooLarge(InvalidRecords):
     """A records section that decompresses to more than the caller allowed."""
 
     def __init__(self, limit_bytes: int) -> None:
-        super().__init__(
-            INVALID_RECORD, f"Invalid record size: the records decompress to more than {limit_bytes} bytes"
-        )
+        message = f"Invalid record size: the records decompress to more than {limit_bytes} bytes"
+        super().__init__(ErrorCode.INVALID_RECORD, message)

@@ -439,7 +439,7 @@ def describe_inner(message: Message) -> Vector:
 
 
 def count_records(batch: memoryview, magic: int) -> tuple[int, int | None]:
-    """How many records iterating gives, messages with their checksum checked, and the code of the error it ends with."""
+    """How many records iterating gives, the checksum of messages checked, and the code of the error at its end."""
     count = 0
     try:
         if magic == 2:
