@@ -108,7 +108,7 @@ class _Reader:
         if self._flexible:
             self._fixed("B", tags)
         self.flush()
-        self._source.line(f"{variable} = {self._constructor(cls, values)}")
+        self._source.bracketed_line(f"{variable} = {self._constructor(cls, values)}")
         if self._flexible:
             table = self._tag_table(cls)
             read_tagged = self._source.use("read_tagged", wire.read_tagged)
@@ -134,7 +134,7 @@ class _Reader:
             length, added = self._length
             readers = self._source.use(f"string_{_name(code)}" if code else "string", _string_readers(code))
             read = f"{readers}[{signed(length, added)}](buf, pos)"
-            line(f"{', '.join([string, *targets])} = {read}" if code else f"{string} = {read}[0]")
+            self._source.bracketed_line(f"{_tuple([string, *targets])} = {read}" if code else f"{string} = {read}[0]")
             line(f"{string} = {string}.decode()")
             line(f"pos += {signed(length, added + calcsize('>' + code))}")
         elif code == "B":
@@ -142,7 +142,7 @@ class _Reader:
             line("pos += 1")
         elif code:
             read = self._source.use(f"read_{_name(code)}", _unpacker(code))
-            line(f"{', '.join(targets)}{',' * (len(targets) == 1)} = {read}(buf, pos)")
+            self._source.bracketed_line(f"{_tuple(targets)} = {read}(buf, pos)")
             line(f"pos += {calcsize('>' + code)}")
 
     def _fixed(self, code: str, variable: str) -> None:
@@ -211,13 +211,15 @@ class _Reader:
 
     def _bytes_content(self, field: Field, variable: str, length: str, code: str) -> None:
         size = signed(length, -1 if code == "B" else 0)
+        stop = self._source.name(f"{variable}_end")
         wrong = self._source.use("wrong_size", wire.wrong_size)
-        self._source.line(f"if not 0 <= {size} <= end - pos:")
+        self._source.line(f"{stop} = pos + {size}")
+        self._source.line(f"if not pos <= {stop} <= end:")
         self._source.line(f'    raise {wrong}("{field.name}", {size}, end - pos)')
-        content = f"buf[pos : pos + {size}]"
         assert field.type is not None
+        content = f"buf[pos:{stop}]"
         self._source.line(f"{variable} = {content if field.type.name == 'records' else f'bytes({content})'}")
-        self._source.line(f"pos += {size}")
+        self._source.line(f"pos = {stop}")
 
     def _array(self, field: Field, variable: str, nullable: bool) -> None:
         code = count_code(self._flexible)
@@ -264,6 +266,10 @@ _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
 _unpackers: dict[str, wire.Unpack] = {}
 _strings: dict[str, wire.StringReaders] = {}
 _arrays: dict[str, wire.ArrayReaders] = {}
+
+
+def _tuple(variables: list[str]) -> str:
+    return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
 
 
 def _name(code: str) -> str:

@@ -82,7 +82,7 @@ class _Writer:
         self._end_run()
         pieces, self._pieces = self._pieces, []
         if pieces:
-            self._source.line(f"append({' + '.join(pieces)})")
+            self._source.bracketed_line(f"append({' + '.join(pieces)})")
 
     def _end_run(self) -> None:
         code, values = self._format, self._values
@@ -121,7 +121,8 @@ class _Writer:
             table = self._source.global_name(f"{snake_case(cls.__name__).upper()}_TAGS")
             self._tagged += [(table, field) for field in fields]
         pending = self._format, self._values.copy(), self._pieces.copy()
-        self._source.line(f"if {' and '.join(conditions)}:")
+        condition = " and ".join(conditions)
+        self._source.bracketed_line(f"if ({condition}):" if len(conditions) > 1 else f"if {condition}:")
         self._source.indent()
         self._fixed("B", "0")
         self.flush()

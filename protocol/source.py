@@ -1,12 +1,15 @@
 """What both generators of codec source share: lines with indentation, names that do not clash, runs of fixed fields."""
 
 import keyword
+import re
 from collections.abc import Set
 from struct import calcsize
 
 from .message import Field, Message, fields_of
 from .types import ZERO_UUID
 
+WIDTH = 120  # of a line, as in the rest of the project
+BREAKS = re.compile(r"(?<=,) | (?=\+ )| (?=and )")
 # Names the generated functions use for themselves; a field of such a name gets a number.
 RESERVED = frozenset(
     {"append", "buf", "end", "error", "extend", "message", "parts", "pos", "start", "string", "value", "varints"}
@@ -26,6 +29,18 @@ class Source:
     def line(self, text: str) -> None:
         """Adds a line at the current depth."""
         self.lines.append("    " * self._indent + text)
+
+    def bracketed_line(self, text: str) -> None:
+        """Adds a line whose every comma, `+` and `and` stands in brackets; it may be broken there."""
+        room = WIDTH - 4 * self._indent
+        whole = ""
+        for piece in BREAKS.split(text):
+            if whole and len(whole) + 1 + len(piece) > room:
+                self.line(whole)
+                whole = "    " + piece
+            else:
+                whole = f"{whole} {piece}" if whole else piece
+        self.line(whole)
 
     def indent(self) -> None:
         self._indent += 1
