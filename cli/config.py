@@ -1,0 +1,61 @@
+"""`sluice config list`: every property, its value in force and where that comes from."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from sluice.config import Config, Setting
+
+HIDDEN = "(hidden)"
+
+
+@click.group()
+def config() -> None:
+    """Shows what can be configured."""
+
+
+@config.command("list")
+@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="A server.properties file.")
+@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="As of `sluice serve`.")
+def list_(output_format: str, file: Path | None, overrides: tuple[str, ...]) -> None:
+    """Lists every property with its value in force."""
+    settings = Config.load(file, overrides, os.environ).entries()
+    click.echo(_json(settings) if output_format == "json" else _text(settings))
+
+
+def _shown(setting: Setting) -> str | None:
+    return HIDDEN if setting.sensitive and setting.value else setting.value
+
+
+def _json(settings: list[Setting]) -> str:
+    rows = [
+        {
+            "name": setting.property.name,
+            "value": _shown(setting),
+            "default": setting.property.default,
+            "source": setting.source,
+            "origin": setting.origin,
+            "type": setting.property.kind.type,
+            "accepts": setting.property.kind.accepts,
+            "spec": setting.property.spec,
+            "doc": setting.property.doc,
+        }
+        for setting in settings
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def _text(settings: list[Setting]) -> str:
+    """Three columns, and below each property what it is: a line per fact, so that no terminal is too narrow."""
+    name_width = max(len(setting.property.name) for setting in settings)
+    lines = []
+    for setting in settings:
+        value = _shown(setting)
+        lines.append(f"{setting.property.name:{name_width}}  {'-' if value is None else value or '(empty)'}")
+        if setting.origin != "default":
+            lines[-1] += f"  ({setting.origin})"
+        lines.append(f"    {setting.property.doc} Must be {setting.property.kind.accepts}. [{setting.property.spec}]")
+    return "\n".join(lines)

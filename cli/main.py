@@ -1,0 +1,72 @@
+"""`sluice`: the commands, and how they fail.
+
+A command's module is imported when the command is used, so that `sluice serve` starts without what the others need.
+What a person got wrong is told in one line on stderr: exit code 2 for wrong usage, 1 for what could not be done.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+import click
+
+from sluice import __version__
+from sluice.errors import ConfigError, SluiceError
+
+# Each in the module of its name, as the attribute of its name; the words are those of `sluice --help`.
+COMMANDS = {
+    "serve": "Run a broker.",
+    "demo": "Throttle real clients and check what they got.",
+    "config": "Show what can be configured.",
+    "protocol": "Show how messages are read and written.",
+    "healthcheck": "Ask a running broker whether it is well.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name alone, until one is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name not in COMMANDS:
+            raise click.UsageError(f"{cmd_name} is not a command, which are {', '.join(COMMANDS)}.")
+        command = getattr(import_module(f"sluice.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command), cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        with _told_in_one_line():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        with _told_in_one_line():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    except SluiceError as error:
+        raise click.ClickException(str(error)) from None
+    except click.exceptions.NoArgsIsHelpError:  # not a mistake told but help given
+        raise
+    except click.UsageError as error:
+        error.ctx = None  # click prints the usage above the error only if it knows whose
+        raise
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """A Kafka-compatible test broker that makes clients wait, on purpose and with proof."""

@@ -1,0 +1,40 @@
+"""`sluice protocol show`: the functions generated for a message in one version, as the broker runs them."""
+
+import click
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.compile import source, versions_of
+from sluice.protocol.message import Message
+
+
+@click.group()
+def protocol() -> None:
+    """Shows how messages are read and written."""
+
+
+@protocol.command()
+@click.argument("name")
+@click.argument("version", type=int)
+def show(name: str, version: int) -> None:
+    """Prints the decoder and the encoder of NAME (Fetch, FetchRequest, RequestHeader, ...) in VERSION."""
+    for message in _messages(name):
+        versions = versions_of(message)
+        if not versions.min <= version <= versions.max:
+            raise click.BadParameter(
+                f"{version} is not one of {message.__name__}'s, {versions.min} to {versions.max}", param_hint="VERSION"
+            )
+        click.echo(f"# {message.__name__} v{version}\n\n{source(message, version)}")
+
+
+def _messages(name: str) -> list[type[Message]]:
+    by_name: dict[str, list[type[Message]]] = {"RequestHeader": [RequestHeader], "ResponseHeader": [ResponseHeader]}
+    for api in API_KEYS.values():
+        by_name[api.name] = [api.request, api.response]
+        by_name[api.request.__name__] = [api.request]
+        by_name[api.response.__name__] = [api.response]
+    if name not in by_name:
+        raise click.BadParameter(
+            f"{name} is not one of {', '.join(api.name for api in API_KEYS.values())}", param_hint="NAME"
+        )
+    return by_name[name]

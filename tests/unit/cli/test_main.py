@@ -1,0 +1,87 @@
+"""The command itself: what it lists, what it loads, and how it fails."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sluice import __version__
+from sluice.cli import main
+from sluice.cli.main import COMMANDS, cli
+from sluice.errors import ConfigError, SluiceError
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(cli, ["--version"], prog_name="sluice")
+    assert result.output == f"sluice {__version__}\n"
+
+
+def test_help_lists_every_command() -> None:
+    result = CliRunner().invoke(cli, ["--help"])
+    assert result.exit_code == 0
+    assert [name for name in COMMANDS if f"\n  {name} " not in result.output] == []
+
+
+def test_help_loads_no_command() -> None:
+    code = "import sys; from sluice.cli.main import cli; cli(['--help'], standalone_mode=False)\n"
+    code += "print(sorted(name for name in sys.modules if name.startswith('sluice.') or name == 'asyncio'))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == "['sluice.cli', 'sluice.cli.main', 'sluice.errors']"
+
+
+@pytest.mark.parametrize("name", ["config", "healthcheck", "protocol", "serve"])
+def test_every_command_is_where_its_name_says(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        pytest.param(
+            ["surv"],
+            "surv is not a command, which are serve, demo, config, protocol, healthcheck.",
+            id="an unknown command, with the known ones",
+        ),
+        pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),
+        pytest.param(["config", "list", "--fromat"], "No such option", id="a wrong flag"),
+        pytest.param(["--nope"], "No such option", id="a wrong flag of the command itself"),
+        pytest.param(["config", "list", "--override", "a=b"], "--override: a: no such property", id="a wrong property"),
+        pytest.param(["serve", "--port", "99999"], "0<=x<=65535", id="a port that is none"),
+        pytest.param(["serve", "--override", "node.id=x"], "node.id=x: must be", id="a wrong value for the broker"),
+        pytest.param(["protocol", "show", "Fetch"], "Missing argument 'VERSION'", id="an argument missing"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line_with_exit_code_2(args: list[str], line: str) -> None:
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [(SluiceError("the port is taken"), 1), (ConfigError("the port is taken"), 2)],
+    ids=["what could not be done is exit code 1", "what was configured wrong is exit code 2"],
+)
+def test_our_own_errors_are_told_in_one_line(
+    error: SluiceError, exit_code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr(main.LazyGroup, "get_command", lambda *_: failing)
+    result = CliRunner().invoke(cli, ["failing"])
+    assert (result.exit_code, result.stderr) == (exit_code, "Error: the port is taken\n")
+
+
+def test_no_command_shows_the_help() -> None:
+    result = CliRunner().invoke(cli, [])
+    assert "Commands:" in result.output
+    assert result.exit_code in (0, 2)  # 0 up to click 8.1

@@ -1,0 +1,40 @@
+"""`sluice protocol show`."""
+
+import ast
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.cli.main import cli
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("Fetch", ["FetchRequest", "FetchResponse"]),
+        ("ProduceRequest", ["ProduceRequest"]),
+        ("MetadataResponse", ["MetadataResponse"]),
+        ("RequestHeader", ["RequestHeader"]),
+    ],
+)
+def test_the_generated_source_is_shown(name: str, messages: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["protocol", "show", name, "1"])
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.stdout.splitlines() if line.startswith("# ")] == [f"# {m} v1" for m in messages]
+    functions = [node.name for node in ast.walk(ast.parse(result.stdout)) if isinstance(node, ast.FunctionDef)]
+    assert functions == ["decode", "encode"] * len(messages)
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["Fetsch", "1"], "NAME: Fetsch is not one of Produce, Fetch, "),
+        (["Fetch", "99"], "VERSION: 99 is not one of FetchRequest's, 0 to 18"),
+    ],
+    ids=["an unknown message, with the known ones", "a version that is none, with those that are"],
+)
+def test_what_cannot_be_shown_is_told_in_one_line(args: list[str], line: str) -> None:
+    result = CliRunner().invoke(cli, ["protocol", "show", *args])
+    assert result.exit_code == 2
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,113 @@
+"""What is deployed fits together: image, compose file, Prometheus, lock and Makefile, checked without an engine."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sluice.config import Config
+
+ROOT = Path(__file__).parents[3]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+PROMETHEUS = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())
+PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
+
+
+def _final_stage(keyword: str) -> list[str]:
+    stage = DOCKERFILE.split("\nFROM ")[-1].replace("\\\n", " ")
+    return [line.removeprefix(keyword).strip() for line in stage.splitlines() if line.startswith(keyword)]
+
+
+def _image_environment() -> dict[str, str]:
+    pairs = " ".join(_final_stage("ENV")).split()
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def test_the_compose_file_follows_the_compose_specification() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    result = subprocess.run([*command, ROOT / "docker-compose.yml"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_image_runs_the_broker_and_not_as_root() -> None:
+    assert json.loads(_final_stage("ENTRYPOINT")[0]) == ["sluice"]
+    assert json.loads(_final_stage("CMD")[0]) == ["serve"]
+    assert json.loads(_final_stage("HEALTHCHECK")[0].split("CMD")[1]) == ["sluice", "healthcheck"]
+    assert int(_final_stage("USER")[0].split(":")[0]) > 0
+    assert _final_stage("EXPOSE")[0].split() == ["9092", "9644"]
+
+
+def test_the_image_is_reachable_from_outside_and_says_how() -> None:
+    config = Config.load(environ=_image_environment())
+    assert config.warnings == []
+    assert [(listener.host, listener.port) for listener in config.listeners()] == [("0.0.0.0", 9092)]
+    assert [(listener.host, listener.port) for listener in config.advertised_listeners()] == [("localhost", 9092)]
+
+
+def test_the_image_is_built_from_every_package() -> None:
+    context = (ROOT / ".dockerignore").read_text().splitlines()
+    assert [name for name in PACKAGES if f"!{name}" not in context] == []
+
+
+def test_the_compose_file_configures_the_broker_without_warnings() -> None:
+    environment = COMPOSE["services"]["sluice"]["environment"] | {"KAFKA_SLUICE_ADMIN_TOKEN": "secret"}
+    config = Config.load(environ=_image_environment() | environment)
+    assert config.warnings == []
+    advertised = {listener.name: (listener.host, listener.port) for listener in config.advertised_listeners()}
+    assert advertised == {"PLAINTEXT": ("localhost", 9092), "INTERNAL": ("sluice", 19092)}
+    assert {listener.name for listener in config.listeners()} == advertised.keys()
+    assert "127.0.0.1:9092:9092" in COMPOSE["services"]["sluice"]["ports"]
+
+
+def test_prometheus_scrapes_the_brokers_admin_port_with_its_token() -> None:
+    (job,) = PROMETHEUS["scrape_configs"]
+    ((target,),) = (static["targets"] for static in job["static_configs"])
+    host, port = target.split(":")
+    assert host in COMPOSE["services"]
+    assert port in _final_stage("EXPOSE")[0].split()
+    (secret,) = COMPOSE["services"]["prometheus"]["secrets"]
+    assert job["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
+    variable = COMPOSE["secrets"][secret]["environment"]
+    assert COMPOSE["services"]["sluice"]["environment"]["KAFKA_SLUICE_ADMIN_TOKEN"].startswith(f"${{{variable}:?")
+    mounted = COMPOSE["services"]["prometheus"]["volumes"][0].split(":")[0]
+    assert (ROOT / mounted).is_file()
+
+
+def _name(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match, requirement
+    return re.sub(r"[-_.]+", "-", match.group()).lower()
+
+
+def test_the_lock_pins_every_dependency_and_names_no_registry() -> None:
+    lock = (ROOT / "requirements-dev.lock").read_text()
+    assert "://" not in lock
+    assert "--" not in lock
+    pinned = {_name(line) for line in lock.splitlines() if "==" in line}
+    assert len(pinned) == len(lock.splitlines())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {_name(line) for line in [*project["dependencies"], *chain(*project["optional-dependencies"].values())]}
+    assert wanted - pinned == {_name(project["name"])}, "after a change of dependencies, make the lock again"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_says_what_it_can_do() -> None:
+    shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = [line.split()[1] for line in shown.splitlines()]
+    assert targets == ["help", "setup", "demo", "test", "lint", "format", "bench", "bench-peers", "clean"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_bench_peers_says_what_it_misses(tmp_path: Path) -> None:
+    command = ["make", "-s", "-o", "setup", "bench-peers", f"PEERS={tmp_path}"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.stdout == f"bench-peers: no harness at {tmp_path}; give its folder: make bench-peers PEERS=path\n"
+    assert result.returncode != 0
