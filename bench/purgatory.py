@@ -2,14 +2,16 @@
 
 Cost: one operation made, added and cancelled (and, in the second column, watched under a key as well) with many others
 pending; the cyclic garbage collector stays on, as in a broker. Stall: the longest that one expiry of the clock takes
-with a million deadlines spread over 30 s. Lateness: 1,000 operations that expire in the same millisecond of an asyncio
-loop. Each expectation is printed beside its figure; the exit code is 1 if one is missed.
+with a million deadlines spread over 30 s. Lateness: 1,000 operations that expire together in an asyncio loop, beside
+1,000 timers of the loop's own. Each expectation is printed beside its figure; the exit code is 1 if one is missed,
+which on a machine that is busy with something else says little.
 """
 
 import asyncio
 import gc
 import sys
 import tracemalloc
+from collections.abc import Callable
 from time import perf_counter
 
 from sluice.clock import Clock, LoopClock, ManualClock
@@ -25,6 +27,7 @@ PER_ROUND = 20_000
 COST_US = 5.0
 FLAT = 2.0  # cost with the most pending over cost with the fewest; what remains is the processor's cache
 LATE_P99_MS = 5.0
+BURSTS = 20
 
 
 class Nothing(DelayedOperation):
@@ -115,27 +118,45 @@ def measure_stall() -> None:
     print(f"expiring {PENDING[-1]:,} over 30 s: {each_us:.2f} µs each, longest stall {longest_s * 1e3:.1f} ms")
 
 
-def measure_lateness() -> bool:
-    late_ms: list[float] = []
+def late_bursts_ms(wait: Callable[[asyncio.AbstractEventLoop, LoopClock, list[float]], None]) -> list[list[float]]:
+    """How late each of 1,000 calls asked for by `wait` came, sorted, for each of BURSTS bursts of them."""
     loop = asyncio.new_event_loop()
     clock = LoopClock(loop)
-    purgatory = DelayedOperationPurgatory("Bench", Timer(clock))
-
-    def throttle_all() -> None:
-        for _ in range(1_000):
-            purgatory.delay(Lateness(50, clock, late_ms))
-
-    for i in range(10):
-        loop.call_later(i * 0.1, throttle_all)
-    loop.call_later(1.2, loop.stop)
+    bursts: list[list[float]] = [[] for _ in range(BURSTS)]
+    for i, late_ms in enumerate(bursts):
+        loop.call_later(i * 0.1, wait, loop, clock, late_ms)
+    loop.call_later(BURSTS * 0.1 + 0.2, loop.stop)
     loop.run_forever()
     loop.close()
-    late_ms.sort()
-    p50, p99 = (late_ms[int(len(late_ms) * share)] for share in (0.5, 0.99))
-    met = len(late_ms) == 10_000 and late_ms[0] >= 0 and p99 < LATE_P99_MS
-    late = f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, least {late_ms[0]:.2f} ms, most {late_ms[-1]:.2f} ms"
-    print(f"1,000 at once, late by: {late}")
-    print(f"never early, p99 under {LATE_P99_MS:.0f} ms: {verdict(met)}")
+    assert all(len(late_ms) == 1_000 for late_ms in bursts)
+    return [sorted(late_ms) for late_ms in bursts]
+
+
+def in_purgatory(_loop: asyncio.AbstractEventLoop, clock: LoopClock, late_ms: list[float]) -> None:
+    purgatory = DelayedOperationPurgatory("Bench", Timer(clock))
+    for _ in range(1_000):
+        purgatory.delay(Lateness(50, clock, late_ms))
+
+
+def in_bare_loop(loop: asyncio.AbstractEventLoop, clock: LoopClock, late_ms: list[float]) -> None:
+    def note(deadline_ms: float) -> None:
+        late_ms.append(clock.monotonic_ms() - deadline_ms)
+
+    for _ in range(1_000):
+        deadline_ms = clock.monotonic_ms() + 50
+        loop.call_at(deadline_ms / 1e3, note, deadline_ms)
+
+
+def measure_lateness() -> bool:
+    """The median burst decides: one burst's worst is what else the machine was doing."""
+    print(f"{'1,000 expire at once':>22} {'p50':>9} {'p99':>9} {'least':>9}")
+    for name, wait in (("bare asyncio loop", in_bare_loop), ("purgatory", in_purgatory)):
+        bursts = late_bursts_ms(wait)
+        p50, p99 = (sorted(burst[at] for burst in bursts)[BURSTS // 2] for at in (500, 990))
+        least = min(burst[0] for burst in bursts)
+        print(f"{name:>22} {p50:>6.2f} ms {p99:>6.2f} ms {least:>6.2f} ms")
+    met = least >= 0 and p99 < LATE_P99_MS
+    print(f"never early, p99 of the median burst under {LATE_P99_MS:.0f} ms: {verdict(met)}")
     return met
 
 

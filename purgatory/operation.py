@@ -45,7 +45,7 @@ class DelayedOperation(TimerTask):
         self.completed = True
         purgatory = self._purgatory
         if purgatory is not None:
-            purgatory.release(self)
+            purgatory.release_completed(self)
         self.on_complete()
         return True
 
@@ -58,7 +58,9 @@ class DelayedOperation(TimerTask):
 
     def run(self) -> None:
         """Time has passed. Only the timer calls this, so the operation is in a purgatory and not completed."""
-        assert self._purgatory is not None
-        self._purgatory.expirations += 1
-        if self.force_complete():
-            self.on_expiration()
+        purgatory = self._purgatory
+        assert purgatory is not None
+        self.completed = True
+        purgatory.release_expired()
+        self.on_complete()
+        self.on_expiration()

@@ -87,9 +87,15 @@ class DelayedOperationPurgatory:
         self._drop_completed(key, watchers)
         return completed_here
 
-    def release(self, operation: DelayedOperation) -> None:
-        """Lets an operation go that no longer waits for its time: it was just completed, and calls this itself."""
+    def release_completed(self, operation: DelayedOperation) -> None:
+        """Lets an operation go before its time; it calls this itself as it completes."""
         self._timer.cancel(operation)
+        self.delayed -= 1
+        self._count_lingering()
+
+    def release_expired(self) -> None:
+        """Lets an operation go that the timer has let go already; it calls this itself as it expires."""
+        self.expirations += 1
         self.delayed -= 1
         self._count_lingering()
 
