@@ -31,7 +31,8 @@ from .log_config import LogConfig
 from .memory_budget import SEGMENTS_IN_BUDGET, MemoryBudget
 from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
 from .retention import count_over_age, count_over_size
-from .segment import PAGE_BYTES, Segment
+from .segment import Segment
+from .segment_memory import PAGE_BYTES
 
 # A log's first segment. Most topics of a test hold a few records: 100 partitions of them take 400 KiB.
 FIRST_SEGMENT_BYTES = PAGE_BYTES
@@ -186,13 +187,13 @@ class PartitionLog:
         if size == 0:
             return LogRead([], 0, offset)
         parts = [segment.slice(start, end)]
-        if end < segment.size or index + 1 == len(self._segments):
+        if end < segment.size:
             return LogRead(parts, size, next_offset)
         for segment in islice(self._segments, index + 1, None):
-            start, end, next_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-            if end > start:
-                parts.append(segment.slice(start, end))
-                size += end - start
+            _, end, next_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            if end:
+                parts.append(segment.slice(0, end))
+                size += end
             if end < segment.size:
                 break
         return LogRead(parts, size, next_offset)
@@ -201,11 +202,15 @@ class PartitionLog:
         """How many bytes `read` would return, from the index alone; 0 for an offset outside the log."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
-        size = 0
-        for segment in islice(self._segments, self._segment_index(offset), None):
-            at_least_one = min_one_batch and size == 0
-            start, end, _ = segment.span(max(offset, segment.base_offset), max_bytes - size, up_to_offset, at_least_one)
-            size += end - start
+        index = self._segment_index(offset)
+        segment = self._segments[index]
+        start, end, _ = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        size = end - start
+        if size == 0 or end < segment.size:
+            return size
+        for segment in islice(self._segments, index + 1, None):
+            _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            size += end
             if end < segment.size:
                 break
         return size
@@ -309,7 +314,7 @@ class PartitionLog:
         """
         segment = self._segments.pop(0)
         del self._base_offsets[0]
-        self._budget.recharge(-segment.charged_bytes)
+        self._budget.release(segment.charged_bytes, segment.memory)
         self.size_in_bytes -= segment.size
         self._move_log_start(segment.next_offset)
 
@@ -350,9 +355,8 @@ class PartitionLog:
             filled.charged_bytes = resident_bytes
             # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
             self._enforce_retention_bytes()
-        capacity = self._next_capacity(size)
-        self._budget.charge(capacity)
-        self._segments.append(Segment(self.log_end_offset, capacity, now_ms))
+        memory = self._budget.allocate(self._next_capacity(size))  # may let segments of this log go, too
+        self._segments.append(Segment(self.log_end_offset, memory, now_ms))
         self._base_offsets.append(self.log_end_offset)
         self._budget.watch(self, now_ms)
 

@@ -3,41 +3,19 @@
 Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose: the segment is memory, not a file; its size
 is fixed when it is made, so that readers hold plain memoryviews of it while batches are added behind them; every batch
 has an index entry (16 bytes), where Kafka has one entry for 4 KiB and scans the rest: scanning costs Python more.
-
-Memory of 128 KiB and more is an anonymous private mapping: it goes back to the system as soon as the last reader lets
-go of it, and, from 2 MiB on, it asks for huge pages. Measured with 64 KiB batches and segments of 4 MiB that are let go
-at 64 MiB (MB/s): mapping with huge pages 2840, without 1180, shared mapping (what `mmap.mmap(-1, n)` gives) 1140. A
-bytearray has 4900 once malloc recycles its blocks, but 1150 until then, and what malloc keeps, nobody gets back. Below
-128 KiB (from where on malloc would map, too) a bytearray costs no page of its own and no entry in the process's map,
-which has 65,530 by default.
 """
 
-import mmap
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from contextlib import suppress
 
 from sluice.protocol.records.batch import BatchHeader, read_header
 
-MAPPED_FROM_BYTES = 128 * 1024
-PAGE_BYTES = 4096
-HUGE_PAGE_BYTES = 2 * 1024 * 1024
+from .segment_memory import resident_bytes
+
 INDEX_ENTRY_BYTES = 16  # 4 for the offset, 4 for the position, 8 for the timestamp
 # Offsets and positions are kept relative to the segment, in 4 bytes; Kafka's bound on relative offsets.
 MAX_RELATIVE_OFFSET = 2**31 - 1
-
-
-def allocate(capacity: int) -> memoryview:
-    """`capacity` bytes of zeroes, writable."""
-    if capacity < MAPPED_FROM_BYTES:
-        return memoryview(bytearray(capacity))
-    mapping = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if sys.platform == "linux" and capacity >= HUGE_PAGE_BYTES:
-        with suppress(AttributeError, OSError):  # a libc or a kernel without huge pages: the same memory, more slowly
-            mapping.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(mapping)
 
 
 class Segment:
@@ -47,25 +25,23 @@ class Segment:
         "_offsets",
         "_positions",
         "_timestamps",
-        "_view",
         "base_offset",
-        "capacity",
         "charged_bytes",
         "last_append_ms",
         "max_timestamp",
+        "memory",
         "next_offset",
         "size",
     )
 
-    def __init__(self, base_offset: int, capacity: int, now_ms: int) -> None:
+    def __init__(self, base_offset: int, memory: memoryview, now_ms: int) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self.capacity = capacity
-        self.charged_bytes = capacity  # what the memory budget counts for it
+        self.memory = memory
+        self.charged_bytes = len(memory)  # what the memory budget counts for it
         self.size = 0
         self.max_timestamp = -1  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
-        self._view = allocate(capacity)
         # One entry a batch: base offset and position, relative to the segment, and the greatest timestamp up to it.
         self._offsets = array("I")
         self._positions = array("I")
@@ -73,13 +49,13 @@ class Segment:
 
     def has_room(self, size: int, last_offset: int) -> bool:
         """Whether a batch of `size` bytes that ends with `last_offset` can be added."""
-        return size <= self.capacity - self.size and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+        return size <= len(self.memory) - self.size and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Copies `batch`, whose base offset is `next_offset`, to the end. There must be room."""
         start = self.size
         end = start + len(batch)
-        self._view[start:end] = batch
+        self.memory[start:end] = batch
         self._offsets.append(self.next_offset - self.base_offset)
         self._positions.append(start)
         if max_timestamp > self.max_timestamp:
@@ -119,7 +95,7 @@ class Segment:
 
     def slice(self, start: int, end: int) -> memoryview:
         """The bytes between two positions, by reference: they stay as they are as long as someone holds them."""
-        return self._view[start:end]
+        return self.memory[start:end]
 
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Batches in order, from the first on that may hold a record at or after both `timestamp` and `offset`."""
@@ -127,15 +103,9 @@ class Segment:
         if offset > self.base_offset:
             first = max(first, bisect_right(self._offsets, offset - self.base_offset) - 1)
         for start in self._positions[first:]:
-            header = read_header(self._view, start)
-            yield header, self._view[start : start + header.size_in_bytes]
+            header = read_header(self.memory, start)
+            yield header, self.memory[start : start + header.size_in_bytes]
 
     def resident_bytes(self) -> int:
         """What the segment takes of the machine's memory, its index included."""
-        if self.capacity < MAPPED_FROM_BYTES:
-            touched = self.capacity
-        else:
-            # Pages are given when they are first written to.
-            page = HUGE_PAGE_BYTES if self.capacity >= HUGE_PAGE_BYTES else PAGE_BYTES
-            touched = min(-(-self.size // page) * page, self.capacity)
-        return touched + len(self._positions) * INDEX_ENTRY_BYTES
+        return resident_bytes(len(self.memory), self.size) + len(self._positions) * INDEX_ENTRY_BYTES

@@ -11,7 +11,7 @@ from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.memory_budget import MemoryBudget
 from sluice.broker.log.partition_log import AppendResult, PartitionLog, TimestampOffset
-from sluice.broker.log.segment import PAGE_BYTES
+from sluice.broker.log.segment_memory import PAGE_BYTES
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import LOG_APPEND_TIME, iter_batches
 from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker

@@ -12,7 +12,7 @@ def three_segments(*timestamps: int) -> list[Segment]:
     """Of 100 bytes and 10 records each: offsets 0-9, 10-19, 20-29. Last appended to at NOW_MS."""
     segments = []
     for number, timestamp in enumerate(timestamps or (-1, -1, -1)):
-        segment = Segment(10 * number, 100, NOW_MS)
+        segment = Segment(10 * number, memoryview(bytearray(100)), NOW_MS)
         segment.append(bytes(100), 10 * number + 9, timestamp, NOW_MS)
         segments.append(segment)
     return segments

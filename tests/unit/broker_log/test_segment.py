@@ -1,29 +1,21 @@
 """Segments: where batches lie, which of them a reader gets, and what becomes of their memory."""
 
 import gc
-import mmap
 from bisect import bisect_right
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.broker.log.segment import (
-    HUGE_PAGE_BYTES,
-    INDEX_ENTRY_BYTES,
-    MAPPED_FROM_BYTES,
-    MAX_RELATIVE_OFFSET,
-    PAGE_BYTES,
-    Segment,
-    allocate,
-)
+from sluice.broker.log.segment import INDEX_ENTRY_BYTES, MAX_RELATIVE_OFFSET, Segment
+from sluice.broker.log.segment_memory import MAPPED_FROM_BYTES, allocate
 
 NOW_MS = 1_700_000_000_000
 
 
 def segment_of(batches: list[tuple[int, int]], base_offset: int = 100) -> Segment:
     """A segment of batches given as (records, bytes); each is filled with its own number."""
-    segment = Segment(base_offset, max(sum(size for _, size in batches), 1), NOW_MS)
+    segment = Segment(base_offset, allocate(sum(size for _, size in batches)), NOW_MS)
     for number, (records, size) in enumerate(batches):
         segment.append(bytes([number % 256]) * size, segment.next_offset + records - 1, -1, NOW_MS)
     return segment
@@ -102,20 +94,20 @@ def test_adjacent_batches_are_one_slice_of_the_segment() -> None:
 
 
 def test_has_room_until_the_last_byte() -> None:
-    segment = Segment(0, 100, NOW_MS)
+    segment = Segment(0, allocate(100), NOW_MS)
     segment.append(bytes(60), 0, -1, NOW_MS)
     assert segment.has_room(40, 1)
     assert not segment.has_room(41, 1)
 
 
 def test_has_no_room_for_an_offset_that_four_bytes_do_not_hold() -> None:
-    segment = Segment(1000, 100, NOW_MS)
+    segment = Segment(1000, allocate(100), NOW_MS)
     assert segment.has_room(10, 1000 + MAX_RELATIVE_OFFSET)
     assert not segment.has_room(10, 1001 + MAX_RELATIVE_OFFSET)
 
 
 def test_largest_timestamp_is_of_records_and_else_of_the_last_append() -> None:
-    segment = Segment(0, 100, NOW_MS)
+    segment = Segment(0, allocate(100), NOW_MS)
     segment.append(b"a", 0, -1, NOW_MS + 5)
     assert segment.largest_timestamp() == NOW_MS + 5
     segment.append(b"b", 1, 77, NOW_MS + 6)
@@ -123,27 +115,8 @@ def test_largest_timestamp_is_of_records_and_else_of_the_last_append() -> None:
     assert segment.largest_timestamp() == 77
 
 
-@pytest.mark.parametrize(
-    ("capacity", "used", "expected"),
-    [
-        pytest.param(4096, 10, 4096, id="a small segment takes all it may hold"),
-        pytest.param(MAPPED_FROM_BYTES, PAGE_BYTES + 1, 2 * PAGE_BYTES, id="a mapped one takes whole pages"),
-        pytest.param(2 * HUGE_PAGE_BYTES, 10, HUGE_PAGE_BYTES, id="a large one takes whole huge pages"),
-        pytest.param(HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES + 1, id="no more than its capacity"),
-    ],
-)
-def test_resident_bytes(capacity: int, used: int, expected: int) -> None:
-    segment = Segment(0, capacity, NOW_MS)
-    segment.append(bytes(used), 0, -1, NOW_MS)
-    assert segment.resident_bytes() == expected + INDEX_ENTRY_BYTES
-
-
-@pytest.mark.parametrize("capacity", [1, MAPPED_FROM_BYTES - 1, MAPPED_FROM_BYTES, HUGE_PAGE_BYTES])
-def test_allocated_memory_is_of_the_size_asked_for_and_writable(capacity: int) -> None:
-    view = allocate(capacity)
-    view[capacity - 1] = 7
-    assert len(view) == capacity
-    assert isinstance(view.obj, mmap.mmap) == (capacity >= MAPPED_FROM_BYTES)
+def test_resident_bytes_count_the_index() -> None:
+    assert segment_of(THREE).resident_bytes() == 60 + 3 * INDEX_ENTRY_BYTES
 
 
 def test_a_slice_outlives_its_segment() -> None:

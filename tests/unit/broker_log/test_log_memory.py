@@ -1,0 +1,106 @@
+"""How much of the machine's memory logs take: measured on processes of their own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MIB = 1024 * 1024
+STATUS = Path("/proc/self/status")
+pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="the resident set is read from /proc/self/status")
+
+# What the programs below share: batches of `size` bytes of values, and the resident set in bytes.
+PRELUDE = """
+import gc
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.log_manager import LogManager
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.log_validator import AppendConfig
+from sluice.protocol.records.record import Record
+
+NOW_MS = 1_700_000_000_000
+MIB = 1024 * 1024
+
+def resident():
+    gc.collect()
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+
+def batch(size):
+    return memoryview(bytearray(build_batch([Record(0, NOW_MS, None, bytes(size))])))
+
+def append(log, data):
+    data[:8] = bytes(8)  # the base offset, which the append before has written
+    log.append(data, NOW_MS, 0)
+    log.advance_high_watermark(log.log_end_offset)
+
+CONFIG = LogConfig(AppendConfig(max_message_bytes=4 * MIB, deep_max_bytes=0))
+"""
+
+FILL = """
+logs = LogManager(64 * MIB)
+log = logs.create("t-0", CONFIG)
+data = batch({size})
+while log.log_end_offset * len(data) < {total_mib} * MIB:
+    append(log, data)
+    assert logs.budget.used_bytes <= 64 * MIB * 1.02, logs.budget.used_bytes
+print(resident(), log.size_in_bytes)
+"""
+
+MANY_TOPICS = """
+logs = LogManager(64 * MIB)
+data = batch(100)
+before = resident()
+for number in range(1000):
+    append(logs.create(f"t-{number}", CONFIG), data)
+print((resident() - before) // 1000, sum(log.size_in_bytes for log in logs) // 1000)
+"""
+
+LET_GO = """
+logs = LogManager(64 * MIB)
+log = logs.create("t-0", CONFIG)
+data = batch(1 * MIB)
+for _ in range(40):
+    append(log, data)
+held = log.read(39, 1, 40, True).parts
+full = resident()
+log.delete_records_before(40)
+read = resident()
+held.clear()
+print(full - read, read - resident())
+"""
+
+
+def run(program: str) -> list[int]:
+    """The numbers that `program` prints."""
+    done = subprocess.run([sys.executable, "-c", PRELUDE + program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [int(number) for number in done.stdout.split()]
+
+
+@pytest.mark.parametrize(
+    ("size", "total_mib"),
+    [
+        # Half a million appends; 300 MiB of them take ten seconds and end the same.
+        pytest.param(100, 80, id="records of 100 bytes, one in a batch"),
+        pytest.param(64 * 1024, 300, id="batches of 64 KiB"),
+        pytest.param(MIB - 100, 300, id="batches of 1 MiB"),
+    ],
+)
+def test_logs_take_little_more_than_the_budget(size: int, total_mib: int) -> None:
+    resident, kept = run(FILL.format(size=size, total_mib=total_mib))
+    assert resident < 1.2 * 64 * MIB + 60 * MIB
+    assert kept > 64 * MIB * 2 / 3  # most of the budget is records: not index, nor unused room
+
+
+def test_a_log_with_one_small_record_takes_a_few_kib() -> None:
+    resident, kept = run(MANY_TOPICS)
+    assert kept > 100
+    assert resident < 12 * 1024
+
+
+def test_memory_goes_back_as_soon_as_no_reader_holds_it() -> None:
+    at_once, with_the_last_reader = run(LET_GO)
+    assert at_once > 30 * MIB
+    assert with_the_last_reader >= MIB
