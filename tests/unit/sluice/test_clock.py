@@ -148,7 +148,7 @@ class TestLoopClock:
         loop.close()
         assert len(late_ms) == 500
         assert min(late_ms) >= 0
-        assert max(late_ms) < 0.002, "two roundings to a microsecond"
+        assert max(late_ms) < 0.002, "two roundings to a 1024th"
 
     def test_a_cancelled_call_does_not_happen(self) -> None:
         loop = JumpingLoop()
