@@ -57,7 +57,10 @@ class DelayedOperation(TimerTask):
         """Called after `on_complete`, and only if time completed the operation."""
 
     def run(self) -> None:
-        """Time has passed. Only the timer calls this, so the operation is in a purgatory and not completed."""
+        """Time has passed. Only the timer calls this, so the operation is in a purgatory and not completed.
+
+        Completes it as `force_complete` does, but has no timer to cancel.
+        """
         purgatory = self._purgatory
         assert purgatory is not None
         self.completed = True

@@ -78,7 +78,7 @@ class Timer:
             self._arm_next()
 
     def _run_due(self) -> None:
-        # One loop, no calls of ours: what it spends on each of many tasks that are due at once, the last one is late by.
+        # No calls of ours in this loop: of many tasks due at once, the last is late by what each costs here.
         pop_due, monotonic_ms, counts = self._wheel.pop_due, self._clock.monotonic_ms, self.lateness_counts
         while not self._closed and (task := pop_due()) is not None:
             late_ms = monotonic_ms() - task.deadline_ms  # time is read anew: the tasks before this one took theirs
