@@ -137,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- what the dispatcher calls -----------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:
-        """The request in flight waits: handle no further one until `resume`. `cancel` is called if the client leaves."""
+        """The request in flight waits: no further one is handled until `resume`. Should the client leave: `cancel`."""
         self.waiting = True
         self._cancel_wait = cancel
 

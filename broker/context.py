@@ -1,6 +1,7 @@
 """What a handler is given, and what it may return besides a response."""
 
 from collections.abc import Callable, Collection, Hashable
+from struct import Struct
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from sluice.protocol.message import Message
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 # The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
+
+
+# API key, API version, correlation id, length of the client id.
+FIXED_HEADER = ">hhih"
+
+
+def header_of(id_bytes: int) -> Struct:
+    """Reads a request header whose client id has `id_bytes` bytes: the four numbers, then the client id."""
+    return Struct(f"{FIXED_HEADER}{id_bytes}s")
 
 
 class Outcome:
@@ -39,6 +49,8 @@ class RequestContext:
         "connection",
         "correlation_id",
         "error_code",
+        "header",
+        "id_bytes",
         "now_ms",
         "request_bytes",
         "route",
@@ -53,7 +65,10 @@ class RequestContext:
         self.connection = connection
         self.user = ANONYMOUS
         self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
+        # Of the last request header: the client id as it came, its length (-1 for null), and how such a header is read.
         self.client_id_bytes = b""
+        self.id_bytes = 0
+        self.header = header_of(0)
         self.software = ""  # name and version, from ApiVersions (KIP-511)
         self.route: Route | None = None  # None before the first request, and while a header is read
         self.version = 0

@@ -23,7 +23,7 @@ from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
-from .context import PARKED, Handler, Outcome, RequestContext
+from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Handler, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
 from .handlers import HANDLERS
 from .handlers.api_versions import unsupported_version
@@ -31,14 +31,13 @@ from .handlers.api_versions import unsupported_version
 if TYPE_CHECKING:
     from .broker import Broker
 
-_unpack_header = Struct(">hhih").unpack_from  # api key, api version, correlation id, length of the client id
-_HEADER_BYTES = 10
+_FIXED = Struct(FIXED_HEADER)
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
 class Route:
-    """One API in one version: how to read it, what to do, how to answer, and what was counted. Compiled on first use."""
+    """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
 
     __slots__ = (
         "api_name",
@@ -88,6 +87,8 @@ class Dispatcher:
         self._completing = False
         self._wall_ms = 0
         self._time_ms = 0.0
+        self._in_turn = False
+        self._answered: list[Route] = []  # in this turn
 
     @property
     def routes(self) -> Iterable[Route]:
@@ -101,16 +102,18 @@ class Dispatcher:
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 
     def begin_turn(self) -> float:
-        """Reads the clocks for all requests of this turn; each one's end is the next one's beginning.
-
-        Returns monotonic ms.
-        """
+        """Reads the clocks for all requests of this turn. Returns monotonic ms."""
         self._wall_ms = self.clock.wall_ms()
         self._time_ms = self.clock.monotonic_ms()
+        self._in_turn = True
         return self._time_ms
 
     def end_turn(self) -> None:
-        """Completes what the turn's requests made possible, after their own answers went out, as Kafka does."""
+        """The turn's answers went out: counts them, then completes what its requests made possible, as Kafka does."""
+        self._in_turn = False
+        if self._answered:
+            self._observe(self._answered, self._time_ms)
+            self._answered.clear()
         if self._completing:
             return
         self._completing = True
@@ -130,16 +133,13 @@ class Dispatcher:
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
         ctx.route = None
-        if end - start < _HEADER_BYTES:
-            raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_HEADER_BYTES} or more")
-        api_key, version, ctx.correlation_id, id_bytes = _unpack_header(view, start)
-        body = start + _HEADER_BYTES
-        if id_bytes > 0:
-            body += id_bytes
-            if body > end:
-                raise RemoteProtocolError("the client id is longer than the request")
-        if view[start + _HEADER_BYTES : body] != ctx.client_id_bytes:
-            _take_client_id(ctx, bytes(view[start + _HEADER_BYTES : body]))
+        header = ctx.header
+        body = start + header.size
+        if body <= end:
+            api_key, version, ctx.correlation_id, id_bytes, client_id = header.unpack_from(view, start)
+        if body > end or id_bytes != ctx.id_bytes or client_id != ctx.client_id_bytes:
+            api_key, version, ctx.correlation_id = _read_header(ctx, view, start, end)
+            body = start + ctx.header.size
         route = self._routes.get(api_key << 16 | version) or self._open_route(api_key, version)
         if route is None:
             self._answer_unsupported(ctx, api_key, version)
@@ -167,8 +167,7 @@ class Dispatcher:
         if connection.closed:
             return
         assert ctx.route is not None
-        self.begin_turn()
-        ctx.now_ms = self._wall_ms
+        ctx.now_ms = self.clock.wall_ms()
         connection.waiting = False
         outcome = answer()
         if outcome is not PARKED:
@@ -178,10 +177,11 @@ class Dispatcher:
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
-        if isinstance(outcome, Message):
-            self.send(ctx, self.encode(ctx, outcome))
-        else:
+        if outcome is NO_RESPONSE:
             self._count(ctx)
+        else:
+            assert isinstance(outcome, Message)
+            self.send(ctx, self.encode(ctx, outcome))
 
     def encode(self, ctx: RequestContext, response: Message) -> list[bytes | memoryview]:
         """The response's body, record bytes by reference."""
@@ -193,7 +193,7 @@ class Dispatcher:
     def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
         """Sends a response that is encoded already."""
         assert ctx.route is not None
-        size = 4 + sum(map(len, body))
+        size = len(body[0]) + 4 if len(body) == 1 else sum(map(len, body)) + 4
         if ctx.route.flexible_response:
             size += 1
             head = _pack_flexible_head(size, ctx.correlation_id, 0)
@@ -205,13 +205,20 @@ class Dispatcher:
     def _count(self, ctx: RequestContext) -> None:
         route = ctx.route
         assert route is not None
-        self._time_ms = now_ms = self.clock.monotonic_ms()
-        seconds = (now_ms - ctx.started_ms) / 1e3
         route.requests += 1
-        route.latency_counts[bisect_left(REQUEST_SECONDS_BOUNDS, seconds)] += 1
-        route.latency_sum_s += seconds
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
+        if self._in_turn and ctx.started_ms == self._time_ms:
+            self._answered.append(route)  # it leaves with the turn's other answers, and took as long
+        else:
+            self._observe((route,), ctx.started_ms)
+
+    def _observe(self, routes: Iterable[Route], started_ms: float) -> None:
+        seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
+        bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
+        for route in routes:
+            route.latency_counts[bucket] += 1
+            route.latency_sum_s += seconds
 
     def _open_route(self, api_key: int, version: int) -> Route | None:
         handler = HANDLERS.get(api_key)
@@ -235,9 +242,18 @@ class Dispatcher:
         raise RemoteProtocolError(f"{name} is not served{served}")
 
 
-def _take_client_id(ctx: RequestContext, client_id: bytes) -> None:
+def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int, int]:
+    """API key, version and correlation id of a header with another client id than the one before it."""
+    if end - start < _FIXED.size:
+        raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_FIXED.size} or more")
+    api_key, version, correlation_id, id_bytes = _FIXED.unpack_from(view, start)
+    if id_bytes > end - start - _FIXED.size:
+        raise RemoteProtocolError("the client id is longer than the request")
+    ctx.header = header_of(max(id_bytes, 0))
+    ctx.id_bytes = id_bytes
+    ctx.client_id_bytes = bytes(view[start + _FIXED.size : start + ctx.header.size])
     try:
-        ctx.client_id = client_id.decode()
+        ctx.client_id = ctx.client_id_bytes.decode()
     except UnicodeDecodeError:
-        raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
-    ctx.client_id_bytes = client_id
+        raise RemoteProtocolError(f"the client id {ctx.client_id_bytes!r} is not UTF-8") from None
+    return api_key, version, correlation_id

@@ -9,7 +9,7 @@ so that no client waits twice and old clients see what KIP-13 describes. The oth
 |---|---|---|---|
 | `kip-13` | appended; the answer is held | held before the log is read | shares the default quota's bucket |
 | `kafka-4.4` | appended; answered at once, then muted | empty answer at once, un-recorded, muted | unlimited |
-| `by-version` | Produce up to 5 held, from 6 on muted | Fetch up to 7 held, from 8 on muted | shares the default quota's bucket |
+| `by-version` | v0-5 as `kip-13`, v6+ as `kafka-4.4` | v0-7 as `kip-13`, v8+ as `kafka-4.4` | as `kip-13` |
 
 What is charged: a produce request, its header and body, once its records are in the log; a fetch, the response's size.
 """
