@@ -35,7 +35,9 @@ UNREADABLE = (IndexError, struct_error, UnicodeDecodeError, MalformedError)
 
 def unreadable(name: str, error: Exception, position: int, size: int) -> RemoteProtocolError:
     """The error for a message called `name` of `size` bytes that could not be read on from `position`."""
-    if isinstance(error, MalformedError):
+    if position > size:  # what was read since then is not the message's
+        position, reason = size, "cut short"
+    elif isinstance(error, MalformedError):
         reason = str(error)
     elif isinstance(error, UnicodeDecodeError):
         reason = "a string that is not UTF-8"

@@ -1,0 +1,35 @@
+"""The registry of APIs."""
+
+import pytest
+
+from sluice.protocol.apis import API_KEYS, Api
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.compile import versions_of
+
+
+@pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
+def test_request_and_response_have_one_key_name_and_range_of_versions(api: Api) -> None:
+    request, response = versions_of(api.request), versions_of(api.response)
+    assert API_KEYS[api.key] is api
+    assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
+    assert (request.min, request.max, request.flexible.first) == (response.min, response.max, response.flexible.first)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_header", "response_header"),
+    [
+        pytest.param(ProduceRequest.API_KEY, 8, 1, 0, id="the last classic version"),
+        pytest.param(ProduceRequest.API_KEY, 9, 2, 1, id="the first flexible version"),
+        pytest.param(ApiVersionsRequest.API_KEY, 4, 2, 0, id="an ApiVersions response, which any client must read"),
+    ],
+)
+def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
+    api = API_KEYS[key]
+    assert api.request_header_version(version) == request_header
+    assert api.response_header_version(version) == response_header
+
+
+def test_only_init_producer_id_has_an_unstable_version() -> None:
+    assert [api.key for api in API_KEYS.values() if api.latest_unstable] == [InitProducerIdRequest.API_KEY]

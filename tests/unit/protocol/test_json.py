@@ -1,0 +1,47 @@
+"""Messages as JSON, in Kafka's form."""
+
+import pytest
+
+from sluice.protocol.apis.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from sluice.protocol.json import from_json, to_json
+
+TOPIC = {"topicId": "AAECAwQFBgcICQoLDA0ODw", "partitions": [{"partition": 1, "fetchOffset": 5}]}
+
+
+def test_fields_of_the_version_alone_are_shown_and_tagged_ones_only_when_set() -> None:
+    request = FetchRequest(topics=[FetchTopic("t", bytes(range(16)), [FetchPartition(1, fetch_offset=5)])])
+    old = to_json(request, 0)
+    assert list(old) == ["replicaId", "maxWaitMs", "minBytes", "topics"]
+    assert old["topics"] == [{"topic": "t", "partitions": [{"partition": 1, "fetchOffset": 5, "partitionMaxBytes": 0}]}]
+    new = to_json(request, 18)
+    assert "clusterId" not in new
+    assert "replicaId" not in new
+    assert from_json(FetchRequest, 18, {"topics": [TOPIC]}).topics == [
+        FetchTopic("", bytes(range(16)), [FetchPartition(1, fetch_offset=5)])
+    ]
+
+
+@pytest.mark.parametrize(
+    "records", [b"\0\1\2", memoryview(b"\0\1\2"), (b"\0", b"\1\2")], ids=["bytes", "view", "segments"]
+)
+def test_records_are_base64_whatever_holds_them(records: bytes) -> None:
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=records)])])
+    form = to_json(response, 13)
+    read = from_json(FetchResponse, 13, form)
+    assert read.responses[0].partitions[0].records == b"\0\1\2"
+    assert "AAEC" in str(form)
+
+
+def test_a_tagged_struct_of_defaults_is_as_good_as_none() -> None:
+    partition = PartitionData(current_leader=LeaderIdAndEpoch())
+    assert "currentLeader" not in to_json(partition, 12)
+    partition.current_leader = LeaderIdAndEpoch(leader_id=1)
+    assert to_json(partition, 12)["currentLeader"] == {"leaderId": 1, "leaderEpoch": -1}

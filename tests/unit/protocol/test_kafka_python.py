@@ -1,0 +1,39 @@
+"""kafka-python, which shares no line with this codec, reads and writes the same bytes."""
+
+import warnings
+from importlib import import_module
+
+import pytest
+
+from sluice.protocol.apis.api_versions import ApiVersionsResponse
+from sluice.protocol.message import Message
+from tests.unit.protocol.messages import MESSAGES, encoded, full, named, untagged
+
+with warnings.catch_warnings():
+    # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    THEIRS = {
+        name: cls
+        for module in ("admin", "consumer", "metadata", "producer")
+        for name, cls in vars(import_module(f"kafka.protocol.{module}")).items()
+    }
+# Its headers are of another make, its ApiVersionsResponse guesses the version, and it may be older than a version.
+SHARED = [
+    (cls, version)
+    for cls, version in MESSAGES
+    if cls.__name__ in THEIRS and cls is not ApiVersionsResponse and version <= THEIRS[cls.__name__].max_version
+]
+
+
+def test_kafka_python_knows_nearly_all_messages() -> None:
+    assert len(SHARED) > 0.9 * len(MESSAGES)
+
+
+@pytest.mark.parametrize("message", SHARED, ids=named)
+def test_kafka_python_reads_and_writes_the_same_bytes(message: tuple[type[Message], int]) -> None:
+    cls, version = message
+    # Without tagged fields: it knows only some of them, and drops the others.
+    content = encoded(untagged(full(cls, version)), version)
+    read = THEIRS[cls.__name__].decode(content, version=version)
+    read._header = None  # its decode leaves it unset, and its encode looks at it
+    assert read.encode(version=version) == content

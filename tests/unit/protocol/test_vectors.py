@@ -1,0 +1,113 @@
+"""The runner of public vectors, and all vectors of the wire format."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sluice.protocol.message import Message
+from tests.unit.protocol.messages import MESSAGES
+from tests.vectors import Vector
+from tests.vectors.__main__ import check_line, lines, main, vector_files
+from tests.vectors.protocol import KINDS, check_protocol, encoded, message_class
+
+ROOT = Path(__file__).parents[3]
+VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_vector_of_the_wire_format_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [file for file in vector_files(VECTORS) if file.name.startswith(kind)]
+    if not files:
+        pytest.skip(f"no {kind} files in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+    code = main([str(file) for file in files])
+    captured = capsys.readouterr()
+    assert (code, captured.err) == (0, "")
+    passed = int(captured.out.splitlines()[-1].split()[0])
+    assert passed > 0
+
+
+def test_the_defaults_are_kafkas() -> None:
+    # The first vector of each message and version has all defaults.
+    first: dict[tuple[type[Message], int], str] = {}
+    for file in vector_files(VECTORS):
+        if file.name.startswith("protocol-"):
+            for _, line in lines(file):
+                vector = json.loads(line)
+                cls = message_class(vector)
+                if cls is not None:
+                    first.setdefault((cls, vector["version"]), vector["hex"])
+    if not first:
+        pytest.skip(f"no protocol- files in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+    assert {message: encoded(message[0](), message[1]).hex() for message in MESSAGES} == first
+
+
+EMPTY_FETCH = {
+    "api_key": 1,
+    "name": "Fetch",
+    "kind": "response",
+    "version": 1,
+    "header_version": 0,
+    "json": {"throttleTimeMs": 5, "responses": []},
+    "hex": "0000000500000000",
+}
+
+
+def test_a_right_vector_passes() -> None:
+    assert check_protocol(EMPTY_FETCH) == []
+
+
+def test_a_vector_of_an_api_that_is_not_declared_is_skipped() -> None:
+    assert check_protocol(EMPTY_FETCH | {"api_key": 4711}) is None
+
+
+WRONG: dict[str, tuple[Vector, str]] = {
+    "a value": ({"json": {"throttleTimeMs": 6, "responses": []}}, "json.throttleTimeMs: 5 instead of 6"),
+    "a type": ({"json": {"throttleTimeMs": True, "responses": []}}, "json.throttleTimeMs: 5 instead of True"),
+    "a field more": ({"json": {"responses": []}}, "json: fields"),
+    "an element more": ({"json": {"throttleTimeMs": 5, "responses": [{}]}}, "json.responses: "),
+    "the header": ({"header_version": 1}, "header_version: 0 instead of 1"),
+    "a tag": ({"unknown_tagged_fields": [{"path": [], "tag": 1, "hex": ""}]}, "unknown_tagged_fields: "),
+}
+
+
+@pytest.mark.parametrize(("changed", "failure"), WRONG.values(), ids=WRONG)
+def test_a_wrong_vector_fails_by_its_first_difference(changed: Vector, failure: str) -> None:
+    failures = check_line(json.dumps(EMPTY_FETCH | changed), check_protocol)
+    assert failures
+    assert failures[0].startswith(f"Fetch response 1: {failure}")
+
+
+def test_bytes_that_cannot_be_read_and_text_that_is_no_json_are_failures() -> None:
+    assert check_line(json.dumps(EMPTY_FETCH | {"hex": "00"}), check_protocol) == [
+        "Fetch response 1: RemoteProtocolError: FetchResponse v1: cut short (at byte 1 of 1)"
+    ]
+    assert "not JSON" in str(check_line("{", check_protocol))
+
+
+def test_the_runner_counts_by_file_and_in_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right, wrong, foreign = (
+        json.dumps(EMPTY_FETCH | changed) for changed in ({}, {"header_version": 1}, {"api_key": 4711})
+    )
+    (tmp_path / "protocol-x.jsonl").write_text(f"{right}\n{wrong}\n\n{foreign}\n", encoding="utf-8")
+    with gzip.open(tmp_path / "protocol-y.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(f"{right}\n")
+    # Begins with the name of another kind, but is one of its own, which nobody built.
+    (tmp_path / "quotas_request.jsonl").write_text("{}\n{}\n", encoding="utf-8")
+    (tmp_path / "MANIFEST.json").write_text("{}", encoding="utf-8")
+    assert main([str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        f"{tmp_path}/protocol-x.jsonl: 1 passed, 1 failed, 1 skipped",
+        f"{tmp_path}/protocol-y.jsonl.gz: 1 passed, 0 failed, 0 skipped",
+        f"{tmp_path}/quotas_request.jsonl: 0 passed, 0 failed, 2 skipped (kind not built)",
+        "2 passed, 1 failed, 3 skipped",
+    ]
+    assert captured.err.startswith(f"{tmp_path}/protocol-x.jsonl:2: Fetch response 1: header_version")
+
+
+def test_nothing_to_check_is_wrong_usage(tmp_path: Path) -> None:
+    assert main([str(tmp_path)]) == 2
+    assert main([]) == 2
