@@ -19,9 +19,6 @@ class LogManager:
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
 
-    def __len__(self) -> int:
-        return len(self._logs)
-
     def create(self, name: str, config: LogConfig) -> PartitionLog:
         """A new, empty log; there must be none of that name."""
         assert name not in self._logs

@@ -1,9 +1,9 @@
 """The bound on the memory of all logs together (`sluice.log.memory.bytes`). Kafka has none: it has a disk.
 
 A segment is charged with its whole capacity when it is made, so the bound holds after every append, and an append
-into a segment that is there costs nothing here. When a new segment would pass the bound, the segments that were appended
-to least recently go first, over all partitions, the active ones included: a log can be left with nothing. One that is as
-large as what is wanted hands its memory over, if nobody reads it any more.
+into a segment that is there costs nothing here. When a new segment would pass the bound, the segments that were
+appended to least recently go first, over all partitions, the active ones included: a log can be left with nothing. One
+that is as large as what is wanted hands its memory over, if nobody reads it any more.
 
 One heap entry a log, with the last append to its oldest segment as it was when the entry was made. Appends move that
 only forward, so an entry is put right when it comes to the top, and never before.
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from .segment_memory import allocate, reclaim
 
-SEGMENTS_IN_BUDGET = 16  # one partition's largest segment: so that letting one go takes little of what is kept
+SEGMENTS_IN_BUDGET = 16  # of the largest size, so that letting one go takes little of what is kept
 
 
 class EvictableLog(Protocol):
@@ -31,10 +31,20 @@ class EvictableLog(Protocol):
 class MemoryBudget:
     """What the segments of all logs take of the memory, and what they may take."""
 
-    __slots__ = ("_logs", "_order", "_spare", "_wanted_bytes", "_watched", "limit_bytes", "used_bytes")
+    __slots__ = (
+        "_logs",
+        "_order",
+        "_spare",
+        "_wanted_bytes",
+        "_watched",
+        "largest_segment_bytes",
+        "limit_bytes",
+        "used_bytes",
+    )
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
+        self.largest_segment_bytes = limit_bytes // SEGMENTS_IN_BUDGET
         self.used_bytes = 0
         self._logs: list[tuple[int, int, EvictableLog]] = []  # heap of (last append, order of entry, log)
         self._watched: set[EvictableLog] = set()  # those in the heap

@@ -1,7 +1,6 @@
 """One partition's log in memory: batches are judged, copied once into a segment, and served from there by reference.
 
-Follows Kafka's UnifiedLog, LocalLog and (by its name for what is known of producers) ProducerStateManager. Different on
-purpose:
+Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - a read returns whole batches; Kafka cuts the last one where max_bytes ends, and clients throw the piece away;
 - a read goes on through the following segments; Kafka stops at the end of one;
 - a batch larger than segment.bytes gets a segment of its own size; Kafka refuses it (RECORD_LIST_TOO_LARGE);
@@ -15,7 +14,6 @@ from bisect import bisect_right
 from itertools import islice
 from struct import Struct
 
-import msgspec
 from msgspec.structs import replace
 
 from sluice.protocol.errors import ErrorCode
@@ -28,7 +26,8 @@ from sluice.protocol.records.validate import validate
 
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
-from .memory_budget import SEGMENTS_IN_BUDGET, MemoryBudget
+from .log_results import AppendResult, LogRead, TimestampOffset
+from .memory_budget import MemoryBudget
 from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
 from .retention import count_over_age, count_over_size
 from .segment import Segment
@@ -39,42 +38,6 @@ FIRST_SEGMENT_BYTES = PAGE_BYTES
 # Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
 _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
-
-
-class AppendResult(msgspec.Struct, gc=False):
-    """What became of a batch, in the terms of a Produce response; offsets and times are -1 where there is none.
-
-    `error_message` and `record_errors` [(index, message)] are what a client is told; Kafka tells only of bad records.
-    `reason` says for a log or a journal what was wrong. Of a `duplicate` the offsets are the first copy's, and so is
-    `log_append_time_ms`: its greatest timestamp, whatever the topic's timestamp type.
-    """
-
-    error_code: int = ErrorCode.NONE
-    base_offset: int = -1
-    last_offset: int = -1
-    log_append_time_ms: int = -1
-    log_start_offset: int = -1
-    duplicate: bool = False
-    error_message: str | None = None
-    record_errors: tuple[tuple[int, str], ...] = ()
-    reason: str = ""
-
-
-class LogRead(msgspec.Struct, gc=False):
-    """Whole batches, by reference: `size` bytes in `parts`. `next_offset` is the one after the last record."""
-
-    parts: list[memoryview]
-    size: int
-    next_offset: int
-    error_code: int = ErrorCode.NONE
-
-
-class TimestampOffset(msgspec.Struct, frozen=True, gc=False):
-    """Where a record is: its timestamp (ms), its offset, and the epoch of the leader that wrote it."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class PartitionLog:
@@ -136,7 +99,7 @@ class PartitionLog:
         max_timestamp = appendable.max_timestamp
         marker: Marker | None = None
         verdict: StoredBatch | Refusal | None
-        has_producer = header.producer_id != NO_PRODUCER_ID
+        has_producer = header.producer_id > NO_PRODUCER_ID
         if has_producer:
             if header.is_control:
                 marker = _read_marker(records)
@@ -363,7 +326,7 @@ class PartitionLog:
     def _next_capacity(self, size: int) -> int:
         """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
         half = 1 << (self.size_in_bytes >> 1).bit_length() >> 1
-        most = min(self.config.segment_bytes, self._budget.limit_bytes // SEGMENTS_IN_BUDGET)
+        most = min(self.config.segment_bytes, self._budget.largest_segment_bytes)
         return max(min(half, most), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
 
     def _invalid(self, invalid: InvalidRecords) -> AppendResult:

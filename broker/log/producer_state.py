@@ -23,8 +23,12 @@ Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry
 snapshots (there is no disk), verification of a transaction with its coordinator (KIP-890), and transaction version 2.
 """
 
+from bisect import bisect_left
 from collections import deque
-from typing import NamedTuple
+from itertools import islice
+from operator import attrgetter
+
+import msgspec
 
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import BatchHeader
@@ -36,7 +40,7 @@ MAX_SEQUENCE = 2**31 - 1
 BATCHES_TO_RETAIN = 5
 
 
-class StoredBatch(NamedTuple):
+class StoredBatch(msgspec.Struct, frozen=True, gc=False):
     """One of a producer's last batches. `timestamp`: the greatest in it (ms)."""
 
     first_sequence: int
@@ -46,14 +50,14 @@ class StoredBatch(NamedTuple):
     timestamp: int
 
 
-class Refusal(NamedTuple):
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a batch is not stored: a Kafka error code, and Kafka's words."""
 
     error_code: ErrorCode
     reason: str
 
 
-class Marker(NamedTuple):
+class Marker(msgspec.Struct, frozen=True, gc=False):
     """The end of a transaction, as the coordinator writes it. `timestamp`: of the marker's record (ms)."""
 
     aborts: bool
@@ -61,7 +65,7 @@ class Marker(NamedTuple):
     timestamp: int
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     """Records of `producer_id` from `first_offset` to `last_offset` (the marker) are to be skipped.
 
     `last_stable_offset`: when the marker was written; no transaction that ended later began before it.
@@ -91,7 +95,7 @@ class ProducerEntry:
             return None
         first_sequence = header.base_sequence
         for batch in self.batches:
-            if batch[0] == first_sequence and batch[1] == header.last_sequence:
+            if batch.first_sequence == first_sequence and batch.last_sequence == header.last_sequence:
                 return batch
         return None
 
@@ -126,7 +130,7 @@ class ProducerState:
             return None
         sequence = header.base_sequence
         if header.producer_epoch == entry.epoch:
-            last_sequence = entry.batches[-1][1] if entry.batches else -1
+            last_sequence = entry.batches[-1].last_sequence if entry.batches else -1
             if sequence != last_sequence + 1:
                 repeat = entry.repeat_of(header)
                 if repeat is not None:
@@ -243,8 +247,8 @@ class ProducerState:
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Those whose records may lie between `offset` and `upper_offset` (exclusive), in order of their markers."""
         found = []
-        for aborted in self._aborted:
-            if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
+        for aborted in islice(self._aborted, self._ended_before(offset), None):
+            if aborted.first_offset < upper_offset:
                 found.append(aborted)
             if aborted.last_stable_offset >= upper_offset:
                 break
@@ -252,10 +256,11 @@ class ProducerState:
 
     def truncate_from_start(self, log_start_offset: int) -> None:
         """Forgets aborted transactions whose records are gone. Producers are kept: retention does not unmake them."""
-        kept = 0
-        while kept < len(self._aborted) and self._aborted[kept].last_offset < log_start_offset:
-            kept += 1
-        del self._aborted[:kept]
+        del self._aborted[: self._ended_before(log_start_offset)]
+
+    def _ended_before(self, offset: int) -> int:
+        """How many of the aborted transactions have their markers before `offset`."""
+        return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forgets producers without an open transaction whose last record is `expiration_ms` old."""

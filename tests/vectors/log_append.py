@@ -9,7 +9,8 @@ import msgspec
 
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
-from sluice.broker.log.partition_log import AppendResult, PartitionLog
+from sluice.broker.log.log_results import AppendResult
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.log_validator import CLIENT, COORDINATOR, AppendConfig
 from tests.vectors import Vector

@@ -9,8 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
+from sluice.broker.log.log_results import AppendResult, TimestampOffset
 from sluice.broker.log.memory_budget import MemoryBudget
-from sluice.broker.log.partition_log import AppendResult, PartitionLog, TimestampOffset
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.broker.log.segment_memory import PAGE_BYTES
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import LOG_APPEND_TIME, iter_batches
@@ -287,7 +289,7 @@ def test_aborted_transactions_are_told() -> None:
     append(log, marker(ABORT, producer_id=5), origin=COORDINATOR)
     append(log, batch(producer_id=6, transactional=True))
     append(log, marker(COMMIT, producer_id=6), origin=COORDINATOR)
-    assert [tuple(aborted) for aborted in log.aborted_transactions(0, 4)] == [(5, 0, 1, 2)]
+    assert log.aborted_transactions(0, 4) == [AbortedTransaction(5, 0, 1, 2)]
     log.delete_records_before(2)
     assert log.aborted_transactions(0, 4) == []
 
@@ -433,6 +435,30 @@ def test_a_topic_that_is_only_compacted_is_not_subject_to_retention() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_ms=0, retention_bytes=0, cleanup_deletes=False))
     append(log, batch())
     assert log.enforce_retention(NOW_MS + 10**9) == 0
+
+
+def test_memory_is_taken_from_the_log_that_was_appended_to_least_recently() -> None:
+    logs = LogManager(16 * PAGE_BYTES)
+    idle, busy = (logs.create(name, LogConfig(AppendConfig())) for name in ("idle-0", "busy-0"))
+    append(idle, batch(7))
+    for number in range(100):
+        append(busy, batch([bytes(PAGE_BYTES // 8)]), now_ms=NOW_MS + number)
+        assert logs.budget.used_bytes <= 16 * PAGE_BYTES * 1.01  # an index entry is 16 bytes
+    assert (idle.log_start_offset, idle.log_end_offset, idle.size_in_bytes) == (7, 7, 0)
+    assert busy.size_in_bytes > 8 * PAGE_BYTES
+    logs.delete("busy-0")
+    assert logs.budget.used_bytes == 0
+    assert list(logs) == [idle]
+
+
+def test_a_batch_larger_than_all_memory_stands_alone() -> None:
+    log = new_log(memory_bytes=4 * PAGE_BYTES)
+    append(log, batch())
+    append(log, batch([bytes(10 * PAGE_BYTES)]))
+    assert (log.log_start_offset, log.log_end_offset) == (1, 2)
+    assert read_offsets(log, 1) == [(1, 1)]
+    append(log, batch([bytes(PAGE_BYTES)]))
+    assert (log.log_start_offset, log.log_end_offset) == (2, 3)
 
 
 def test_readers_keep_what_they_hold() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.log.producer_state import Marker, ProducerState, Refusal, StoredBatch
+from sluice.broker.log.producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 
@@ -253,7 +253,11 @@ def test_aborted_transactions(offset: int, upper_offset: int, producers: list[in
 
 def test_an_aborted_transaction_knows_the_last_stable_offset_of_its_end() -> None:
     found = partition_with_aborted().state.aborted_transactions(0, 9)
-    assert [tuple(aborted) for aborted in found] == [(2, 1, 3, 0), (1, 0, 4, 5), (4, 7, 8, 9)]
+    assert found == [
+        AbortedTransaction(2, first_offset=1, last_offset=3, last_stable_offset=0),
+        AbortedTransaction(1, first_offset=0, last_offset=4, last_stable_offset=5),
+        AbortedTransaction(4, first_offset=7, last_offset=8, last_stable_offset=9),
+    ]
 
 
 def test_aborted_transactions_below_the_log_start_are_forgotten() -> None:
