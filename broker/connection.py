@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sluice.config import Endpoint
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader
+from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -176,8 +176,9 @@ class Connection(asyncio.BufferedProtocol):
         self.abort()
 
     def abort(self) -> None:
-        """Closes at once and silently."""
+        """Closes at once and silently; what the client sent and was not looked at is not handled any more."""
         self.closed = True
+        self._reader.drop_rest()
         if self._transport is not None:
             self._flush()
             if self._write_paused:
@@ -203,6 +204,8 @@ class Connection(asyncio.BufferedProtocol):
                 dispatcher.dispatch(self.ctx, reader.view, reader.start, reader.end)
                 budget -= 1
         except RemoteProtocolError as error:
+            if isinstance(error, FrameSizeError):
+                self.ctx.route = None  # the last request that was read is not to blame
             self.close(str(error))
         finally:
             self._running = False

@@ -233,6 +233,7 @@ class Dispatcher:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
         if api_key == ApiVersionsRequest.API_KEY:
             ctx.route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
+            ctx.started_ms = self._time_ms
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)

@@ -31,13 +31,17 @@ SIZE_BYTES = 4
 _unpack_size = Struct(">i").unpack_from
 
 
+class FrameSizeError(RemoteProtocolError):
+    """A size prefix that no frame may have: nothing can be known of the request behind it."""
+
+
 class FramePool:
-    """What the frame readers of one thread share: the scratch buffer, spare buffers, and the budget for large frames.
-    """
+    """What the frame readers of one thread share: the scratch buffer, spare buffers, and the budget for large frames."""
 
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int | None) -> None:
+        """`budget_bytes`: for all large frames together; None: no bound."""
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget_bytes = budget_bytes
         self.reserved_bytes = 0
@@ -46,8 +50,7 @@ class FramePool:
         self._waiting: list[Callable[[], None]] = []
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, its content undefined; sizes are powers of two so that buffers fit again.
-        """
+        """A buffer of at least `size` bytes, its content undefined; sizes are powers of two so that buffers fit again."""
         capacity = 1 << max(12, (size - 1).bit_length())
         spare = self._free.get(capacity)
         if spare:
@@ -64,7 +67,7 @@ class FramePool:
 
     def reserve(self, size: int) -> bool:
         """Sets `size` bytes of the budget aside; a frame larger than the whole budget passes when it is alone."""
-        if self.reserved_bytes and self.reserved_bytes + size > self.budget_bytes:
+        if self.budget_bytes is not None and self.reserved_bytes and self.reserved_bytes + size > self.budget_bytes:
             return False
         self.reserved_bytes += size
         return True
@@ -131,15 +134,14 @@ class FrameReader:
         self._filled += nbytes
 
     def next_frame(self) -> bool:
-        """Steps to the next whole frame; False when there is none. Raises RemoteProtocolError for an impossible size.
-        """
+        """Steps to the next whole frame; False when there is none. Raises FrameSizeError for an impossible size."""
         start = self._position
         available = self._filled - start
         if available < SIZE_BYTES:
             return False
         size: int = _unpack_size(self.view, start)[0]
         if size < 0 or size > self._max_frame_bytes:
-            raise RemoteProtocolError(
+            raise FrameSizeError(
                 f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} (socket.request.max.bytes)"
             )
         if available - SIZE_BYTES < size:
@@ -183,10 +185,14 @@ class FrameReader:
         """Calls `callback` once when it is worth calling `retry_reservation` again."""
         self._pool.wait(callback)
 
+    def drop_rest(self) -> None:
+        """Forgets what was not handed out: the connection is closed."""
+        self._position = self._filled
+
     def close(self) -> None:
         """Gives everything back; the reader is not used again."""
         self._large_bytes = 0
-        self._position = self._filled
+        self.drop_rest()
         self._let_go()
 
     def _let_go(self) -> None:
