@@ -1,0 +1,366 @@
+"""A broker in virtual time, and clients that talk to it without sockets.
+
+`VirtualBroker` is the real Broker, Server, Dispatcher and Connection on a ManualClock; a stand-in for the event loop
+runs what asyncio would call "soon" as timers that are due at once, so that everything happens at its own virtual
+millisecond. `Client` is the other end of one connection: it encodes requests, keeps what the socket would hold while
+the broker does not read, and decodes the answers together with the moment they came.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from random import Random
+from socket import socket
+from typing import NamedTuple
+
+from sluice.broker.broker import Broker
+from sluice.broker.cluster import NewTopic, Partition, Topic
+from sluice.broker.connection import Connection
+from sluice.broker.server import Server
+from sluice.clock import ManualClock, TimerHandle
+from sluice.config import Config
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.message import Message
+
+# Not zero: a moment that was never set must not pass for a measured one.
+START_MS = 5_000_000.0
+WALL_START_MS = 1_700_000_000_000
+# asyncio's default: a transport with more than this unsent tells its protocol to pause.
+HIGH_WATER_BYTES = 64 * 1024
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """As much of an event loop as a Server needs to start; its "soon" is a timer of the clock that is due already."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.factories: list[Callable[[], Connection]] = []
+
+    def call_soon(self, callback: Callable[..., object], *args: object, context: object = None) -> TimerHandle:
+        return self.clock.call_at(self.clock.monotonic_ms(), partial(callback, *args))
+
+    async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> None:
+        self.factories.append(factory)
+        sock.close()
+
+
+class Transport(asyncio.Transport):
+    """What a connection does with its socket. As asyncio's, it tells of the end in the loop's next turn."""
+
+    def __init__(self, client: "Client", loop: VirtualLoop) -> None:
+        super().__init__({"peername": ("127.0.0.1", client.port), "sockname": ("127.0.0.1", 9092)})
+        self._client = client
+        self._loop = loop
+        self.reading = True
+        self.closing = False
+        self.aborted = False
+        self.writes: list[bytes] = []  # one entry for each call that would be one send
+        self.unsent = bytearray()
+        self._protocol_paused = False
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        if not self.reading and not self.closing:
+            self.reading = True
+            self._loop.call_soon(self._client.deliver)
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.closing, "the connection wrote after it had closed its socket"
+        assert len(data), "the connection wrote nothing"
+        self.writes.append(bytes(data))
+        self.unsent += data
+        if self._client.reads:
+            self.drain()
+        elif len(self.unsent) > HIGH_WATER_BYTES and not self._protocol_paused:
+            self._protocol_paused = True
+            self._client.connection.pause_writing()
+
+    def writelines(self, parts: Sequence[bytes | memoryview]) -> None:  # type: ignore[override]  # fewer types are sent
+        self.write(b"".join(parts))
+
+    def drain(self) -> None:
+        """The client took what was sent."""
+        data, self.unsent = bytes(self.unsent), bytearray()
+        if data:
+            self._client.take(data)
+        if self._protocol_paused:
+            self._protocol_paused = False
+            self._loop.call_soon(self._client.connection.resume_writing)
+        if self.closing:
+            self._end(None)
+
+    def close(self) -> None:
+        if not self.closing:
+            self.closing = True
+            self.reading = False
+            if not self.unsent:
+                self._end(None)
+
+    def abort(self) -> None:
+        self.closing = self.aborted = True
+        self.reading = False
+        self._end(None)
+
+    def fail(self, error: Exception) -> None:
+        """The client is gone."""
+        if not self.closing:
+            self.closing = True
+            self.reading = False
+            self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        self._loop.call_soon(self._client.lost, error)
+
+
+class Answer(NamedTuple):
+    """One response as a client got it."""
+
+    message: Message
+    api: str
+    version: int
+    correlation_id: int
+    at_ms: float  # since the broker's start
+    size: int  # of its frame, the size prefix not counted
+
+    @property
+    def throttle_time_ms(self) -> int:
+        throttle_time_ms = getattr(self.message, "throttle_time_ms", None)
+        assert isinstance(throttle_time_ms, int), f"{self.api} v{self.version} tells no throttle time"
+        return throttle_time_ms
+
+
+class Client:
+    """One connection, seen from the client's side."""
+
+    def __init__(self, broker: "VirtualBroker", client_id: str | None, port: int) -> None:
+        self.broker = broker
+        self.client_id = client_id
+        self.port = port
+        self.reads = True
+        self.closed_at_ms: float | None = None
+        self.answers: list[Answer] = []
+        self._asked: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the answer
+        self._last_id = 0
+        self._sent = bytearray()  # what the broker has not read yet
+        self._received = bytearray()
+        self._ended = False
+        self._gone = False
+        self.transport = Transport(self, broker.loop)
+        self.connection = broker.loop.factories[0]()
+        self.connection.connection_made(self.transport)
+
+    # -- sending -------------------------------------------------------------------------------------------------------
+
+    def frame(self, request: Message, version: int, *, answered_in: int | None = None) -> bytes:
+        """The bytes of a request; `answered_in` is the version of its answer, where that is another."""
+        self._last_id += 1
+        api = API_KEYS[api_key_of(request)]
+        self._asked[self._last_id] = api.key, version if answered_in is None else answered_in
+        return frame(request, version, client_id=self.client_id, correlation_id=self._last_id)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Puts bytes on the wire; the broker has handled what it wants of them when this returns."""
+        self._sent += data
+        self.broker.loop.call_soon(self.deliver)
+        self.broker.settle()
+
+    def send(self, request: Message, version: int, *, answered_in: int | None = None) -> None:
+        """Sends a request, and does not wait for the answer."""
+        self.send_bytes(self.frame(request, version, answered_in=answered_in))
+
+    def send_together(self, *requests: tuple[Message, int]) -> None:
+        """Sends several requests so that one read brings them all."""
+        self.send_bytes(b"".join(self.frame(request, version) for request, version in requests))
+
+    def ask(self, request: Message, version: int) -> Message:
+        """Sends a request and returns its answer, which has to come at once."""
+        assert not self.answers, f"answers were not looked at: {self.answers}"
+        self.send(request, version)
+        return self.answer().message
+
+    def answer(self) -> Answer:
+        """The one answer that came since answers were last looked at."""
+        assert len(self.answers) == 1, f"{len(self.answers)} answers where one is expected: {self.answers}"
+        return self.answers.pop()
+
+    def take_answers(self) -> list[Answer]:
+        """The answers that came since answers were last looked at."""
+        answers, self.answers = self.answers, []
+        return answers
+
+    # -- leaving -------------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Sends no more, but still wants its answers."""
+        self._ended = True
+        self.broker.loop.call_soon(self.deliver)
+        self.broker.settle()
+
+    def leave(self) -> None:
+        """Is gone, as a killed process is."""
+        self._gone = True
+        self.broker.loop.call_soon(self.deliver)
+        self.broker.settle()
+
+    def stop_reading(self) -> None:
+        """Takes no more answers: what the broker sends stays in its transport."""
+        self.reads = False
+
+    def read_on(self) -> None:
+        """Takes answers again, the ones that waited too."""
+        self.reads = True
+        self.transport.drain()
+        self.broker.settle()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker has not closed the connection."""
+        return not self.transport.closing
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that the broker left in the socket."""
+        return len(self._sent)
+
+    # -- what the transport and the loop call --------------------------------------------------------------------------
+
+    def deliver(self) -> None:
+        """One turn of the loop: one read, if the broker reads and there is something."""
+        transport, connection = self.transport, self.connection
+        if not transport.reading:
+            return
+        if self._gone:
+            transport.fail(ConnectionResetError())
+        elif self._sent:
+            buffer = connection.get_buffer(-1)
+            assert len(buffer) > 0
+            size = min(len(buffer), len(self._sent))
+            buffer[:size] = self._sent[:size]
+            del self._sent[:size]
+            connection.buffer_updated(size)
+            self.broker.loop.call_soon(self.deliver)
+        elif self._ended:
+            self._ended = False
+            transport.reading = False
+            if not connection.eof_received():
+                transport.close()
+
+    def take(self, data: bytes) -> None:
+        """Bytes from the broker."""
+        self._received += data
+        while len(self._received) >= 4:
+            size = int.from_bytes(self._received[:4])
+            if len(self._received) - 4 < size:
+                break
+            body = memoryview(bytes(self._received[4 : 4 + size]))
+            del self._received[: 4 + size]
+            self.answers.append(self._decode(body))
+
+    def lost(self, error: Exception | None) -> None:
+        """The transport ended."""
+        if self.closed_at_ms is None:
+            self.closed_at_ms = self.broker.now_ms
+            self.connection.connection_lost(error)
+
+    def _decode(self, body: memoryview) -> Answer:
+        correlation_id = int.from_bytes(body[:4], signed=True)
+        key, version = self._asked.pop(correlation_id)
+        api = API_KEYS[key]
+        header_version = api.response_header_version(version)
+        _, position = decode_prefix(ResponseHeader, header_version)(body, 0, len(body))
+        message = decoder(api.response, version)(body, position, len(body))
+        return Answer(message, api.name, version, correlation_id, self.broker.now_ms, len(body))
+
+
+class VirtualBroker:
+    """A broker that lives in virtual time; `overrides` are `key=value`, as of `sluice serve --override`."""
+
+    def __init__(self, *overrides: str) -> None:
+        self.clock = ManualClock(WALL_START_MS, START_MS)
+        self.loop = VirtualLoop(self.clock)
+        config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
+        self.broker = Broker(config, self.clock, Random(0))
+        self.server = Server(self.broker, self.loop)
+        run(self.server.start(config.listeners(), None))
+        self.settle()
+        self._next_port = 40_000
+
+    @property
+    def now_ms(self) -> float:
+        """Milliseconds since the start."""
+        return self.clock.monotonic_ms() - START_MS
+
+    def advance(self, ms: float) -> None:
+        """Lets time pass."""
+        self.clock.advance(ms)
+
+    def settle(self) -> None:
+        """Lets everything happen that is due."""
+        self.clock.advance(0)
+
+    def client(self, client_id: str | None = "client") -> Client:
+        """A new connection of this client id."""
+        self._next_port += 1
+        return Client(self, client_id, self._next_port)
+
+    def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:
+        """A new topic; configs are written with underscores for dots."""
+        dotted = {key.replace("_", "."): value for key, value in configs.items()}
+        topic = self.broker.cluster.create(NewTopic(name, partitions, configs=dotted))
+        assert isinstance(topic, Topic), topic
+        return topic
+
+    def partition(self, topic: str = "t", index: int = 0) -> Partition:
+        """A partition that is there."""
+        partition = self.broker.cluster.partition(topic, index)
+        assert partition is not None, f"there is no {topic}-{index}"
+        return partition
+
+
+def api_key_of(message: Message) -> int:
+    """The API key of a request or response."""
+    key = getattr(message, "API_KEY", None)
+    assert isinstance(key, int), f"{message!r} is no request"
+    return key
+
+
+def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
+    """A request as it is on the wire: size, header, body."""
+    api = API_KEYS[api_key_of(request)]
+    header = RequestHeader(
+        request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    parts: list[bytes | memoryview] = []
+    encoder(RequestHeader, api.request_header_version(version))(header, parts)
+    encoder(type(request), version)(request, parts)
+    body = b"".join(parts)
+    return len(body).to_bytes(4) + body
+
+
+def error_codes(message: Message) -> list[int]:
+    """Every error code in a message that is not 0, in order."""
+    found = []
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if name.endswith("error_code") and value:
+            found.append(value)
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Message):
+                found += error_codes(part)
+    return found
+
+
+def run(coroutine: Coroutine[object, None, None]) -> None:
+    """Runs a coroutine that never has to wait."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waited for something")

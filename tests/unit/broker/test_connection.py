@@ -1,0 +1,508 @@
+"""One connection: frames in, answers out in order, what closes it, and what it costs while it waits."""
+
+import gc
+import logging
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES
+from tests.support.records import batch, fetch, fetched_bytes, produce, produce_of
+from tests.support.virtual_broker import Client, VirtualBroker, frame
+
+MIB = 1024 * 1024
+
+
+def closed_line(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """The one line that was logged; fails if it is not about a closed connection or brings a traceback."""
+    assert len(caplog.records) == 1, f"expected one log line: {[record.getMessage() for record in caplog.records]}"
+    (record,) = caplog.records
+    assert record.getMessage() == "connection closed"
+    assert record.exc_info is None, "a traceback for what a peer did"
+    return record
+
+
+def field(record: logging.LogRecord, name: str) -> str:
+    value = getattr(record, name)
+    assert isinstance(value, str)
+    return value
+
+
+# -- order ---------------------------------------------------------------------------------------------------------------
+
+
+def test_requests_of_one_read_are_answered_in_their_order_with_one_write() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together(*[(produce(9), 9)] * 20, (fetch(0), 11), (MetadataRequest(topics=None), 9))
+    answers = client.take_answers()
+    assert [answer.correlation_id for answer in answers] == list(range(1, 23))
+    assert [answer.api for answer in answers] == ["Produce"] * 20 + ["Fetch", "Metadata"]
+    assert len(client.transport.writes) == 1, "all answers to one read go out in one write"
+
+
+def test_more_requests_than_one_turn_takes_are_all_answered_in_order() -> None:
+    client = VirtualBroker().client()
+    client.send_together(*[(ApiVersionsRequest(), 0)] * 1000)
+    assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 1001))
+    assert client.transport.reading
+
+
+def test_a_client_that_pipelines_thousands_lets_another_one_in_between() -> None:
+    broker = VirtualBroker()
+    greedy, other = broker.client("greedy"), broker.client("other")
+    order: list[str] = []
+    for client, name in ((greedy, "greedy"), (other, "other")):
+        client.take = _noting(order, name, client.take)  # type: ignore[method-assign]  # to see who was first
+    other._sent += other.frame(ApiVersionsRequest(), 0)
+    broker.loop.call_soon(greedy.deliver)
+    broker.loop.call_soon(other.deliver)
+    greedy.send_together(*[(ApiVersionsRequest(), 0)] * 2000)
+    assert "other" in order[:-1], f"the other client had to wait for all of it: {order}"
+
+
+def _noting(order: list[str], name: str, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def noting(data: bytes) -> None:
+        order.append(name)
+        take(data)
+
+    return noting
+
+
+def test_a_request_behind_one_that_waits_is_answered_after_it() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together((fetch(0, max_wait_ms=500), 11), (ApiVersionsRequest(), 0))
+    assert client.take_answers() == [], "ApiVersions overtook the fetch before it"
+    broker.advance(500)
+    assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 500), ("ApiVersions", 500)]
+
+
+# -- frames --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_cut_anywhere_is_answered_once_it_is_whole() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    data = client.frame(produce(9), 9) + client.frame(fetch(0), 12)
+    client._last_id = 0
+    wrong = []
+    for cut in range(1, len(data)):
+        client._asked = {1: (0, 9), 2: (1, 12)}
+        client.send_bytes(data[:cut])
+        before = len(client.answers)
+        client.send_bytes(data[cut:])
+        if [answer.api for answer in client.take_answers()] != ["Produce", "Fetch"] or before == 2:
+            wrong.append(cut)
+    assert wrong == []
+    assert broker.partition().log.log_end_offset == len(data) - 1
+
+
+def test_requests_that_come_byte_by_byte_are_answered() -> None:
+    client = VirtualBroker().client()
+    data = client.frame(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3) * 3
+    for position in range(len(data)):
+        client._asked = {1: (18, 3)}
+        client.send_bytes(data[position : position + 1])
+    assert len(client.take_answers()) == 3
+
+
+@pytest.mark.parametrize(
+    "size", [SCRATCH_BYTES - 5, SCRATCH_BYTES - 4, SCRATCH_BYTES, SCRATCH_BYTES + 1, 3 * SCRATCH_BYTES, 5 * MIB]
+)
+@pytest.mark.parametrize("piece", [1000, 65_536, 10 * MIB])
+def test_a_large_request_in_pieces_is_stored_whole(size: int, piece: int) -> None:
+    broker = VirtualBroker("message.max.bytes=10485760", "sluice.record.validation.max.bytes=0")
+    broker.topic()
+    client = broker.client()
+    request = produce_of(size, 9, "client")
+    for _ in range(2):  # the second is read straight into a buffer of that size
+        data = client.frame(request, 9)
+        for position in range(0, len(data), piece):
+            client.send_bytes(data[position : position + piece])
+        assert client.answer().message.responses[0].partition_responses[0].error_code == 0
+    stored = fetched_bytes(client.ask(fetch(1, partition_max_bytes=10 * MIB), 12))
+    records = request.topic_data[0].partition_data[0].records
+    assert isinstance(records, bytes)
+    assert stored[61:] == records[61:]  # behind the header, into which the offset was written
+
+
+def traced_bytes() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def test_a_size_prefix_that_lies_costs_no_memory() -> None:
+    broker = VirtualBroker()
+    clients = [broker.client() for _ in range(100)]
+    for client in clients:  # buffers of their own, before anything is measured
+        client.send_bytes(b"\0")
+    tracemalloc.start()
+    try:
+        before = traced_bytes()
+        for client in clients:
+            client.send_bytes((100 * MIB).to_bytes(4)[1:])  # 100 MiB to come, and nothing comes
+        taken = traced_bytes() - before
+    finally:
+        tracemalloc.stop()
+    assert taken < 1 * MIB, f"{taken} bytes for 100 claims of 100 MiB each"
+
+
+def test_memory_of_a_large_request_follows_the_bytes_that_came() -> None:
+    client = VirtualBroker().client()
+    tracemalloc.start()
+    try:
+        before = traced_bytes()
+        client.send_bytes((100 * MIB).to_bytes(4) + bytes(1 * MIB))
+        taken = traced_bytes() - before
+    finally:
+        tracemalloc.stop()
+    # A buffer of twice what came, and the smaller ones it grew out of, kept for the next.
+    assert 1 * MIB <= taken < 4 * MIB, f"{taken} bytes for 1 MiB that came of 100 MiB"
+
+
+def test_a_connection_that_closed_gives_its_share_of_the_memory_back() -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
+    assert client.connection._reader._pool.reserved_bytes > 100 * MIB
+    client.leave()
+    assert client.connection._reader._pool.reserved_bytes == 0
+
+
+# -- what closes a connection --------------------------------------------------------------------------------------------
+
+HEADER = (0).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4)  # Produce v9, correlation id 7
+VALID = frame(produce(9), 9, client_id="some-client")[4:]
+
+
+def sized(body: bytes) -> bytes:
+    return len(body).to_bytes(4) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "api", "reason"),
+    [
+        pytest.param(
+            (100 * MIB + 1).to_bytes(4), "", "a frame of 104857601 bytes", id="a frame over socket.request.max.bytes"
+        ),
+        pytest.param((-1).to_bytes(4, signed=True), "", "a frame of -1 bytes", id="a negative size"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "a frame of 1195725856 bytes", id="HTTP"),
+        pytest.param(sized(b""), "", "0 bytes", id="an empty frame"),
+        pytest.param(sized(HEADER[:7]), "", "7 bytes", id="a frame shorter than its header"),
+        pytest.param(
+            sized(HEADER + (500).to_bytes(2) + b"abc"), "", "client id is longer", id="a client id past the frame's end"
+        ),
+        pytest.param(
+            sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8", id="a client id that is not UTF-8"
+        ),
+        pytest.param(sized(VALID[:-1]), "Produce v9", "", id="a body cut short"),
+        pytest.param(sized(VALID + b"\0"), "Produce v9", "", id="bytes after the body"),
+        pytest.param(
+            sized((1234).to_bytes(2) + VALID[2:]), "", "API key 1234, version 9 is not served", id="an API nobody knows"
+        ),
+        pytest.param(
+            sized((8).to_bytes(2) + VALID[2:]), "", "API key 8, version 9 is not served", id="an API not served here"
+        ),
+        pytest.param(sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1", id="a negative API key"),
+        pytest.param(
+            sized(VALID[:2] + (14).to_bytes(2) + VALID[4:]),
+            "",
+            "Produce version 14 is not served; served are 0 to 13",
+            id="a version of the future",
+        ),
+        pytest.param(
+            sized(VALID[:2] + (-1).to_bytes(2, signed=True) + VALID[4:]),
+            "",
+            "Produce version -1 is not served",
+            id="a negative version",
+        ),
+        pytest.param(
+            sized((3).to_bytes(2) + (1).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff" + (2**31 - 1).to_bytes(4)),
+            "Metadata v1",
+            "",
+            id="an array length larger than the frame",
+        ),
+        pytest.param(
+            sized((3).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff\0" + b"\xff\xff\xff\xff\x0f" * 2),
+            "Metadata v9",
+            "",
+            id="a compact array length larger than the frame",
+        ),
+        pytest.param(
+            sized(HEADER + b"\xff\xff" + b"\x01\x00\xff\xff\xff\xff\x0f"),
+            "Produce v9",
+            "",
+            id="a tagged field of the header past the frame's end",
+        ),
+    ],
+)
+@pytest.mark.parametrize("earlier", [False, True], ids=["at first", "after a good request"])
+def test_what_cannot_be_read_closes_the_connection_with_one_line(
+    data: bytes, api: str, reason: str, earlier: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client("good-client")
+    if earlier:
+        client.ask(ApiVersionsRequest(), 0)
+    client.send_bytes(data)
+    assert client.closed_at_ms == 0, "the connection is still open"
+    assert client.take_answers() == []
+    assert broker.server.connections == set()
+    line = closed_line(caplog)
+    assert field(line, "peer") == "127.0.0.1:40001"
+    assert field(line, "api") == api
+    assert reason in field(line, "reason")
+    assert field(line, "reason")
+    assert "\n" not in field(line, "reason")
+
+
+def test_the_line_of_a_closed_connection_names_the_client_that_sent_what_was_wrong(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = VirtualBroker().client()
+    client.send_bytes(sized(VALID[:-1]))
+    line = closed_line(caplog)
+    assert (field(line, "client_id"), field(line, "api")) == ("some-client", "Produce v9")
+
+
+def test_what_came_before_the_mistake_is_answered_and_what_comes_after_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_bytes(client.frame(produce(9), 9) + sized(b"") + client.frame(produce(9), 9))
+    assert client.answer().correlation_id == 1
+    assert broker.partition().log.log_end_offset == 1, "a request behind the mistake was handled"
+    closed_line(caplog)
+
+
+@pytest.mark.parametrize("version", [6, 99, 32_767, -1])
+def test_a_version_of_api_versions_that_is_not_served_gets_version_0_with_error_35(version: int) -> None:
+    client = VirtualBroker().client()
+    data = client.frame(ApiVersionsRequest(), 0)
+    client.send_bytes(data[:6] + version.to_bytes(2, signed=True) + data[8:] + b"whatever version 99 holds"[:0])
+    message = client.answer().message
+    assert message.error_code == 35
+    assert [(api.api_key, api.min_version, api.max_version) for api in message.api_keys] == [(18, 0, 5)]
+    assert client.is_open, "the client must be able to ask again, on the same connection"
+    assert client.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_acks_0_that_fails_closes_the_connection_and_handles_nothing_after_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together((produce(9, topic="nowhere", acks=0), 9), (produce(9), 9))
+    assert client.closed_at_ms == 0
+    assert client.take_answers() == []
+    assert broker.partition().log.log_end_offset == 0, "a request behind the one that closed was handled"
+    line = closed_line(caplog)
+    assert (field(line, "client_id"), field(line, "api")) == ("client", "Produce v9")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in field(line, "reason")
+
+
+def test_acks_0_has_no_answer() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together((produce(9, acks=0), 9), (produce(9), 9))
+    assert client.answer().correlation_id == 2
+    assert broker.partition().log.log_end_offset == 2
+
+
+# -- leaving -------------------------------------------------------------------------------------------------------------
+
+
+def parked_fetch(broker: VirtualBroker) -> Client:
+    client = broker.client()
+    client.send(fetch(0, max_wait_ms=60_000), 11)
+    assert client.answers == []
+    return client
+
+
+def test_a_client_that_leaves_while_its_request_waits_is_noticed_and_forgotten() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = parked_fetch(broker)
+    assert len(broker.broker.fetches) == 1
+    client.leave()
+    assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is seen"
+    assert len(broker.broker.fetches) == 0, "the fetch of a client that left still waits"
+    assert broker.server.connections == set()
+    broker.client().ask(produce(9), 9)  # wakes nothing that is gone
+    broker.advance(60_000)
+
+
+def test_bytes_behind_a_request_that_waits_do_not_hide_that_the_client_leaves_later() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together((fetch(0, max_wait_ms=1000), 11), *[(ApiVersionsRequest(), 0)] * 3)
+    client.leave()
+    broker.advance(1000)
+    assert client.closed_at_ms is not None
+    assert broker.server.connections == set()
+
+
+def test_a_client_that_pushes_while_its_request_waits_is_not_read_on() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = parked_fetch(broker)
+    client.send_bytes(b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(10_000)))
+    assert client.unread_bytes >= 10_000 * 20 - PARKED_READ_BYTES, "it is TCP that has to hold this, not we"
+    broker.advance(60_000)
+    assert len(client.take_answers()) == 10_001
+
+
+@pytest.mark.parametrize("quota", [[], ["quota.producer.default=10"]], ids=["without", "while it is throttled"])
+def test_what_was_sent_before_the_end_is_still_answered(quota: list[str]) -> None:
+    broker = VirtualBroker(*quota)
+    broker.topic()
+    client = broker.client()
+    client.send_together((fetch(0, max_wait_ms=500), 11), (produce(3), 3), (ApiVersionsRequest(), 0))
+    client.end()
+    assert client.is_open, "a half-closed connection whose request waits was closed"
+    broker.advance(60_000)
+    assert [answer.api for answer in client.take_answers()] == ["Fetch", "Produce", "ApiVersions"]
+    assert client.closed_at_ms is not None, "nothing is left to answer, and the client sends no more"
+    assert not client.transport.aborted
+
+
+def test_the_end_of_a_client_without_requests_closes_its_connection_silently(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    client.ask(ApiVersionsRequest(), 0)
+    client.end()
+    assert client.closed_at_ms == 0
+    assert caplog.records == []
+
+
+# -- back-pressure -------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_does_not_read_its_answers_is_handled_no_further() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(bytes(200_000))), 9)
+    client.stop_reading()
+    fetches = [(fetch(0), 11)] * 50
+    client.send_together(*fetches)
+    assert len(client.transport.unsent) < 4 * 200_000, "answers pile up for a client that takes none"
+    assert not client.transport.reading
+    client.read_on()
+    assert len(client.take_answers()) == 50
+    assert client.transport.reading
+
+
+def test_a_client_that_reads_again_while_its_request_waits_waits_on() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(bytes(200_000))), 9)
+    client.stop_reading()
+    client.send_together((fetch(0), 11), (fetch(1, max_wait_ms=1000), 11), (ApiVersionsRequest(), 0))
+    client.read_on()
+    broker.advance(10)
+    assert [answer.api for answer in client.take_answers()] == ["Fetch"]
+    broker.advance(1000)
+    assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 1000), ("ApiVersions", 1000)]
+
+
+# -- queued.max.request.bytes --------------------------------------------------------------------------------------------
+
+
+def budgeted(*overrides: str) -> VirtualBroker:
+    """Room for one large request at a time."""
+    broker = VirtualBroker(f"socket.request.max.bytes={MIB}", f"queued.max.request.bytes={MIB}", *overrides)
+    broker.topic()
+    return broker
+
+
+def test_a_large_request_waits_until_the_budget_has_room() -> None:
+    broker = budgeted()
+    first, second, small = broker.client("first"), broker.client("second"), broker.client("small")
+    data = first.frame(produce_of(700_000, 9, "first"), 9)
+    first.send_bytes(data[:300_000])
+    second.send(produce_of(700_000, 9, "second"), 9)
+    assert second.answers == [], "700,000 bytes more than queued.max.request.bytes were taken in"
+    assert second.unread_bytes >= 700_000 - 2 * SCRATCH_BYTES
+    assert small.ask(produce(9), 9)  # no part of the budget: it fits the buffer all share
+    first.send_bytes(data[300_000:])
+    assert first.answer().api == "Produce"
+    assert second.answer().api == "Produce"
+
+
+@pytest.mark.parametrize("how", [Client.leave, Client.end])
+def test_a_large_request_waits_no_longer_than_the_client_before_it_stays(how: Callable[[Client], None]) -> None:
+    broker = budgeted()
+    first, second = broker.client(), broker.client()
+    first.send_bytes(first.frame(produce_of(700_000, 9, "client"), 9)[:300_000])
+    second.send(produce_of(700_000, 9, "client"), 9)
+    how(first)
+    assert second.answer().api == "Produce"
+
+
+def test_queued_max_request_bytes_of_minus_1_bounds_nothing() -> None:
+    broker = VirtualBroker("queued.max.request.bytes=-1")
+    broker.topic()
+    clients = [broker.client() for _ in range(10)]
+    for client in clients:
+        client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
+    last = broker.client()
+    assert last.ask(produce_of(700_000, 9, "client"), 9)
+
+
+def test_a_large_request_behind_one_that_waits_takes_no_room_from_others() -> None:
+    broker = budgeted("quota.producer.override=slow:10")
+    slow, other = broker.client("slow"), broker.client("other")
+    data = slow.frame(produce(9), 9) + slow.frame(produce_of(700_000, 9, "slow"), 9)
+    slow.send_bytes(data[:300_000])
+    assert slow.answer().throttle_time_ms > 0
+    other.send(produce_of(700_000, 9, "other"), 9)
+    assert other.answer().at_ms == 0, "a client over its quota made another one wait"
+
+
+# -- waiting costs little ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "version", "acks"),
+    [
+        pytest.param(["quota.producer.default=1000"], 3, 1, id="held for a quota"),
+        pytest.param(["quota.producer.default=1000"], 9, 1, id="muted for a quota"),
+        pytest.param(["sluice.replication.delay.ms=60000"], 9, -1, id="waiting for replicas"),
+    ],
+)
+def test_1000_produces_that_wait_hold_no_record_bytes(overrides: list[str], version: int, acks: int) -> None:
+    broker = VirtualBroker(*overrides)
+    topic = broker.topic()
+    clients = [broker.client(f"client-{number}") for number in range(1000)]
+    request = produce_of(20_000, version, "client-0", acks=acks)
+    frames = [client.frame(request, version) for client in clients]
+    assert clients[0].transport.reading
+    tracemalloc.start()
+    try:
+        before = traced_bytes()
+        for client, data in zip(clients, frames, strict=True):
+            client.send_bytes(data)
+        waiting = sum(client.connection.waiting for client in clients)
+        broker.broker.cluster.delete(topic)  # the log may hold the records; who waits may not
+        taken = traced_bytes() - before
+    finally:
+        tracemalloc.stop()
+    assert waiting == 1000
+    assert taken < 1000 * 5_000, f"{taken // 1000} bytes for each of 1,000 produces of 20,000 bytes that wait"
