@@ -1,7 +1,8 @@
-"""The limit: an asyncio server of size-prefixed frames that does nothing with them. One answer per frame, one write per read.
+"""The limit: an asyncio server of size-prefixed frames that does nothing with them. One answer per frame, one write
+per read.
 
-`python -m bench.bare_server ANSWER_BYTES` prints its port and answers every frame with its correlation id (bytes 4 to 8 of
-the frame's body) and zeros, ANSWER_BYTES in all behind the size prefix. ANSWER_BYTES 0 means: echo the frame.
+`python -m bench.bare_server ANSWER_BYTES` prints its port and answers every frame with its correlation id (bytes 4 to
+8 of the frame's body) and zeros, ANSWER_BYTES in all behind the size prefix. ANSWER_BYTES 0 means: echo the frame.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """One load generator for every server of size-prefixed frames: blocks of requests on blocking sockets, answers checked.
 
-A block is D requests sent by one call, with correlation ids that count up; the next block of a connection leaves when all
-its answers are in. So C connections have at most C x D requests in flight, as with any pipelining client.
+A block is D requests sent by one call, with correlation ids that count up; the next block of a connection leaves when
+all its answers are in. So C connections have at most C x D requests in flight, as with any pipelining client.
 """
 
 import selectors
@@ -67,7 +67,7 @@ def cpu_seconds(pid: int) -> float:
 def run(
     pid: int, port: int, frame: bytes, connections: int, depth: int, seconds: float, check: Callable[[memoryview], bool]
 ) -> Result:
-    """Loads a server for `seconds` with copies of one request frame; `check` sees each answer, its size prefix included."""
+    """Loads a server for `seconds`, one block at least, with copies of one request frame; `check` sees each answer."""
     block = b"".join(frame[:_ID_AT] + _size.pack(i) + frame[_ID_AT + 4 :] for i in range(depth))
     clients = [_Connection(port, block, depth) for _ in range(connections)]
     selector = selectors.DefaultSelector()
@@ -77,7 +77,7 @@ def run(
     answers = received = 0
     cpu, start = cpu_seconds(pid), time.perf_counter()
     now = start
-    while now - start < seconds:
+    while now - start < seconds or answers < depth * connections:
         for key, _ in selector.select():
             client = key.data
             answers += client.receive(check)
