@@ -1,5 +1,7 @@
 """The codec over messages made for it: every wire type, every place a null can be, tags, and records by reference."""
 
+# ruff: noqa: RUF012  # a message's empty list is made anew for each by msgspec, as in protocol/apis
+
 from __future__ import annotations
 
 import linecache
