@@ -1,5 +1,6 @@
 """The quota manager: what is recorded of whom, what changes when quotas do, what metrics read."""
 
+from collections.abc import Callable
 from math import isnan
 from sys import float_info
 
@@ -128,6 +129,15 @@ def test_unrecording_what_was_never_charged_leaves_no_negative_rate() -> None:
     assert manager.snapshot(0) == []
 
 
+def test_unrecording_without_quotas_takes_nothing_off_an_old_bucket() -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "c", 500.0, 0)
+    manager.set_quota(EVERYONE, None)
+    manager.record(ANONYMOUS, "c", 700.0, 0)
+    manager.unrecord(ANONYMOUS, "c", 700.0, 0)
+    assert rate_of(manager, "c", 0) == 50.0
+
+
 # The quota, the samples, the window: how much an idle client may be charged at once.
 LARGEST_CHARGES = {
     "ten windows' worth with eleven samples": (100.0, 11, 1000, 1000.0),
@@ -162,6 +172,23 @@ def test_a_bucket_is_forgotten_after_more_than_an_hour_without_a_request() -> No
     assert [usage.client_id for usage in manager.snapshot(HOUR_MS + 1)] == ["young"]
     assert manager.record(ANONYMOUS, "old", 1.0, HOUR_MS + 1) == 0
     assert len(manager.snapshot(HOUR_MS + 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [ClientQuotaManager.record, ClientQuotaManager.record_no_throttle, ClientQuotaManager.unrecord],
+    ids=["a request", "a charge without a check", "a charge taken back"],
+)
+def test_a_bucket_is_kept_for_an_hour_after(
+    use: Callable[[ClientQuotaManager, str, str, float, int], int | None],
+) -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record(ANONYMOUS, "c", 1.0, 0)
+    use(manager, ANONYMOUS, "c", 1.0, 5)
+    manager.expire(HOUR_MS + 5)
+    assert len(manager.snapshot(HOUR_MS + 5)) == 1
+    manager.expire(HOUR_MS + 6)
+    assert manager.snapshot(HOUR_MS + 6) == []
 
 
 def test_a_forgotten_bucket_is_not_charged_through_what_was_remembered_of_it() -> None:
@@ -201,16 +228,35 @@ def test_metrics_name_buckets_as_kafka_does() -> None:
 
 def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
     scraped, alone = manager_with((EVERYONE, 1000.0)), manager_with((EVERYONE, 1000.0))
-    # Bursts with silences of 0 to 36 s between them: scrapes fall while samples are stale.
+    # Requests with silences of 0 to 35 s between them: scrapes fall while samples are stale.
+    now_ms = 1_000_000
     for burst in range(40):
-        now_ms = 1_000_000 + burst * burst * 23
-        for scrape_ms in range(now_ms - 2 * burst * 23, now_ms, 997):
+        for scrape_ms in range(now_ms, now_ms + burst * burst * 23, 997):
             scraped.snapshot(scrape_ms)
+        now_ms += burst * burst * 23
         for client_id in ("a", "b"):
             value = 9000.0 + burst * 100
             assert scraped.record(ANONYMOUS, client_id, value, now_ms) == alone.record(
                 ANONYMOUS, client_id, value, now_ms
             )
+
+
+@pytest.mark.parametrize(
+    ("measures", "average"),
+    [(False, 250.0), (True, 300.0)],
+    ids=["a scrape does not move it", "measuring does, as in Kafka"],
+)
+def test_the_average_throttle_time_when_someone_looked(measures: bool, average: float) -> None:
+    manager = manager_with((EVERYONE, 100.0))
+    manager.record_throttle_time(ANONYMOUS, "c", 100, 0)
+    if measures:
+        manager.measure(ANONYMOUS, "c", 60_000)  # the sample of 0 is stale, and now starts here
+    else:
+        manager.snapshot(60_000)
+    manager.record_throttle_time(ANONYMOUS, "c", 200, 89_000)
+    manager.record_throttle_time(ANONYMOUS, "c", 300, 91_000)  # in a sample of its own only when someone measured
+    (usage,) = manager.snapshot(150_000)
+    assert usage.throttle_time_avg_ms == average
 
 
 def test_measuring_drops_samples_as_kafkas_own_metrics_do() -> None:

@@ -33,10 +33,15 @@ def test_tokens_put_back_do_not_overflow_the_bucket() -> None:
     bucket = TokenBucket(5.0, num_samples=11, window_ms=1000)
     bucket.record(-100.0, NOW_MS)
     assert bucket.measure(NOW_MS) == 55.0
+    bucket.record(-100.0, NOW_MS)
+    bucket.bound = 50.0
+    assert bucket.measure(NOW_MS) == 55.0, "nor are they there when the bucket grows"
 
 
 @pytest.mark.parametrize("bound", [0.0, 5e-324], ids=["no quota at all", "the smallest quota"])
 def test_a_debt_that_is_never_paid_waits_as_long_as_there_is(bound: float) -> None:
     bucket = TokenBucket(bound, num_samples=11, window_ms=1000)
+    bucket.record(bucket.measure(NOW_MS), NOW_MS)
+    assert bucket.throttle_time_ms(NOW_MS) == 0
     bucket.record(1.0, NOW_MS)
     assert bucket.throttle_time_ms(NOW_MS) == MAX_THROTTLE_TIME_MS
