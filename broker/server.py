@@ -118,7 +118,8 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
     """A listening socket; raises SluiceError with one line that names the address and why it cannot be had."""
     try:
         address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.socket(address[0], address[1])
+        # With its protocol number: asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
+        listening = socket.socket(address[0], address[1], address[2])
     except (OSError, UnicodeError) as error:
         raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None
     try:
