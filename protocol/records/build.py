@@ -60,9 +60,10 @@ def build_batch(
 
     `last_offset` overrides that of the last record, as compaction leaves it. `log_append_time` in ms is the maximum
     timestamp under LOG_APPEND_TIME; and that of a batch without records, which is a header only. Raises InvalidRecords
-    for records that no batch can hold.
+    for records, or a producer, that no batch can hold.
     """
     base_timestamp = delete_horizon_ms
+    _ensure_producer_state(producer_id, producer_epoch, base_sequence, transactional=transactional, control=control)
     max_timestamp = NO_TIMESTAMP
     last: int | None = None
     parts = []
@@ -186,3 +187,18 @@ def ensure_appendable(record: Record, last_offset: int | None) -> None:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message} (Offsets must increase monotonically).")
     if record.timestamp < 0 and record.timestamp != NO_TIMESTAMP:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid negative timestamp {record.timestamp}")
+
+
+def _ensure_producer_state(
+    producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool, control: bool
+) -> None:
+    message = None
+    if producer_id == NO_PRODUCER_ID:
+        if transactional:
+            message = "Cannot write transactional messages without a valid producer ID"
+    elif producer_epoch == NO_PRODUCER_EPOCH:
+        message = "Invalid negative producer epoch"
+    elif base_sequence < 0 and not control:
+        message = "Invalid negative sequence number used"
+    if message is not None:
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, message)

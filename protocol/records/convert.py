@@ -26,12 +26,11 @@ def down_convert(data: Bytes, to_magic: int, first_offset: int) -> bytes:
     parts = []
     for position, size, magic in batch_bounds(view):
         batch = view[position : position + size]
-        if magic == 2:
-            parts.append(_convert_batch(batch, to_magic, first_offset))
-        elif magic > to_magic:
-            parts.append(_convert_messages(batch, first_offset))
-        else:
-            parts.append(bytes(batch))
+        parts.append(
+            _convert_batch(batch, to_magic, first_offset)
+            if magic == 2
+            else _convert_messages(batch, to_magic, first_offset)
+        )
     return b"".join(parts)
 
 
@@ -39,24 +38,32 @@ def _convert_batch(batch: memoryview, to_magic: int, first_offset: int) -> bytes
     header = read_header(batch)
     if header.is_control:
         return b""
+    codec, timestamp_type = _readable(header.compression), header.timestamp_type
     # The maximum timestamp of a batch is what all its records have, where the broker has set it.
-    codec, timestamp_type = header.compression, header.timestamp_type
     return _build(iter_records(batch), to_magic, first_offset, codec, timestamp_type, header.max_timestamp)
 
 
-def _convert_messages(batch: memoryview, first_offset: int) -> bytes:
-    """A message of magic 1, or a compressed set, as magic 0."""
+def _convert_messages(batch: memoryview, to_magic: int, first_offset: int) -> bytes:
+    """One message, or compressed set: magic 1 as magic 0, or what it is."""
     outer = read_message(batch)
+    codec = _readable(outer.compression)
+    if outer.magic <= to_magic:
+        return bytes(batch)
     records = (message.record() for message in iter_messages(outer))
-    return _build(records, 0, first_offset, outer.compression, outer.timestamp_type, outer.timestamp)
+    return _build(records, to_magic, first_offset, codec, outer.timestamp_type, outer.timestamp)
+
+
+def _readable(codec: int) -> int:
+    """`codec`, if old consumers know it."""
+    if check_codec(codec) == ZSTD:
+        message = "Down-conversion of zstandard-compressed batches is not supported"
+        raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+    return codec
 
 
 def _build(
     records: Iterable[Record], to_magic: int, first_offset: int, codec: int, timestamp_type: int, log_append_time: int
 ) -> bytes:
-    if check_codec(codec) == ZSTD:
-        message = "Down-conversion of zstandard-compressed batches is not supported"
-        raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
     return build_message_set(
         (record for record in records if codec != NONE or record.offset >= first_offset),
         to_magic,

@@ -140,18 +140,17 @@ class LogValidator:
     def _convert_messages(self) -> Appendable:
         """Makes one magic 2 batch of all messages, or sets of messages, that there are."""
         first_magic = self._first_batch()[2]
-        records: list[Record] = []
+        messages: list[Message] = []
         for position, size, magic in batch_bounds(self.data):
             if magic != first_magic:
                 message = f"Batch magic {magic} is not the same as the first batch's magic byte {first_magic}"
                 raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{message} in topic partition {self.config.partition}")
             outer = read_message(self.data[position : position + size])
             wrapper = outer if outer.compression != NONE else None
-            valid = self._validated(iter_messages(outer), outer.timestamp_type, wrapper)
-            records += [message.record() for message in valid]
-            if self.target_codec == NONE:
-                ensure_appendable(records[-1], None)
-        return self._build(records, None)
+            messages += self._validated(iter_messages(outer), outer.timestamp_type, wrapper)
+            if self.codec == NONE and self.target_codec == NONE:  # then Kafka appends each before it looks at the next
+                ensure_appendable(messages[-1].record(), None)
+        return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
         """Position, size and magic of the first batch; makes sure that it is the only one, where it has to be."""
@@ -315,7 +314,6 @@ class LogValidator:
             partition_leader_epoch=self.leader_epoch,
         )
         stored = read_header(data)
-        _ensure_producer_state(stored)
         if len(data) > self.config.max_message_bytes:
             message = f"Message batch size is {len(data)} bytes in append to partition {self.config.partition}"
             limit = self.config.max_message_bytes
@@ -329,17 +327,3 @@ class LogValidator:
 def _max_timestamp(records: list[Record]) -> int:
     """Not less than -1, "no timestamp"."""
     return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
-
-
-def _ensure_producer_state(header: BatchHeader) -> None:
-    """What Kafka's builder refuses to write (`MemoryRecordsBuilder.validateProducerState`)."""
-    message = None
-    if header.producer_id == NO_PRODUCER_ID:
-        if header.is_transactional:
-            message = "Cannot write transactional messages without a valid producer ID"
-    elif header.producer_epoch == NO_PRODUCER_EPOCH:
-        message = "Invalid negative producer epoch"
-    elif header.base_sequence < 0:
-        message = "Invalid negative sequence number used"
-    if message is not None:
-        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, message)

@@ -23,7 +23,7 @@ _REMAINING = "Incorrect declared batch size, records still remaining in file"
 _INVALID_STRUCTURE = "Found invalid record structure"
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One record of any magic: absolute offset, timestamp in ms, headers as (name, value) in their order."""
 
     offset: int

@@ -83,7 +83,7 @@ def validate(
 
     When it can stay as it is, `data` itself is changed: base offset and leader epoch are written into it (a copy, if it
     is read-only). Bytes of a cut last batch are left off; if nothing else is there, there is nothing to append, and no
-    error. Raises InvalidRecords, and then has changed nothing that matters: `data` may not be used again.
+    error. Raises InvalidRecords; `data` is then as it was.
     """
     size = len(data)
     if size < HEADER_BYTES or data[MAGIC_AT] != 2 or origin != CLIENT:

@@ -311,10 +311,10 @@ def check_down_convert(vector: Vector) -> list[str]:
 def same_records(what: str, actual: bytes, expected_hex: str, batches: list[Vector] | None = None) -> list[str]:
     """How `actual` differs from the expected bytes, or from what they hold where they are compressed."""
     expected = bytes.fromhex(expected_hex)
-    if not any(codec_of(expected[at : at + size], magic) for at, size, magic in batch_bounds(expected)):
-        return differences(f"{what} bytes", actual.hex(), expected_hex)
     described = describe(expected) if batches is None else batches
-    return differences(what, without_compressed(describe(actual)), without_compressed(described))
+    if any(codec_of(expected[at : at + size], magic) for at, size, magic in batch_bounds(expected)):
+        return differences(what, without_compressed(describe(actual)), without_compressed(described))
+    return differences(f"{what} bytes", actual.hex(), expected_hex) + differences(what, describe(actual), described)
 
 
 def without_compressed(batches: list[Vector]) -> list[Vector]:

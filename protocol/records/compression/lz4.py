@@ -20,6 +20,7 @@ _UNCOMPRESSED_BLOCK = 0x80000000
 _VERSION_MASK, _VERSION, _INDEPENDENT, _BLOCK_CHECKSUM = 0xC0, 0x40, 0x20, 0x10
 _CONTENT_SIZE, _CONTENT_CHECKSUM, _RESERVED_FLAGS = 0x08, 0x04, 0x03
 _RESERVED_DESCRIPTOR, _SMALLEST_BLOCK_ID = 0x8F, 4
+_LARGEST_RATIO = 255  # what one more byte of a length adds at most: no block holds more than this many times its size
 _PREMATURE_END = "Stream ended prematurely"
 
 
@@ -90,9 +91,9 @@ def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[by
     if stored:
         parts.append(bytes(block))
         return None
-    content = bytearray(block_bytes)
+    content = bytearray(min(block_bytes, _LARGEST_RATIO * len(block)))
     try:
-        size = cramjam.lz4.decompress_block_into(block, content, output_len=block_bytes)
+        size = cramjam.lz4.decompress_block_into(block, content, output_len=len(content))
     except cramjam.DecompressionError as error:
         return str(error)
     parts.append(bytes(memoryview(content)[:size]))

@@ -14,8 +14,9 @@ from sluice.protocol.records.invalid import SectionTooLarge
 _MAGIC = b"\x82SNAPPY\x00"
 _HEADER = _MAGIC + struct.pack(">ii", 1, 1)  # version, and the oldest version that can read it
 _BLOCK_BYTES = 32 * 1024  # SnappyOutputStream's default
-_MAGIC_AS_LENGTH = _MAGIC[:4]
 _OLDEST_VERSION = 1
+_LENGTH_BYTES = 4
+_VARINT_BYTES = 5  # the longest of 32 bits
 
 
 def compress(section: Bytes) -> bytes:
@@ -34,8 +35,10 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
     if not view:
         return b"", "[EMPTY_INPUT] Cannot decompress empty stream"
     if len(view) < len(_HEADER) or view[: len(_MAGIC)] != _MAGIC:
+        if _uncompressed_bytes(view) > limit_bytes:
+            raise SectionTooLarge(limit_bytes)
         try:
-            return _block(view, limit_bytes), None
+            return bytes(cramjam.snappy.decompress_raw(view)), None
         except cramjam.DecompressionError as error:
             return b"", str(error)
     if struct.unpack_from(">i", view, len(_MAGIC) + 4)[0] < _OLDEST_VERSION:
@@ -44,32 +47,44 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
 
 
 def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, str | None]:
+    """The blocks from `position` on, and what was wrong with the one they end before."""
     parts: list[bytes] = []
-    while position + 4 <= len(view):  # fewer than the 4 bytes of a length are the end, not an error
-        length_bytes = view[position : position + 4]
-        position += 4
-        if length_bytes == _MAGIC_AS_LENGTH:  # streams may be concatenated: here the next one begins
-            position += len(_HEADER) - 4
-            if position > len(view):
-                return b"".join(parts), "Insufficient header size in a concatenated block"
+    room = limit_bytes
+    failure = None
+    while position + _LENGTH_BYTES <= len(view):  # fewer than the bytes of a length are the end, not an error
+        length_bytes = view[position : position + _LENGTH_BYTES]
+        if length_bytes == _MAGIC[:_LENGTH_BYTES]:  # streams may be concatenated: here the next one begins
+            if position + len(_HEADER) > len(view):
+                failure = "Insufficient header size in a concatenated block"
+                break
+            if view[position : position + len(_MAGIC)] != _MAGIC:
+                break
+            position += len(_HEADER)
             continue
+        position += _LENGTH_BYTES
         length = int.from_bytes(length_bytes, "big", signed=True)
-        if length < 0:
-            return b"".join(parts), f"chunkSize is too big or negative : {length}"
-        block = view[position : position + length]
-        if len(block) < length:
-            return b"".join(parts), "failed to read chunk"
+        block = view[position : position + max(length, 0)]
         position += length
+        if len(block) != length:
+            failure = f"chunkSize is negative : {length}" if length < 0 else "failed to read chunk"
+            break
+        if _uncompressed_bytes(block) > room:
+            raise SectionTooLarge(limit_bytes)
         try:
-            parts.append(_block(block, limit_bytes))
+            parts.append(bytes(cramjam.snappy.decompress_raw(block)))
         except cramjam.DecompressionError as error:
-            return b"".join(parts), str(error)
-        limit_bytes -= len(parts[-1])
-    return b"".join(parts), None
+            failure = str(error)
+            break
+        room -= len(parts[-1])
+    return b"".join(parts), failure
 
 
-def _block(block: memoryview, limit_bytes: int) -> bytes:
-    """One raw snappy stream, which begins with the length it has uncompressed."""
-    if cramjam.snappy.decompress_raw_len(block) > limit_bytes:
-        raise SectionTooLarge(limit_bytes)
-    return bytes(cramjam.snappy.decompress_raw(block))
+def _uncompressed_bytes(block: memoryview) -> int:
+    """The size a raw snappy stream begins with, in a varint: what it decompresses to, or it is corrupt."""
+    size = shift = 0
+    for byte in block[:_VARINT_BYTES]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return size

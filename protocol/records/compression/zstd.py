@@ -18,6 +18,8 @@ _BLOCK_BYTES = 128 * 1024
 _RAW_BLOCK, _RLE_BLOCK = 0, 1
 _DEFAULT_LEVEL = 3  # zstd's own, and Kafka's
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+_LEAST_OF_TWO_BYTES = 256  # a content size in two bytes is without these
+_UNKNOWN = 2**64  # more than any content size
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 
 
@@ -87,10 +89,13 @@ def _most_bytes_of_frame(view: memoryview, position: int) -> tuple[int, int]:
     single_segment = descriptor >> 5 & 1
     size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6] or single_segment
     position += 1 + (1 - single_segment) + _DICTIONARY_ID_BYTES[descriptor & 3] + size_bytes
+    content_bytes = int.from_bytes(view[position - size_bytes : position], "little") if size_bytes else _UNKNOWN
+    if size_bytes == 2:
+        content_bytes += _LEAST_OF_TWO_BYTES
     total = last = 0
     while not last and position + 3 <= len(view):
         header = int.from_bytes(view[position : position + 3], "little")
         last, kind, size = header & 1, header >> 1 & 3, header >> 3
         total += min(size, _BLOCK_BYTES) if kind in (_RAW_BLOCK, _RLE_BLOCK) else _BLOCK_BYTES
         position += 3 + (1 if kind == _RLE_BLOCK else size)
-    return total, position + (4 if descriptor >> 2 & 1 else 0)
+    return min(total, content_bytes), position + (4 if descriptor >> 2 & 1 else 0)

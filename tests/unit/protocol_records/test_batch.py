@@ -1,0 +1,139 @@
+"""Headers of batches, where they begin, and what their checksum guards."""
+
+import struct
+
+import pytest
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records import crc
+from sluice.protocol.records.batch import (
+    CREATE_TIME,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    add_to_sequence,
+    batch_bounds,
+    ensure_valid,
+    iter_batches,
+    read_header,
+)
+from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker
+from sluice.protocol.records.compression import NONE, ZSTD
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.legacy import build_message_set
+from sluice.protocol.records.record import Record
+
+RECORDS = [Record(40, 1000, b"key", b"value", (("name", b"content"),)), Record(41, 1001, None, None)]
+BATCH = build_batch(
+    RECORDS,
+    base_offset=40,
+    producer_id=7,
+    producer_epoch=3,
+    base_sequence=2**31 - 1,
+    transactional=True,
+    partition_leader_epoch=5,
+)
+
+
+def test_a_header_has_what_was_built() -> None:
+    header = read_header(BATCH)
+    assert (header.base_offset, header.last_offset, header.record_count) == (40, 41, 2)
+    assert (header.size_in_bytes, header.magic, header.partition_leader_epoch) == (len(BATCH), 2, 5)
+    assert (header.base_timestamp, header.max_timestamp, header.timestamp_type) == (1000, 1001, CREATE_TIME)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 2**31 - 1)
+    assert header.last_sequence == 0, "a sequence wraps from 2147483647 to 0"
+    assert (header.compression, header.is_transactional, header.is_control) == (NONE, True, False)
+    assert not header.has_delete_horizon
+
+
+def test_flags_and_codec_are_read_from_the_attributes() -> None:
+    batch = build_batch(
+        RECORDS,
+        base_offset=40,
+        compression=ZSTD,
+        timestamp_type=LOG_APPEND_TIME,
+        log_append_time=9,
+        delete_horizon_ms=8,
+    )
+    header = read_header(batch)
+    assert (header.compression, header.timestamp_type, header.max_timestamp) == (ZSTD, LOG_APPEND_TIME, 9)
+    assert header.has_delete_horizon
+    assert header.base_timestamp == 8
+    assert header.last_sequence == -1
+
+
+def test_a_transaction_marker_is_a_control_batch() -> None:
+    marker = build_transaction_marker(
+        COMMIT, offset=9, timestamp=1, producer_id=7, producer_epoch=2, coordinator_epoch=40, partition_leader_epoch=1
+    )
+    header = read_header(marker)
+    assert (header.is_control, header.is_transactional, header.base_offset, header.record_count) == (True, True, 9, 1)
+    assert marker.endswith(bytes.fromhex("08000000010c00000000002800"))
+
+
+@pytest.mark.parametrize(
+    ("sequence", "increment", "expected"),
+    [(0, 5, 5), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 1, 0), (2**31 - 3, 10, 7)],
+)
+def test_sequences_wrap_after_the_largest_int32(sequence: int, increment: int, expected: int) -> None:
+    assert add_to_sequence(sequence, increment) == expected
+
+
+def test_bounds_find_batches_and_messages_and_leave_off_a_cut_one() -> None:
+    message = build_message_set(RECORDS[1:], 1)
+    data = BATCH + message + BATCH[:-1]
+    assert list(batch_bounds(data)) == [(0, len(BATCH), 2), (len(BATCH), len(message), 1)]
+
+
+def test_a_batch_cut_anywhere_is_not_there() -> None:
+    assert [size for size in range(len(BATCH)) if list(batch_bounds(BATCH[:size]))] == []
+
+
+@pytest.mark.parametrize("length", [-(2**31), -1, 0, 13])
+def test_a_length_no_message_can_have_is_corrupt(length: int) -> None:
+    data = BATCH + BATCH[:8] + struct.pack(">i", length) + BATCH[12:]
+    bounds = batch_bounds(data)
+    assert next(bounds) == (0, len(BATCH), 2), "what stands before is read first"
+    with pytest.raises(InvalidRecords, match=f"Record size {length} is less than the minimum") as error:
+        next(bounds)
+    assert error.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(("byte", "shown"), [(3, 3), (127, 127), (128, -128), (255, -1)])
+def test_an_unknown_magic_is_corrupt_and_shown_signed(byte: int, shown: int) -> None:
+    with pytest.raises(InvalidRecords, match=f"Invalid magic found in record: {shown} ") as error:
+        list(batch_bounds(BATCH[:16] + bytes((byte,)) + BATCH[17:]))
+    assert error.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_batches_of_a_log_are_found_with_their_positions() -> None:
+    second = build_batch([Record(50, 1, None, b"x")], base_offset=50)
+    assert [(position, header.base_offset) for position, header in iter_batches(BATCH + second)] == [
+        (0, 40),
+        (len(BATCH), 50),
+    ]
+
+
+def test_the_checksum_sees_each_bit_from_itself_on_and_none_before_it() -> None:
+    for bit in range(len(BATCH) * 8):
+        flipped = bytearray(BATCH)
+        flipped[bit // 8] ^= 1 << bit % 8
+        if bit // 8 < 17:
+            ensure_valid(memoryview(flipped))
+            continue
+        with pytest.raises(InvalidRecords, match=r"Record is corrupt \(stored crc = \d+, computed crc = \d+\)"):
+            ensure_valid(memoryview(flipped))
+
+
+def test_fewer_bytes_than_a_header_are_corrupt() -> None:
+    with pytest.raises(InvalidRecords, match="the size 60 is smaller than the minimum allowed overhead 61"):
+        ensure_valid(memoryview(BATCH)[: HEADER_BYTES - 1])
+    with pytest.raises(InvalidRecords, match="60 bytes hold no header"):
+        read_header(BATCH[: HEADER_BYTES - 1])
+    with pytest.raises(InvalidRecords, match="the size 60 is smaller"):
+        read_header(BATCH[:8] + struct.pack(">i", 48) + BATCH[12:])
+
+
+def test_crc32c_is_castagnoli() -> None:
+    assert crc.crc32c(b"123456789") == 0xE3069283
+    crc.preload()
+    assert crc.crc32c(memoryview(b"123456789")) == 0xE3069283
