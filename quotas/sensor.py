@@ -188,7 +188,7 @@ class Rate(SampledStat):
         return self.combine(self._samples) / (window_size_ms / self._unit_ms)
 
     def record_and_measure(self, value: float, now_ms: int) -> float:
-        """`record`, then `measure`, in one step: on the way of every request, where it takes two thirds of their time."""
+        """`record`, then `measure`, in one step: every request does it, and so it takes two thirds of the time."""
         sample = self._current
         if (
             sample is None
