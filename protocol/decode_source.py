@@ -237,6 +237,7 @@ class _Reader:
         # `count` is the number of elements plus `excess`. An element has at least `least` bytes: a count that the
         # bytes left cannot hold is a lie.
         least = smallest(field, self._version, self._flexible)
+        assert least > 0, f"{field.name}: elements without bytes would let a count lie"
         product = count if least == 1 else f"{count} * {least}"
         wrong = self._source.use("wrong_count", wire.wrong_count)
         self._source.line(f"if not {'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}:")
