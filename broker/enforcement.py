@@ -150,7 +150,8 @@ class Enforcement:
         body = dispatcher.encode(ctx, response)
         size = response_size(body)
         if self.profile.throttling_of(FetchRequest.API_KEY, ctx.version) == HOLD:
-            self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - ctx.charged_bytes, ctx.now_ms)
+            charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0  # a fetch that fails before it reads has none
+            self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, ctx.now_ms)
             dispatcher.send(ctx, body)
             return
         throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
