@@ -10,7 +10,6 @@ from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
-
 from tests.support.virtual_broker import WALL_START_MS, frame
 
 NAMED_BY_ID_SINCE = 13  # Produce and Fetch (KIP-516)
@@ -20,6 +19,18 @@ def batch(*values: bytes | None, compression: int = 0, timestamp: int = WALL_STA
     """A magic 2 batch of these values, from offset 0 on; `fields` as of `build_batch`."""
     records = [Record(offset, timestamp, None, value) for offset, value in enumerate(values or (b"v",))]
     return build_batch(records, compression=compression, **fields)
+
+
+@cache
+def batch_of(size: int) -> bytes:
+    """A batch of one record that has exactly `size` bytes."""
+    value_bytes = 0
+    for _ in range(5):  # lengths of lengths move it by a byte or two
+        data = batch(bytes(value_bytes))
+        if len(data) == size:
+            return data
+        value_bytes += size - len(data)
+    raise AssertionError(f"no batch of {size} bytes: lengths are written with some bytes more or less")
 
 
 def records_for(version: int, *values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS) -> bytes:

@@ -31,7 +31,7 @@ def field(record: logging.LogRecord, name: str) -> str:
     return value
 
 
-# -- order ---------------------------------------------------------------------------------------------------------------
+# -- order -------------------------------------------------------------------------------------------------------------
 
 
 def test_requests_of_one_read_are_answered_in_their_order_with_one_write() -> None:
@@ -83,7 +83,7 @@ def test_a_request_behind_one_that_waits_is_answered_after_it() -> None:
     assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 500), ("ApiVersions", 500)]
 
 
-# -- frames --------------------------------------------------------------------------------------------------------------
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_request_cut_anywhere_is_answered_once_it_is_whole() -> None:
@@ -176,7 +176,7 @@ def test_a_connection_that_closed_gives_its_share_of_the_memory_back() -> None:
     assert client.connection._reader._pool.reserved_bytes == 0
 
 
-# -- what closes a connection --------------------------------------------------------------------------------------------
+# -- what closes a connection ------------------------------------------------------------------------------------------
 
 HEADER = (0).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4)  # Produce v9, correlation id 7
 VALID = frame(produce(9), 9, client_id="some-client")[4:]
@@ -321,7 +321,7 @@ def test_acks_0_has_no_answer() -> None:
     assert broker.partition().log.log_end_offset == 2
 
 
-# -- leaving -------------------------------------------------------------------------------------------------------------
+# -- leaving -----------------------------------------------------------------------------------------------------------
 
 
 def parked_fetch(broker: VirtualBroker) -> Client:
@@ -390,7 +390,7 @@ def test_the_end_of_a_client_without_requests_closes_its_connection_silently(
     assert caplog.records == []
 
 
-# -- back-pressure -------------------------------------------------------------------------------------------------------
+# -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
 def test_a_client_that_does_not_read_its_answers_is_handled_no_further() -> None:
@@ -422,7 +422,7 @@ def test_a_client_that_reads_again_while_its_request_waits_waits_on() -> None:
     assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 1000), ("ApiVersions", 1000)]
 
 
-# -- queued.max.request.bytes --------------------------------------------------------------------------------------------
+# -- queued.max.request.bytes ------------------------------------------------------------------------------------------
 
 
 def budgeted(*overrides: str) -> VirtualBroker:
@@ -476,7 +476,7 @@ def test_a_large_request_behind_one_that_waits_takes_no_room_from_others() -> No
     assert other.answer().at_ms == 0, "a client over its quota made another one wait"
 
 
-# -- waiting costs little ------------------------------------------------------------------------------------------------
+# -- waiting costs little ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
