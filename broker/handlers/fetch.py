@@ -82,7 +82,7 @@ class _Fetch:
 
     def is_ready(self) -> bool:
         """Whether the answer cannot become better by waiting: enough bytes, an error, or nothing asked for."""
-        if not self._wanted:
+        if not any(self._wanted):  # no topic, or topics without partitions
             return True
         available = 0
         for topic in self._wanted:
