@@ -1,0 +1,114 @@
+"""The broker that the demo runs against: a `sluice serve` of its own, ended whatever happens, and its /metrics."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from tempfile import TemporaryFile
+from typing import IO
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sluice.errors import SluiceError
+
+# It starts in a fraction of a second; a machine that is busy compiling may take some.
+_START_TIMEOUT_S = 20.0
+# It promises to stop within a second of SIGTERM.
+_STOP_TIMEOUT_S = 2.0
+# The first scrape loads the HTTP stack, which takes half a second on a busy machine.
+_SCRAPE_TIMEOUT_S = 5.0
+
+
+class DemoBroker:
+    """Where a running broker is, and what it says of its clients."""
+
+    def __init__(self, bootstrap: str, admin: str) -> None:
+        self.bootstrap = bootstrap
+        self._admin = admin
+
+    async def scrape(self) -> "Scrape":
+        """Reads /metrics. Raises SluiceError when the broker does not answer."""
+        return await asyncio.to_thread(self._scrape)
+
+    def _scrape(self) -> "Scrape":
+        try:
+            with urlopen(f"{self._admin}/metrics", timeout=_SCRAPE_TIMEOUT_S) as answer:  # noqa: S310  (http, by `ready`)
+                exposition = answer.read().decode()
+        except OSError as error:
+            raise SluiceError(f"the broker's metrics cannot be read: {error}") from None
+        return Scrape(exposition)
+
+
+class Scrape:
+    """What the broker measured of each client at one moment; 0 for what it does not know (yet)."""
+
+    def __init__(self, exposition: str) -> None:
+        self._values: dict[tuple[str, str, str], float] = {}
+        for family in text_string_to_metric_families(exposition):
+            for sample in family.samples:
+                if sample.name in ("kafka_server_quota_byte_rate", "sluice_throttle_seconds_total"):
+                    labels = sample.labels
+                    client_id = labels.get("client_id") or labels.get("clientId", "")
+                    self._values[sample.name, labels["resource"], client_id] = sample.value
+
+    def byte_rate(self, kind: str, client_id: str) -> float:
+        """The rate over the quota's windows that is enforced, in bytes/s."""
+        return self._values.get(("kafka_server_quota_byte_rate", kind, client_id), 0.0)
+
+    def throttle_s(self, kind: str, client_id: str) -> float:
+        """Seconds that the client was told to wait since the broker's start."""
+        return self._values.get(("sluice_throttle_seconds_total", kind, client_id), 0.0)
+
+
+@asynccontextmanager
+async def running_broker(overrides: Sequence[str]) -> AsyncIterator[DemoBroker]:
+    """A broker on free ports with these properties; stopped at the end. Raises SluiceError when it does not start."""
+    command = [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0"]
+    for override in overrides:
+        command += ["--override", override]
+    with TemporaryFile() as log:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=log, env=_environment()
+        )
+        try:
+            yield await _ready(process, log)
+        finally:
+            await _stop(process)
+
+
+def _environment() -> Mapping[str, str]:
+    # A KAFKA_QUOTA_WINDOW_NUM of another purpose would make it another demo.
+    return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+
+
+async def _ready(process: asyncio.subprocess.Process, log: IO[bytes]) -> DemoBroker:
+    assert process.stdout is not None
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), _START_TIMEOUT_S)
+    except TimeoutError:
+        raise SluiceError(f"the broker was not ready within {_START_TIMEOUT_S:.0f} s") from None
+    word, _, addresses = line.decode().partition(" ")
+    if word != "ready":
+        log.seek(0)
+        said = log.read().decode(errors="replace").strip().splitlines()
+        raise SluiceError("the broker did not start" + (f": {said[-1]}" if said else ""))
+    ready = json.loads(addresses)
+    return DemoBroker(ready["bootstrap"], ready["admin"])
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):  # it ended by itself just now
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _STOP_TIMEOUT_S)
+    except TimeoutError:
+        pass
+    finally:  # also when this wait is itself interrupted
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
