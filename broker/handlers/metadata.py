@@ -20,14 +20,21 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
+_BY_ID_SINCE = 12  # 10 and 11 have the field and must not use it
+
 
 def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
     cluster = ctx.broker.cluster
     if request.topics is None or (ctx.version == 0 and not request.topics):
         topics = [_describe(topic, cluster.node_id) for topic in cluster.topics.values()]
+    elif ctx.version < _BY_ID_SINCE and any(item.topic_id != ZERO_UUID or item.name is None for item in request.topics):
+        return MetadataResponse(
+            topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
+        )
     else:
-        topics = [_answer(ctx, request, wanted) for wanted in request.topics]
+        once = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
+        topics = [_answer(ctx, request, wanted) for wanted in once.values()]
     if request.include_topic_authorized_operations:
         for topic in topics:
             if not topic.error_code:
