@@ -91,7 +91,8 @@ class Broker:
             self.housekeeping.delay(_Replicated(self, partition, self._replication_delay_ms))
         else:
             partition.log.advance_high_watermark(partition.log.log_end_offset)
-            self.dispatcher.check_after_turn(self.fetches, partition)
+            if self.fetches.delayed:
+                self.dispatcher.check_after_turn(self.fetches, partition)
 
     def replicated(self, partition: Partition, offset: int) -> None:
         """All replicas have what is before `offset`: whoever waited for that goes on."""

@@ -124,6 +124,10 @@ class Enforcement:
         self.fetch = fetch
         self.throttled = throttled
 
+    def holds_fetch(self, version: int) -> bool:
+        """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
+        return self.profile.throttling_of(FetchRequest.API_KEY, version) == HOLD
+
     def finish_produce(
         self, dispatcher: "Dispatcher", ctx: RequestContext, response: ProduceResponse | Outcome
     ) -> None:
@@ -149,13 +153,17 @@ class Enforcement:
         """
         body = dispatcher.encode(ctx, response)
         size = response_size(body)
-        if self.profile.throttling_of(FetchRequest.API_KEY, ctx.version) == HOLD:
-            charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0  # a fetch that fails before it reads has none
+        # A fetch that fails before it reads has neither of the two.
+        fetched, ctx.fetched = ctx.fetched, []
+        charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
+        if self.holds_fetch(ctx.version):
             self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, ctx.now_ms)
-            dispatcher.send(ctx, body)
-            return
-        throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
+            throttle_ms = 0  # it has been served
+        else:
+            throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
         if throttle_ms <= 0:
+            for topic, sent_bytes in fetched:
+                topic.bytes_out += sent_bytes
             dispatcher.send(ctx, body)
             return
         # What is not sent costs nothing: the client comes back for the same bytes.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from sluice.broker.cluster import Partition, Topic
 from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.enforcement import HOLD
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -33,6 +33,7 @@ from sluice.purgatory.operation import DelayedOperation
 _TOPIC_IDS_SINCE = 13
 _NO_SESSION_EPOCHS = (0, -1)  # 0 asks for a session, -1 for none (FetchMetadata.INITIAL_EPOCH, FINAL_EPOCH)
 _READ_COMMITTED = 1
+_RECORD_BATCHES_SINCE = 4
 _ZSTD = 4  # the codec's number in a batch's attributes
 _ZSTD_SINCE = 10
 _INT_MAX = 2**31 - 1
@@ -44,8 +45,14 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcom
         ctx.error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     fetch = _Fetch(ctx, request)
-    if request.max_wait_ms <= 0 or fetch.is_ready():
-        return fetch.finish()
+    if ctx.broker.enforcement.holds_fetch(ctx.version):
+        if request.max_wait_ms <= 0 or fetch.is_ready():
+            return fetch.finish()
+    else:
+        # Reading is by reference and costs no more than asking whether there is enough.
+        response = fetch.read()
+        if request.max_wait_ms <= 0 or fetch.has_read_enough:
+            return response
     return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), ctx.broker.fetches, fetch.partitions())
 
 
@@ -63,7 +70,7 @@ class _Wanted:
 class _Fetch:
     """A fetch request on its way: what it asks for and under which limits."""
 
-    __slots__ = ("_committed_only", "_ctx", "_max_bytes", "_min_bytes", "_request", "_wanted")
+    __slots__ = ("_committed_only", "_ctx", "_max_bytes", "_min_bytes", "_request", "_wanted", "has_read_enough")
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         broker = ctx.broker
@@ -95,15 +102,15 @@ class _Fetch:
                     return True
                 if available < self._min_bytes:
                     limit = min(item.request.partition_max_bytes, self._max_bytes)
-                    available += log.size_available(offset, limit, self._up_to(partition), min_one_batch=True)
+                    available += log.size_available(offset, limit, self._up_to(log), min_one_batch=True)
         return available >= self._min_bytes
 
     def finish(self) -> FetchResponse | Outcome:
         """Reads and answers; a fetch over quota that is to be held waits first (KIP-13)."""
         enforcement, ctx = self._ctx.broker.enforcement, self._ctx
-        if enforcement.profile.throttling_of(FetchRequest.API_KEY, ctx.version) != HOLD:
-            return self.read()
-        return enforcement.charge_before_read(ctx, self.size(), self.read)
+        if enforcement.holds_fetch(ctx.version):
+            return enforcement.charge_before_read(ctx, self.size(), self.read)
+        return self.read()
 
     def size(self) -> int:
         """Record bytes that `read` would return now, from the logs' indexes: nothing is read."""
@@ -112,22 +119,27 @@ class _Fetch:
             partition, request = item.partition, item.request
             assert partition is not None
             limit = min(request.partition_max_bytes, left)
-            found = partition.log.size_available(request.fetch_offset, limit, self._up_to(partition), size == 0)
+            found = partition.log.size_available(request.fetch_offset, limit, self._up_to(partition.log), size == 0)
             left, size = max(0, left - found), size + found
         return size
 
     def read(self) -> FetchResponse:
         """What is there now, in the order of the request and within its limits; the first batch is always whole."""
         left, nothing_yet = self._max_bytes, True
+        ctx = self._ctx
+        ctx.error_code = 0
+        ctx.fetched = []
         responses = []
         for topic, wanted in zip(self._request.topics, self._wanted, strict=True):
             answers = []
             for item in wanted:
                 answer, size = self._read_partition(item, min(item.request.partition_max_bytes, left), nothing_yet)
-                left = max(0, left - size)
-                nothing_yet = nothing_yet and not size
                 answers.append(answer)
+                if size:
+                    left, nothing_yet = max(0, left - size), False
             responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers))
+        read_bytes = sum(size for _, size in ctx.fetched)
+        self.has_read_enough = read_bytes >= self._min_bytes or ctx.error_code != 0 or not any(self._wanted)
         return FetchResponse(responses=responses)
 
     def _read_partition(self, item: _Wanted, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
@@ -136,8 +148,8 @@ class _Fetch:
             return self._refused(index, item.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
         if item.error_code:
             return self._refused(index, item.error_code), 0
-        log, up_to = partition.log, self._up_to(partition)
-        found = log.read(item.request.fetch_offset, max_bytes, up_to, min_one_batch)
+        log = partition.log
+        found = log.read(item.request.fetch_offset, max_bytes, self._up_to(log), min_one_batch)
         if found.error_code:
             return self._refused(index, found.error_code, partition), 0
         answer = PartitionData(
@@ -153,9 +165,10 @@ class _Fetch:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted
             ]
-        if self._ctx.version < _ZSTD_SINCE:
+        if self._ctx.version < _RECORD_BATCHES_SINCE or (log.holds_zstd and self._ctx.version < _ZSTD_SINCE):
             self._suit_old_client(answer, found.parts, item.request.fetch_offset)
-        partition.topic.bytes_out += found.size
+        if found.size:
+            self._ctx.fetched.append((partition.topic, found.size))
         return answer, found.size
 
     def _suit_old_client(self, answer: PartitionData, parts: Sequence[memoryview], offset: int) -> None:
@@ -164,7 +177,7 @@ class _Fetch:
         batches = [header for part in parts for _, header in iter_batches(part)]
         if any(header.compression == _ZSTD for header in batches):
             code: int = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        elif version >= 4:  # record batches
+        elif version >= _RECORD_BATCHES_SINCE:
             return
         else:
             try:
@@ -195,8 +208,8 @@ class _Fetch:
             if item.partition is not None and not item.error_code and not item.partition.deleted
         ]
 
-    def _up_to(self, partition: Partition) -> int:
-        return partition.log.last_stable_offset if self._committed_only else partition.log.high_watermark
+    def _up_to(self, log: PartitionLog) -> int:
+        return log.last_stable_offset if self._committed_only else log.high_watermark
 
 
 def _wanted(ctx: RequestContext, topic_request: FetchTopic, request: FetchPartition) -> _Wanted:

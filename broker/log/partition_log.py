@@ -17,8 +17,9 @@ from struct import Struct
 from msgspec.structs import replace
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_ID
+from sluice.protocol.records.batch import CODEC_MASK, NO_PRODUCER_ID
 from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.compression import ZSTD
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.log_validator import CLIENT
 from sluice.protocol.records.record import iter_records
@@ -52,6 +53,7 @@ class PartitionLog:
         "_segments",
         "config",
         "high_watermark",
+        "holds_zstd",
         "last_stable_offset",
         "log_end_offset",
         "log_start_offset",
@@ -66,6 +68,7 @@ class PartitionLog:
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.size_in_bytes = 0
+        self.holds_zstd = False  # whether it ever did: consumers before KIP-110 cannot read it
         self._budget = budget
         self._segments: list[Segment] = []  # the last one is appended to; there is none before the first append
         self._base_offsets: list[int] = []  # of the segments
@@ -115,6 +118,8 @@ class PartitionLog:
         self.log_end_offset = last_offset + 1
         if leader_epoch != self._epochs.latest:
             self._epochs.assign(leader_epoch, first_offset)
+        if header.attributes & CODEC_MASK == ZSTD:
+            self.holds_zstd = True
         if has_producer:
             if marker is None:
                 self._producers.batch_stored(header, first_offset, last_offset, max_timestamp)
