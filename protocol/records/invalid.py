@@ -31,3 +31,14 @@ class SectionTooLarge(InvalidRecords):
     def __init__(self, limit_bytes: int) -> None:
         message = f"Invalid record size: the records decompress to more than {limit_bytes} bytes"
         super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+class BrokenStream(InvalidRecords):
+    """Compressed data that cannot be read on.
+
+    `read_bytes` is how much Kafka reads at a time: the read that comes upon the error gives nothing of what is before.
+    """
+
+    def __init__(self, what: str, read_bytes: int) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to decompress record stream: {what}")
+        self.read_bytes = read_bytes

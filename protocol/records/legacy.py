@@ -15,13 +15,14 @@ from sluice.protocol.errors import ErrorCode
 
 from .batch import CODEC_MASK, CREATE_TIME, LOG_APPEND_TIME, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
 from .build import ensure_appendable
-from .compression import MAX_SECTION_BYTES, NONE, ZSTD, check_codec, compress, decompress
+from .compression import MAX_SECTION_BYTES, NAMES, NONE, ZSTD, check_codec, compress, decompress
 from .invalid import InvalidRecords
 from .record import Record
 
 LOG_OVERHEAD = 12
 MAGIC_AT, ATTRIBUTES_AT, TIMESTAMP_AT, KEY_AT_V0, KEY_AT_V1 = 4, 5, 6, 6, 14  # from the CRC on
 SMALLEST_MESSAGE = 14  # magic 0 without key and value
+_TIMESTAMP_TYPES = {NO_TIMESTAMP_TYPE: "NoTimestampType", CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 
 
@@ -33,7 +34,7 @@ class Message:
     def __init__(self, offset: int, body: memoryview, wrapper: "Message | None" = None) -> None:
         self.offset = offset
         self.body = body
-        self.magic: int = body[MAGIC_AT]
+        self.magic: int = _signed_byte(body[MAGIC_AT])
         self.attributes: int = body[ATTRIBUTES_AT]
         self.wrapper = wrapper if self.magic == 1 else None
 
@@ -96,6 +97,14 @@ class Message:
         """Its content. Raises InvalidRecords (UNKNOWN_SERVER_ERROR) when it is not all there."""
         return Record(self.offset, self.timestamp, self.key, self.value)
 
+    def __str__(self) -> str:
+        """In Kafka's words, as `record.summary`. Raises InvalidRecords as `record` does: Kafka's words do, too."""
+        timestamp = f"{_TIMESTAMP_TYPES[self.timestamp_type]}={self.timestamp}, " if self.magic > 0 else ""
+        sizes = f"key={len(self.key or b'')} bytes, value={len(self.value or b'')} bytes"
+        attributes = f"attributes={_signed_byte(self.attributes)}, compression={NAMES[self.compression]}"
+        flags = f"magic={self.magic}, {attributes}, crc={self.crc}"
+        return f"LegacyRecordBatch(offset={self.offset}, Record({flags}, {timestamp}{sizes}))"
+
     def _sized_at(self, position: int) -> bytes | None:
         size = self._size_at(position)
         return None if size < 0 else bytes(self._slice(position + 4, size))
@@ -109,6 +118,10 @@ class Message:
             message = f"{size} bytes at {position} are not in a message of {len(self.body)} bytes"
             raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         return content
+
+
+def _signed_byte(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
 
 
 def read_message(data: bytes | bytearray | memoryview) -> Message:

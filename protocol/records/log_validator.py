@@ -6,7 +6,7 @@ order, and Kafka's errors depend on it.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -35,12 +35,12 @@ from .batch import (
 )
 from .build import build_batch, ensure_appendable, stamp_checksum
 from .compression import MAX_SECTION_BYTES, NONE, decompress
-from .invalid import InvalidRecords, RecordErrors, SectionTooLarge
+from .invalid import BrokenStream, InvalidRecords, RecordErrors, SectionTooLarge
 from .legacy import Message, iter_messages, read_message
-from .record import Record, iter_records, read_buffer, read_stream
-from .walk import skim_stream
+from .record import Record, int64, iter_records, read_buffer, read_stream
+from .walk import SkimmedRecord, skim_stream
 
-Kind = TypeVar("Kind", Record, Message)
+Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 
 CLIENT, COORDINATOR = 0, 1  # who appends (`AppendOrigin`): a producer, or the broker's own coordinators
 _MAGIC = 2  # of what is stored
@@ -121,12 +121,14 @@ class LogValidator:
         section = self._read_section(header)
         if section is None:
             return self._stamp(header, header.max_timestamp, header.record_count)
-        reader = read_buffer(section[0], header) if self.codec == NONE else skim_stream(*section, header)
-        valid = self._validated(reader, header.timestamp_type)
-        if all(record.offset == index for index, record in enumerate(valid)):
-            return self._stamp(header, _max_timestamp(valid), len(valid))
         if self.codec == NONE:
+            valid = self._validated(read_buffer(section[0], header), header.timestamp_type)
+            if _are_consecutive(valid):
+                return self._stamp(header, _max_timestamp(valid), len(valid))
             return self._build(valid, header)
+        skimmed = self._validated(skim_stream(*section, header), header.timestamp_type)
+        if _are_consecutive(skimmed):
+            return self._stamp(header, _max_timestamp(skimmed), len(skimmed))
         # Kafka skipped over the keys and values that it now needs, and trips over that.
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
 
@@ -187,7 +189,7 @@ class LogValidator:
             message = f"in record batch with producerId {header.producer_id} {where}"
             raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
 
-    def _read_section(self, header: BatchHeader) -> tuple[bytes, InvalidRecords | None] | None:
+    def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
         """The decompressed records of a batch that is to stay as it is; None when it is too large to be walked."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = MAX_SECTION_BYTES
@@ -250,19 +252,22 @@ class LogValidator:
         message.ensure_valid()
         return None
 
-    def _key_error(self, record: Record | Message) -> str | None:
+    def _key_error(self, record: Record | SkimmedRecord | Message) -> str | None:
         if not self.config.compacted or record.has_key:
             return None
         return f"Compacted topic cannot accept message without key in topic partition {self.config.partition}"
 
-    def _timestamp_error(self, record: Record | Message, timestamp_type: int) -> str | None:
+    def _timestamp_error(self, record: Record | SkimmedRecord | Message, timestamp_type: int) -> str | None:
         """What is wrong with the timestamp of `record`, of a batch of `timestamp_type`."""
         timestamp = record.timestamp
         if self.config.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
-            earliest = self.now_ms - self.config.before_max_ms
-            latest = self.now_ms + self.config.after_max_ms
-            if earliest <= timestamp <= latest:
+            age_ms = int64(self.now_ms - timestamp)
+            if age_ms <= self.config.before_max_ms and int64(-age_ms) <= self.config.after_max_ms:
                 return None
+            earliest, latest = (
+                int64(self.now_ms - self.config.before_max_ms),
+                int64(self.now_ms + self.config.after_max_ms),
+            )
             message = f"Timestamp {timestamp} of message with offset {record.offset} is out of range."
             return f"{message} The timestamp should be within [{earliest}, {latest}]"
         if timestamp_type == LOG_APPEND_TIME:
@@ -324,6 +329,11 @@ class LogValidator:
         return Appendable(memoryview(data), [stored], stored.max_timestamp, log_append_time)
 
 
-def _max_timestamp(records: list[Record]) -> int:
+def _max_timestamp(records: Sequence[Record | SkimmedRecord]) -> int:
     """Not less than -1, "no timestamp"."""
     return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
+
+
+def _are_consecutive(records: Sequence[Record | SkimmedRecord]) -> bool:
+    """Whether the offsets are 0, 1, 2 and so on."""
+    return all(record.offset == index for index, record in enumerate(records))

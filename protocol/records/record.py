@@ -14,7 +14,7 @@ from sluice.protocol.errors import ErrorCode
 from .batch import HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, read_header
 from .compression import MAX_SECTION_BYTES, NONE, decompress
 from .crc import Bytes
-from .invalid import InvalidRecords
+from .invalid import BrokenStream, InvalidRecords
 
 Header = tuple[str, bytes | None]
 
@@ -35,6 +35,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     @property
     def has_key(self) -> bool:
         return self.key is not None
+
+    def __str__(self) -> str:
+        return f"Default{summary(self.offset, self.timestamp, len(self.key or b''), len(self.value or b''))}"
+
+
+def summary(offset: int, timestamp: int, key_bytes: int, value_bytes: int) -> str:
+    """A record in Kafka's words, which go to producers: where it is and how large, not what is in it."""
+    return f"Record(offset={offset}, timestamp={timestamp}, key={key_bytes} bytes, value={value_bytes} bytes)"
 
 
 class VarintError(ValueError):
@@ -79,8 +87,10 @@ def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
         yield record
 
 
-def read_stream(section: bytes, failure: InvalidRecords | None, header: BatchHeader) -> Iterator[Record]:
+def read_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[Record]:
     """The records of what a compressed section gave before it ended with `failure`, or well."""
+    if failure is not None:
+        section = section[: _read_before(section, failure.read_bytes)]
     position, end = 0, len(section)
     for left in reversed(range(header.record_count)):
         size, position = read_stream_size(section, position, failure)
@@ -95,7 +105,28 @@ def read_stream(section: bytes, failure: InvalidRecords | None, header: BatchHea
         yield record
 
 
-def read_stream_size(section: bytes, position: int, failure: InvalidRecords | None) -> tuple[int, int]:
+def _read_before(section: bytes, read_bytes: int) -> int:
+    """How much of `section`, which ends with an error, gets to a reader that reads `read_bytes` at a time.
+
+    What is left of a record's body, if it is more, is read at once.
+    """
+    position = given = reading = 0
+    try:
+        while reading <= len(section):
+            given = reading
+            if position >= reading:
+                reading += read_bytes
+                continue
+            size, position = read_varint(section, position)
+            position += max(size, 0)
+            if position > reading:
+                reading += max(read_bytes, position - reading)
+    except (IndexError, VarintError):
+        pass
+    return given
+
+
+def read_stream_size(section: bytes, position: int, failure: BrokenStream | None) -> tuple[int, int]:
     """The length a record in a compressed section begins with, and the position after it."""
     try:
         size, position = read_varint(section, position)
@@ -108,7 +139,7 @@ def read_stream_size(section: bytes, position: int, failure: InvalidRecords | No
     return size, position
 
 
-def ensure_stream_ended(section: bytes, position: int, failure: InvalidRecords | None) -> None:
+def ensure_stream_ended(section: bytes, position: int, failure: BrokenStream | None) -> None:
     """Raises unless nothing follows the last record, not even a broken end of the stream."""
     if position < len(section):
         raise InvalidRecords(ErrorCode.INVALID_RECORD, _REMAINING)
@@ -138,7 +169,7 @@ def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
     """A record's timestamp in ms: where the broker set it, all records of the batch have that one."""
     if header.timestamp_type == LOG_APPEND_TIME:
         return header.max_timestamp
-    return _signed(header.base_timestamp + timestamp_delta, 64)  # a Java long, which wraps
+    return int64(header.base_timestamp + timestamp_delta)
 
 
 def _read_headers(buffer: bytes, position: int) -> tuple[tuple[Header, ...], int]:
@@ -214,9 +245,9 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
     return value >> 1 ^ -(value & 1), position
 
 
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
+def int64(value: int) -> int:
+    """`value` as a Java long, which wraps."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def _invalid_size(what: str) -> InvalidRecords:

@@ -8,12 +8,13 @@ a record's length with what is in it, which therefore a compressed batch can hav
 
 from collections.abc import Iterator
 
+import msgspec
+
 from sluice.protocol.errors import ErrorCode
 
 from .batch import BatchHeader
-from .invalid import InvalidRecords
+from .invalid import BrokenStream, InvalidRecords
 from .record import (
-    Record,
     VarintError,
     ensure_header_count,
     ensure_header_name,
@@ -22,6 +23,7 @@ from .record import (
     read_varint,
     read_varlong,
     record_timestamp,
+    summary,
 )
 
 _INT64_MAX = 2**63 - 1
@@ -127,11 +129,29 @@ def _walk_headers(section: bytes, position: int) -> int:
     return position
 
 
-def skim_stream(section: bytes, failure: InvalidRecords | None, header: BatchHeader) -> Iterator[Record]:
-    """The records of a compressed section without what is in them: an empty key stands for any, values are None.
+class SkimmedRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record of which only the sizes of key and value are known; negative ones are null."""
+
+    offset: int
+    timestamp: int
+    key_bytes: int
+    value_bytes: int
+
+    @property
+    def has_key(self) -> bool:
+        return self.key_bytes >= 0
+
+    def __str__(self) -> str:
+        return f"PartialDefault{summary(self.offset, self.timestamp, self.key_bytes, self.value_bytes)}"
+
+
+def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[SkimmedRecord]:
+    """The records of a compressed section, without what is in them.
 
     Raises InvalidRecords where Kafka's skipping reader throws.
     """
+    if failure is not None:
+        section = section[: len(section) // failure.read_bytes * failure.read_bytes]
     position = 0
     for left in reversed(range(header.record_count)):
         _, position = read_stream_size(section, position, failure)
@@ -148,16 +168,17 @@ def skim_stream(section: bytes, failure: InvalidRecords | None, header: BatchHea
                 name_bytes, position = read_varint(section, position)
                 ensure_header_name(name_bytes)
                 position = _skip(section, position, name_bytes)
-                value_bytes, position = read_varint(section, position)
-                position = _skip(section, position, value_bytes)
+                content_bytes, position = read_varint(section, position)
+                position = _skip(section, position, content_bytes)
         except IndexError:
             raise failure or InvalidRecords(ErrorCode.INVALID_RECORD, "Found invalid record structure") from None
         except VarintError:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, "Found invalid record structure") from None
         if not left:
             ensure_stream_ended(section, position, failure)
-        key = b"" if key_bytes >= 0 else None
-        yield Record(header.base_offset + offset_delta, record_timestamp(header, timestamp_delta), key, None)
+        yield SkimmedRecord(
+            header.base_offset + offset_delta, record_timestamp(header, timestamp_delta), key_bytes, value_bytes
+        )
 
 
 def _skip(section: bytes, position: int, size: int) -> int:

@@ -6,10 +6,14 @@ Kafka reads records out of a stream: those before the place where the stream bre
 
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.crc import Bytes
-from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+# What a read of Kafka's loses when it comes upon an error: snappy's stream fills the buffer it is given block by block,
+# and that is this large (`SnappyCompression.decompressionOutputSize`). The others hand out what they have first.
+_SNAPPY_READ_BYTES = 2 * 1024
 
 # The most a section may decompress to, where the caller has no limit of its own: what `socket.request.max.bytes` lets
 # a producer send uncompressed. Kafka streams, and has no limit but the size of one record
@@ -24,7 +28,7 @@ def check_codec(codec: int) -> int:
     return codec
 
 
-def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[Bytes, InvalidRecords | None]:
+def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[Bytes, BrokenStream | None]:
     """The records section inside `data`, as far as it can be read, and the error that reading it ended with.
 
     Raises SectionTooLarge when it is more than `limit_bytes`; never holds much more than that.
@@ -51,7 +55,7 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
         section, failure = zstd.decompress(data, limit_bytes)
     if failure is None:
         return section, None
-    return section, InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to decompress record stream: {failure}")
+    return section, BrokenStream(failure, _SNAPPY_READ_BYTES if codec == SNAPPY else 1)
 
 
 def compress(codec: int, section: Bytes, magic: int, level: int | None = None) -> bytes:

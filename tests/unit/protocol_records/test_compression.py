@@ -51,7 +51,7 @@ def broken(codec: int, data: bytes) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("codec", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize("magic", [0, 1, 2])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(section=SECTIONS)
 def test_what_is_compressed_comes_back(codec: int, magic: int, section: bytes) -> None:
     assert decompressed(codec, compress(codec, section, magic), magic) == section
@@ -75,7 +75,7 @@ def test_sections_of_many_blocks_come_back(codec: int) -> None:
     ],
     ids=["aiokafka's gzip", "aiokafka's snappy", "aiokafka's lz4", "aiokafka's zstd", "the standard library's gzip"],
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(section=SECTIONS)
 def test_others_read_what_we_compress(decode: object, codec: int, section: bytes) -> None:
     assert callable(decode)

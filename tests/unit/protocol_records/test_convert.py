@@ -33,7 +33,7 @@ def old(records: list[Record], magic: int) -> list[Record]:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(records=record_lists())
 def test_all_but_headers_and_what_the_format_lacks_survives(magic: int, codec: int, records: list[Record]) -> None:
     assert read(down_convert(build_batch(records, compression=codec), magic, 0)) == old(records, magic)

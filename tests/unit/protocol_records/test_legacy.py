@@ -49,7 +49,7 @@ def refused(message: Message) -> tuple[int, str]:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(records=record_lists(), first=st.sampled_from((0, 8, 2**40)))
 def test_messages_come_back_as_they_were_built(magic: int, codec: int, records: list[Record], first: int) -> None:
     moved = as_old([Record(r.offset + first, r.timestamp, r.key, r.value) for r in records], magic)
@@ -62,7 +62,7 @@ def test_messages_come_back_as_they_were_built(magic: int, codec: int, records: 
         (magic, codec) for magic in (0, 1) for codec in OLD_CODECS if (magic, codec) != (0, LZ4)
     ],  # which aiokafka refuses
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(records=record_lists())
 def test_aiokafka_reads_what_we_build_and_we_what_it_builds(magic: int, codec: int, records: list[Record]) -> None:
     old = as_old(records, magic)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, read_header
 from sluice.protocol.records.build import build_batch, varint
-from sluice.protocol.records.compression import NAMES, NONE, ZSTD
+from sluice.protocol.records.compression import NAMES, NONE, SNAPPY, ZSTD
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
 from sluice.protocol.records.record import Record, VarintError, iter_records, read_varint, read_varlong
 from tests.unit.protocol_records.samples import NOW_MS, PLAIN, record_lists
@@ -26,7 +26,7 @@ def batch_of(section: bytes, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(records=record_lists(), base_offset=st.sampled_from((0, 7, 2**40)))
 def test_records_come_back_as_they_were_built(codec: int, records: list[Record], base_offset: int) -> None:
     moved = [Record(r.offset + base_offset, r.timestamp, r.key, r.value, r.headers) for r in records]
@@ -34,7 +34,7 @@ def test_records_come_back_as_they_were_built(codec: int, records: list[Record],
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(records=record_lists())
 def test_aiokafka_reads_what_we_build(codec: int, records: list[Record]) -> None:
     batch = DefaultRecordBatch(
@@ -47,7 +47,7 @@ def test_aiokafka_reads_what_we_build(codec: int, records: list[Record]) -> None
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(records=record_lists())
 def test_we_read_what_aiokafka_builds(codec: int, records: list[Record]) -> None:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)
@@ -213,3 +213,19 @@ def test_compression_levels_are_used() -> None:
     fast, small = (build_batch(PLAIN, compression=ZSTD, level=level) for level in (1, 19))
     assert list(iter_records(fast)) == list(iter_records(small)) == PLAIN
     assert len(small) <= len(fast)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "readable"),
+    [((500, 500), 0), ((1000, 1000, 1000), 2), ((5000, 1000), 1), ((5000, 1000, 1100), 2), ((2100,), 0)],
+    ids=str,
+)
+def test_a_broken_snappy_block_takes_the_read_with_it_that_comes_upon_it(sizes: tuple[int, ...], readable: int) -> None:
+    # Kafka reads 2048 bytes at a time, and what is left of a larger record at once.
+    records = [Record(index, NOW_MS, None, bytes(size)) for index, size in enumerate(sizes)]
+    batch = bytearray(build_batch(records, compression=SNAPPY) + b"\0\0\0\1\xff")
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    read = iter_records(bytes(batch))
+    assert [next(read).offset for _ in range(readable)] == list(range(readable))
+    with pytest.raises(InvalidRecords, match="Failed to decompress record stream"):
+        next(read)

@@ -11,7 +11,7 @@ from sluice.protocol.records.batch import LOG_APPEND_TIME, batch_bounds, ensure_
 from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker, stamp_checksum
 from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
-from sluice.protocol.records.legacy import build_message_set
+from sluice.protocol.records.legacy import build_message_set, iter_messages, read_message
 from sluice.protocol.records.log_validator import CLIENT, COORDINATOR, Appendable, AppendConfig, LogValidator
 from sluice.protocol.records.record import Record, iter_records
 from sluice.protocol.records.validate import analyze, check_produced, validate
@@ -261,9 +261,42 @@ def test_timestamps_out_of_range_are_named_with_the_range(codec: int) -> None:
     assert append(build_batch(PLAIN, compression=codec), AppendConfig(before_max_ms=5, after_max_ms=70_000)).batches
 
 
+def test_a_timestamp_so_far_off_that_javas_arithmetic_wraps_is_not_out_of_range() -> None:
+    config = AppendConfig(before_max_ms=0, after_max_ms=0)
+    batch = build_batch([Record(0, 0, None, b"x")])
+    assert append(changed(batch, 27, ">q", NOW_MS - 2**63), config).max_timestamp == -1
+    assert refusal(changed(batch, 27, ">q", NOW_MS - 2**63 + 1), config).code == ErrorCode.INVALID_TIMESTAMP
+
+
 def test_no_timestamp_is_never_out_of_range() -> None:
     batch = build_batch([Record(0, -1, None, b"x")])
     assert append(batch, AppendConfig(before_max_ms=0)).max_timestamp == -1
+
+
+@pytest.mark.parametrize(
+    ("codec", "magic", "summary"),
+    [
+        (NONE, 2, f"DefaultRecord(offset=1, timestamp={NOW_MS}, key=0 bytes, value=100 bytes)"),
+        (GZIP, 2, f"PartialDefaultRecord(offset=1, timestamp={NOW_MS}, key=-1 bytes, value=100 bytes)"),
+        (
+            GZIP,
+            1,
+            "LegacyRecordBatch(offset=1, Record(magic=1, attributes=8, compression=none, crc={crc}, "
+            f"LogAppendTime={NOW_MS}, key=0 bytes, value=100 bytes))",
+        ),
+    ],
+    ids=["an uncompressed record", "a compressed record", "a message of magic 1"],
+)
+def test_a_record_is_shown_in_kafkas_words_and_without_its_content(codec: int, magic: int, summary: str) -> None:
+    options = {"compression": codec, "timestamp_type": LOG_APPEND_TIME, "log_append_time": NOW_MS}
+    data = build_batch(PLAIN, **options) if magic == 2 else build_message_set(OLD, magic, **options)
+    crc = next(m.crc for m in iter_messages(read_message(data)) if m.offset == 1) if magic < 2 else None
+    error = refusal(data, AppendConfig(timestamp_type=LOG_APPEND_TIME))
+    assert error.record_errors[1] == (
+        1,
+        f"Invalid timestamp type in message {summary.format(crc=crc)}."
+        " Producer should not set timestamp type to LogAppendTime.",
+    )
 
 
 def test_a_producer_may_not_say_log_append_time_to_a_topic_that_has_it() -> None:
