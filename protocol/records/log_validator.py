@@ -5,7 +5,6 @@ it is; anything else (message sets, another codec) is read and built anew as one
 order, and Kafka's errors depend on it.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from .batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    PLACE,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     batch_bounds,
@@ -44,7 +44,6 @@ Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 
 CLIENT, COORDINATOR = 0, 1  # who appends (`AppendOrigin`): a producer, or the broker's own coordinators
 _MAGIC = 2  # of what is stored
-_PLACE = struct.Struct(">qii")  # base offset, length, partition leader epoch
 _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
 
@@ -291,7 +290,7 @@ class LogValidator:
         if self.config.timestamp_type == LOG_APPEND_TIME:
             log_append_time = max_timestamp = self.now_ms
         base_offset = self.first_offset + count - 1 - header.last_offset_delta
-        _PLACE.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, self.leader_epoch)
+        PLACE.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, self.leader_epoch)
         if header.timestamp_type != self.config.timestamp_type or header.max_timestamp != max_timestamp:
             attributes = header.attributes & _KEPT_ATTRIBUTES
             if self.config.timestamp_type == LOG_APPEND_TIME:

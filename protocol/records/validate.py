@@ -26,6 +26,7 @@ from .batch import (
     LOG_OVERHEAD,
     MAGIC_AT,
     NO_TIMESTAMP,
+    PLACE,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     batch_bounds,
@@ -39,7 +40,6 @@ from .walk import walk
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
-_STAMP = struct.Struct(">qii")  # base offset, length, partition leader epoch
 _UNUSUAL_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
 _ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
 _ZSTD_VERSION = 7
@@ -129,7 +129,7 @@ def validate(
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
     if view.readonly:
         view = memoryview(bytearray(view))
-    _STAMP.pack_into(view, 0, first_offset, length, leader_epoch)
+    PLACE.pack_into(view, 0, first_offset, length, leader_epoch)
     header = BatchHeader(
         first_offset,
         size,
