@@ -8,7 +8,9 @@ import asyncio
 import hmac
 import logging
 import socket
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,14 +57,8 @@ class AdminPort:
 
 def _load() -> None:
     # In a thread: what is imported here takes a quarter of a second.
-    import starlette.applications
-    import uvicorn
-
-    from . import metrics
-
-    assert starlette.applications
-    assert uvicorn
-    assert metrics
+    for name in ("starlette.applications", "uvicorn", "sluice.broker.metrics"):
+        import_module(name)
 
 
 def _http_server(app: "Starlette") -> "uvicorn.Server":
@@ -71,8 +67,9 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     class Http(uvicorn.Server):
         """Leaves the process's signals to the command that runs the broker."""
 
-        def capture_signals(self) -> nullcontext[None]:
-            return nullcontext()
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0)
     return Http(config)

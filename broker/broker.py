@@ -8,6 +8,7 @@ from sluice.config import Config
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
+from sluice.quotas.entity import EmptyClientId
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from sluice.quotas.store import QuotaStore
 
@@ -85,14 +86,12 @@ class Broker:
         self._every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
         self._every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
 
-    def replicate(self, partition: Partition) -> None:
-        """Lets the replicas take what was appended: at once, or after the delay that was set for them."""
-        if self._replication_delay_ms:
+    def appended(self, partition: Partition) -> None:
+        """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
+        if partition.log.has_followers:
             self.housekeeping.delay(_Replicated(self, partition, self._replication_delay_ms))
-        else:
-            partition.log.advance_high_watermark(partition.log.log_end_offset)
-            if self.fetches.delayed:
-                self.dispatcher.check_after_turn(self.fetches, partition)
+        elif self.fetches.delayed:
+            self.dispatcher.check_after_turn(self.fetches, partition)
 
     def replicated(self, partition: Partition, offset: int) -> None:
         """All replicas have what is before `offset`: whoever waited for that goes on."""
@@ -122,7 +121,7 @@ class Broker:
             num_samples=config.integer("quota.window.num"),
             window_ms=config.integer("quota.window.size.seconds") * 1000,  # seconds -> ms
         )
-        shares = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
+        shares: EmptyClientId = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
         manager = ClientQuotaManager(kind, window, empty_client_id=shares)
         QuotaStore(
             manager, config.rate(f"quota.{property_prefix}.default"), config.rates(f"quota.{property_prefix}.override")

@@ -26,8 +26,6 @@ _TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 # compression.type -> codec; None keeps what the producer chose.
 _CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 _CODECS |= {"producer": None, "uncompressed": 0}
-# What a controller may be asked for in one go (KIP-599 counts partitions; ReplicationControlManager's own limit).
-MAX_PARTITIONS_PER_BATCH = 10_000
 # Topics that Kafka keeps for itself: clients are told so, and nobody may create them by hand.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
@@ -119,6 +117,7 @@ class Cluster:
         self._logs = logs
         self._random_bytes = random_bytes
         walked = config.integer("sluice.record.validation.max.bytes")
+        self._has_followers = config.integer("sluice.replication.delay.ms") > 0  # else they have all at once
         self._deep_max_bytes = None if walked < 0 else walked
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
@@ -133,13 +132,14 @@ class Cluster:
             return error
         own = {name: value for name, value in new.configs.items() if value is not None}
         topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
-        for index in range(self._partition_count(new)):
+        for index in range(self.partition_count(new)):
             name = f"{topic.name}-{index}"
             settings = self._log_config(topic.config, name)
             # A log takes no memory before its first record; one that is only for validation is never registered.
             log = (
                 PartitionLog(name, settings, self._logs.budget) if validate_only else self._logs.create(name, settings)
             )
+            log.has_followers = self._has_followers
             topic.partitions.append(Partition(topic, index, log))
         if not validate_only:
             self.topics[topic.name] = topic
@@ -167,14 +167,12 @@ class Cluster:
             return TopicError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{new.name}' collides with existing topic: {clash}"
             )
-        if (error := self._refused_shape(new)) is not None:
-            return error
         for name, value in new.configs.items():
             if value is None:
                 return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
             if (problem := validate_topic_config(name, value)) is not None:
                 return TopicError(ErrorCode.INVALID_CONFIG, problem)
-        return None
+        return self._refused_shape(new)
 
     def _refused_shape(self, new: NewTopic) -> TopicError | None:
         if new.assignments:
@@ -187,11 +185,6 @@ class Cluster:
         if new.num_partitions == 0 or new.num_partitions < -1:
             return TopicError(
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
-            )
-        if self._partition_count(new) > MAX_PARTITIONS_PER_BATCH:
-            return TopicError(
-                ErrorCode.POLICY_VIOLATION,
-                f"Excessively large number of partitions per request: more than {MAX_PARTITIONS_PER_BATCH}.",
             )
         if self._replication_factor(new) > 1:
             return TopicError(
@@ -227,7 +220,8 @@ class Cluster:
         plain = name.replace(".", "_")
         return next((other for other in self.topics if other.replace(".", "_") == plain), None)
 
-    def _partition_count(self, new: NewTopic) -> int:
+    def partition_count(self, new: NewTopic) -> int:
+        """How many partitions it would have; not positive where it asks for what cannot be."""
         if new.assignments:
             return len(new.assignments)
         return self.config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions

@@ -169,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
             extra={
                 "peer": self.peer,
                 "client_id": self.ctx.client_id,
-                "api": f"{self.ctx.route.api_name} v{self.ctx.route.version}" if self.ctx.route else "",
+                "api": self.ctx.api,
                 "reason": reason,
             },
         )
@@ -205,8 +205,13 @@ class Connection(asyncio.BufferedProtocol):
                 budget -= 1
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
-                self.ctx.route = None  # the last request that was read is not to blame
+                self.ctx.api = ""  # the last request that was read is not to blame
             self.close(str(error))
+        except Exception:  # a mistake of ours: told in one line, and it ends no other connection
+            log.exception(
+                "request failed", extra={"peer": self.peer, "client_id": self.ctx.client_id, "api": self.ctx.api}
+            )
+            self.abort()
         finally:
             self._running = False
         if self.closed:
@@ -225,16 +230,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def _continue(self) -> None:
         self._deferred = False
-        if self.closed or self.waiting or self._write_paused:
+        if self._is_held():
             return
         if self._reader.has_rest:
             self._run()
-        if self.closed or self.waiting or self._write_paused or self._deferred:
+        if self._is_held():
             return
         if self._eof:
             self.abort()
         elif self._transport is not None and self._reader.retry_reservation():
             self._transport.resume_reading()
+
+    def _is_held(self) -> bool:
+        return self.closed or self.waiting or self._write_paused or self._deferred
 
     def _retry_reservation(self) -> None:
         if not self.closed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable
 from struct import Struct
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -43,6 +43,7 @@ class RequestContext:
     """
 
     __slots__ = (
+        "api",
         "broker",
         "charged_bytes",
         "client_id",
@@ -72,7 +73,8 @@ class RequestContext:
         self.id_bytes = 0
         self.header = header_of(0)
         self.software = ""  # name and version, from ApiVersions (KIP-511)
-        self.route: Route | None = None  # None before the first request, and while a header is read
+        self.route: Route  # of the request in flight; there is none before the first
+        self.api = ""  # "Produce v9", for people; empty while a header is read
         self.version = 0
         self.correlation_id = 0
         self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
@@ -91,14 +93,10 @@ class RequestContext:
         return PARKED
 
 
-Request = TypeVar("Request", bound=Message)
-Response = TypeVar("Response", bound=Message)
-
-
-class Handler(NamedTuple, Generic[Request, Response]):
-    """One API as it is served: which versions, and by what function."""
+class Handler(NamedTuple):
+    """One API as it is served: which versions, and by what function, which takes the requests of that API alone."""
 
     api_key: int
     min_version: int
     max_version: int
-    handle: Callable[[RequestContext, Request], Response | Outcome]
+    handle: Callable[[RequestContext, Never], Message | Outcome]

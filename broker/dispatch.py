@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
@@ -23,7 +23,7 @@ from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
-from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Handler, Outcome, RequestContext, header_of
+from .context import FIXED_HEADER, PARKED, Handler, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
 from .handlers import HANDLERS
 from .handlers.api_versions import unsupported_version
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .broker import Broker
 
 _FIXED = Struct(FIXED_HEADER)
+_NO_TURN = -1.0  # no request began then
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
@@ -48,6 +49,7 @@ class Route:
         "flexible",
         "flexible_response",
         "handle",
+        "label",
         "latency_counts",
         "latency_sum_s",
         "requests",
@@ -59,8 +61,10 @@ class Route:
     ) -> None:
         api = API_KEYS[handler.api_key]
         self.api_name = api.name
+        self.label = f"{api.name} v{version}"
         self.version = version
-        self.handle = handler.handle
+        # A handler takes what the decoder of its API gives; the type checker cannot see that both are of one API.
+        self.handle = cast("Callable[[RequestContext, Message], Message | Outcome]", handler.handle)
         self.finish = finish
         self.decode = decoder(api.request, version)
         self.encode = encoder(api.response, version)
@@ -78,7 +82,7 @@ class Dispatcher:
     def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement) -> None:
         self.clock = clock
         self._broker = broker
-        self._finish = {
+        self._charge: dict[int, Callable[[Dispatcher, RequestContext, Message | Outcome], None]] = {
             ProduceRequest.API_KEY: enforcement.finish_produce,
             FetchRequest.API_KEY: enforcement.finish_fetch,
         }
@@ -86,8 +90,7 @@ class Dispatcher:
         self._after_turn: dict[Hashable, DelayedOperationPurgatory] = {}
         self._completing = False
         self._wall_ms = 0
-        self._time_ms = 0.0
-        self._in_turn = False
+        self._turn_ms = _NO_TURN  # when the turn began, monotonic
         self._answered: list[Route] = []  # in this turn
 
     @property
@@ -104,15 +107,14 @@ class Dispatcher:
     def begin_turn(self) -> float:
         """Reads the clocks for all requests of this turn. Returns monotonic ms."""
         self._wall_ms = self.clock.wall_ms()
-        self._time_ms = self.clock.monotonic_ms()
-        self._in_turn = True
-        return self._time_ms
+        self._turn_ms = self.clock.monotonic_ms()
+        return self._turn_ms
 
     def end_turn(self) -> None:
         """The turn's answers went out: counts them, then completes what its requests made possible, as Kafka does."""
-        self._in_turn = False
+        started_ms, self._turn_ms = self._turn_ms, _NO_TURN
         if self._answered:
-            self._observe(self._answered, self._time_ms)
+            self._observe(self._answered, started_ms)
             self._answered.clear()
         if self._completing:
             return
@@ -132,7 +134,7 @@ class Dispatcher:
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
-        ctx.route = None
+        ctx.api = ""
         header = ctx.header
         body = start + header.size
         if body <= end:
@@ -144,7 +146,7 @@ class Dispatcher:
         if route is None:
             self._answer_unsupported(ctx, api_key, version)
             return
-        ctx.route = route
+        ctx.route, ctx.api = route, route.label
         if route.flexible:
             # Nearly always there are no tagged fields: a zero.
             if body < end and view[body] == 0:
@@ -155,7 +157,7 @@ class Dispatcher:
         ctx.version = version
         ctx.request_bytes = end - start
         ctx.now_ms = self._wall_ms
-        ctx.started_ms = self._time_ms
+        ctx.started_ms = self._turn_ms
         ctx.error_code = 0
         outcome = route.handle(ctx, request)
         if outcome is not PARKED:
@@ -166,7 +168,6 @@ class Dispatcher:
         connection = ctx.connection
         if connection.closed:
             return
-        assert ctx.route is not None
         ctx.now_ms = self.clock.wall_ms()
         connection.waiting = False
         outcome = answer()
@@ -177,22 +178,15 @@ class Dispatcher:
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
-        if outcome is NO_RESPONSE:
+        if isinstance(outcome, Outcome):
             self._count(ctx)
         else:
-            assert isinstance(outcome, Message)
-            self.send(ctx, self.encode(ctx, outcome))
-
-    def encode(self, ctx: RequestContext, response: Message) -> list[bytes | memoryview]:
-        """The response's body, record bytes by reference."""
-        assert ctx.route is not None
-        parts: list[bytes | memoryview] = []
-        ctx.route.encode(response, parts)
-        return parts
+            body: list[bytes | memoryview] = []
+            ctx.route.encode(outcome, body)
+            self.send(ctx, body)
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
-        """Sends a response that is encoded already."""
-        assert ctx.route is not None
+        """Sends a response that is encoded already; record bytes go by reference."""
         size = len(body[0]) + 4 if len(body) == 1 else sum(map(len, body)) + 4
         if ctx.route.flexible_response:
             size += 1
@@ -203,20 +197,19 @@ class Dispatcher:
         self._count(ctx)
 
     def _count(self, ctx: RequestContext) -> None:
-        route = ctx.route
-        assert route is not None
-        route.requests += 1
         if ctx.error_code:
-            route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
-        if self._in_turn and ctx.started_ms == self._time_ms:
-            self._answered.append(route)  # it leaves with the turn's other answers, and took as long
+            errors = ctx.route.errors
+            errors[ctx.error_code] = errors.get(ctx.error_code, 0) + 1
+        if ctx.started_ms == self._turn_ms:
+            self._answered.append(ctx.route)  # it leaves with the turn's other answers, and took as long
         else:
-            self._observe((route,), ctx.started_ms)
+            self._observe((ctx.route,), ctx.started_ms)
 
     def _observe(self, routes: Iterable[Route], started_ms: float) -> None:
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
         for route in routes:
+            route.requests += 1
             route.latency_counts[bucket] += 1
             route.latency_sum_s += seconds
 
@@ -224,7 +217,7 @@ class Dispatcher:
         handler = HANDLERS.get(api_key)
         if handler is None or not handler.min_version <= version <= handler.max_version:
             return None
-        charge = self._finish.get(api_key)
+        charge = self._charge.get(api_key)
         route = Route(handler, version, partial(charge, self) if charge else self.answer)
         self._routes[api_key << 16 | version] = route
         return route
@@ -232,8 +225,10 @@ class Dispatcher:
     def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
         if api_key == ApiVersionsRequest.API_KEY:
-            ctx.route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
-            ctx.started_ms = self._time_ms
+            route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
+            assert route is not None  # version 0 of ApiVersions is always served
+            ctx.route, ctx.api = route, f"ApiVersions v{version}"
+            ctx.started_ms = self._turn_ms
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
 from sluice.protocol.apis.produce import ProduceRequest, ProduceResponse
+from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
@@ -77,7 +78,7 @@ class _Held(DelayedOperation):
     __slots__ = ("_ctx", "_dispatcher", "_response")
 
     def __init__(
-        self, dispatcher: "Dispatcher", ctx: RequestContext, response: ProduceResponse | Outcome, throttle_ms: int
+        self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome, throttle_ms: int
     ) -> None:
         super().__init__(throttle_ms)
         self._dispatcher = dispatcher
@@ -128,9 +129,7 @@ class Enforcement:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
         return self.profile.throttling_of(FetchRequest.API_KEY, version) == HOLD
 
-    def finish_produce(
-        self, dispatcher: "Dispatcher", ctx: RequestContext, response: ProduceResponse | Outcome
-    ) -> None:
+    def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
         throttle_ms = self.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, ctx.now_ms)
         if throttle_ms <= 0:
@@ -145,13 +144,15 @@ class Enforcement:
             dispatcher.answer(ctx, response)
             self._wait(ctx, _Muted(ctx, throttle_ms))
 
-    def finish_fetch(self, dispatcher: "Dispatcher", ctx: RequestContext, response: FetchResponse) -> None:
+    def finish_fetch(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a fetch by the size of its response and answers it; over quota, with an empty response.
 
         A fetch that is to be held (KIP-13) was charged before it read anything, by `charge_before_read`; here the
         charge is corrected to what is sent.
         """
-        body = dispatcher.encode(ctx, response)
+        assert isinstance(response, FetchResponse)
+        body: list[bytes | memoryview] = []
+        ctx.route.encode(response, body)
         size = response_size(body)
         # A fetch that fails before it reads has neither of the two.
         fetched, ctx.fetched = ctx.fetched, []

@@ -55,7 +55,7 @@ class BrokerCollector(Collector):
 
     def _requests(self) -> Iterator[Metric]:
         routes = sorted(self._broker.dispatcher.routes, key=lambda route: (route.api_name, route.version))
-        rows = []
+        rows: list[tuple[list[str], float]] = []
         for route in routes:
             good = route.requests - sum(route.errors.values())
             by_error = [("NONE", good)] if good else []
@@ -70,7 +70,7 @@ class BrokerCollector(Collector):
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]
-        rows = [([], timer.lateness_counts, timer.lateness_sum_ms / 1e3)]
+        rows: list[tuple[list[str], list[int], float]] = [([], timer.lateness_counts, timer.lateness_sum_ms / 1e3)]
         yield _histogram("sluice_purgatory_lateness_seconds", rows, bounds)
         kafka = "kafka_server_delayedoperationpurgatory_"
         yield _gauge(kafka + "purgatorysize", [([p.name], p.watched) for p in purgatories])

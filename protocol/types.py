@@ -11,9 +11,10 @@ A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` 
 Kafka's `bytes` and `records` carry an underscore here: the bare names are a builtin and a name many fields have.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
-Segments = tuple["bytes | memoryview", ...] | list["bytes | memoryview"]
+Segments = Sequence["bytes | memoryview"]
 
 LAST_VERSION = 0x7FFF  # versions are int16 on the wire: "3+" ends here
 

@@ -1,7 +1,5 @@
 """`python -m sluice` and the `sluice` command."""
 
-import sys
-
 
 def main() -> None:
     """Runs the command line; exits with 0 (stopped cleanly), 1 (could not run) or 2 (wrong usage)."""
@@ -11,4 +9,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

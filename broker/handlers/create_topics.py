@@ -17,31 +17,44 @@ from sluice.protocol.apis.create_topics import (
 )
 from sluice.protocol.errors import ErrorCode
 
+# What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
+MAX_PARTITIONS = 10_000
+
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """One answer a topic, each created or not on its own; a name that comes twice is created neither time."""
     times = Counter(topic.name for topic in request.topics)
-    answered: dict[str, CreatableTopicResult] = {}
-    for wanted in request.topics:
-        if wanted.name not in answered:
-            answered[wanted.name] = _create(ctx, wanted, times[wanted.name], request.validate_only)
-    return CreateTopicsResponse(topics=list(answered.values()))
+    once = {topic.name: topic for topic in request.topics}.values()
+    wanted = [(topic, _new_topic(topic)) for topic in once]
+    if sum(max(0, ctx.broker.cluster.partition_count(new)) for _, new in wanted) > MAX_PARTITIONS:
+        excessive = TopicError(
+            ErrorCode.POLICY_VIOLATION, f"Excessively large number of partitions per request: over {MAX_PARTITIONS}."
+        )
+        return CreateTopicsResponse(topics=[_failed(ctx, topic, excessive) for topic, _ in wanted])
+    return CreateTopicsResponse(
+        topics=[_create(ctx, topic, new, times[topic.name], request.validate_only) for topic, new in wanted]
+    )
 
 
-def _create(ctx: RequestContext, wanted: CreatableTopic, times: int, validate_only: bool) -> CreatableTopicResult:
-    if times > 1:
-        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [index for index, n in Counter(a.partition_index for a in wanted.assignments).items() if n > 1]
-    if repeated:
-        message = f"Found multiple manual partition assignments for partition {repeated[0]}"
-        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
-    new = NewTopic(
+def _new_topic(wanted: CreatableTopic) -> NewTopic:
+    return NewTopic(
         wanted.name,
         wanted.num_partitions,
         wanted.replication_factor,
         {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments},
         {config.name: config.value for config in wanted.configs},
     )
+
+
+def _create(
+    ctx: RequestContext, wanted: CreatableTopic, new: NewTopic, times: int, validate_only: bool
+) -> CreatableTopicResult:
+    if times > 1:
+        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+    repeated = [index for index, n in Counter(a.partition_index for a in wanted.assignments).items() if n > 1]
+    if repeated:
+        message = f"Found multiple manual partition assignments for partition {repeated[0]}"
+        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     created = ctx.broker.cluster.create(new, validate_only=validate_only)
     if isinstance(created, TopicError):
         return _failed(ctx, wanted, created)

@@ -14,6 +14,7 @@ from sluice.protocol.apis.delete_topics import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
+_DISABLED_SINCE = 3
 _BY_ID_SINCE = 6
 
 
@@ -24,11 +25,10 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsRes
     else:
         wanted = request.topics
     if not ctx.broker.deletes_topics:
+        # Clients before version 3 know no error of its own for it.
+        code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(
-            responses=[
-                _failed(ctx, state, ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-                for state in wanted
-            ]
+            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in wanted]
         )
     times = Counter((state.name, state.topic_id) for state in wanted)
     return DeleteTopicsResponse(
@@ -46,6 +46,8 @@ def _delete(ctx: RequestContext, state: DeleteTopicState, times: int) -> Deletab
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic name or id.")
     if state.name is not None and state.topic_id != ZERO_UUID:
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if state.name is None and state.topic_id == ZERO_UUID:
+        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if state.name is None:
         topic = cluster.topics_by_id.get(state.topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID

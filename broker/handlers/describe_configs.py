@@ -4,6 +4,7 @@ v1 says where a value comes from and what else it could have been (KIP-226), v3 
 Follows Kafka's ConfigHelper.
 """
 
+from sluice.broker.cluster import invalid_topic_name
 from sluice.broker.context import RequestContext
 from sluice.config import DEFAULT_CONFIG, DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG, Setting
 from sluice.protocol.apis.describe_configs import (
@@ -42,6 +43,8 @@ def _describe(
 ) -> DescribeConfigsResult:
     cluster = ctx.broker.cluster
     if resource.resource_type == TOPIC:
+        if (problem := invalid_topic_name(resource.resource_name)) is not None:
+            return _refused(ctx, resource, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         topic = cluster.topics.get(resource.resource_name)
         if topic is None:
             return _refused(ctx, resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -8,8 +8,10 @@ from sluice.protocol.errors import ErrorCode
 
 
 def handle(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new id with epoch 0; INVALID_REQUEST for a transactional id, since transactions are not served."""
-    if request.transactional_id is not None:
+    """A new id with epoch 0; INVALID_REQUEST for a transactional id, since transactions are not served, and for an id
+    without epoch or an epoch without id.
+    """
+    if request.transactional_id is not None or (request.producer_id == -1) != (request.producer_epoch == -1):
         ctx.error_code = ErrorCode.INVALID_REQUEST
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())

@@ -7,13 +7,13 @@ batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP
 
 from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
+from sluice.broker.log.log_results import AppendResult
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
@@ -22,14 +22,35 @@ from sluice.protocol.records.validate import check_produced
 from sluice.purgatory.operation import DelayedOperation
 
 ALL = -1  # acks: the answer waits for all in-sync replicas
+_ACKS = (ALL, 0, 1)
+_NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Outcome:
     """Appends what can be appended and answers for each partition; with acks=all when all replicas have it."""
+    cluster, acks = ctx.broker.cluster, request.acks
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
-    response = ProduceResponse(responses=[_produce_topic(ctx, request, data, pending) for data in request.topic_data])
-    if request.acks == 0:
+    responses = []
+    for data in request.topic_data:
+        topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+        answers = []
+        for item in data.partition_data:
+            index = item.index
+            if topic is None or not 0 <= index < len(topic.partitions):
+                unknown_id = by_id and topic is None
+                code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                answers.append(_refused(ctx, index, code))
+                continue
+            partition = topic.partitions[index]
+            answer = _append(ctx, acks, partition, item)
+            answers.append(answer)
+            if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
+                pending.append(_Pending(partition, partition.log.log_end_offset, answer))
+        responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+    response = ProduceResponse(responses=responses)
+    if acks == 0:
         if ctx.error_code:
             # There is no answer to put the error into, so the client learns of it by losing its connection.
             ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
@@ -40,70 +61,48 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Ou
     return response
 
 
-def _produce_topic(
-    ctx: RequestContext, request: ProduceRequest, data: TopicProduceData, pending: "list[_Pending]"
-) -> TopicProduceResponse:
-    cluster = ctx.broker.cluster
-    by_id = ctx.version >= _TOPIC_IDS_SINCE
-    topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
-    answers = []
-    for partition_data in data.partition_data:
-        index = partition_data.index
-        partition = topic.partition(index) if topic is not None else None
-        if partition is None:
-            unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answers.append(_refused(ctx, index, unknown))
-            continue
-        answer = _append(ctx, request.acks, partition, partition_data)
-        if (
-            request.acks == ALL
-            and partition.log.high_watermark < partition.log.log_end_offset
-            and not answer.error_code
-        ):
-            pending.append(_Pending(partition, partition.log.log_end_offset, answer))
-        answers.append(answer)
-    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
-
-
 def _append(
     ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    if acks not in (ALL, 0, 1):
+    if acks not in _ACKS:
         return _refused(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
-    records = memoryview(b"") if data.records is None else data.records
+    records = _NO_RECORDS if data.records is None else data.records
     assert isinstance(records, memoryview)  # as the decoder gives them
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
         return _refused(ctx, data.index, invalid.code, invalid.message)
-    if acks == ALL and partition.topic.min_insync_replicas > 1:  # there is one replica, the leader
+    topic, log = partition.topic, partition.log
+    if acks == ALL and topic.min_insync_replicas > 1:  # there is one replica, the leader
         return _refused(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS)
-    before = partition.log.log_end_offset
-    result = partition.log.append(records, ctx.now_ms, partition.leader_epoch)
+    before = log.log_end_offset
+    result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
-        ctx.error_code = ctx.error_code or result.error_code
-        return PartitionProduceResponse(
-            index=data.index,
-            error_code=result.error_code,
-            base_offset=-1,
-            log_start_offset=result.log_start_offset,
-            record_errors=[
-                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-                for index, message in result.record_errors
-            ],
-            error_message=result.error_message,
-        )
-    appended = partition.log.log_end_offset - before
-    if appended:
-        topic = partition.topic
-        topic.records_in += appended
+        return _failed(ctx, data.index, result)
+    if log.log_end_offset > before:
+        topic.records_in += log.log_end_offset - before
         topic.bytes_in += len(records)
-        ctx.broker.replicate(partition)
+        ctx.broker.appended(partition)
     return PartitionProduceResponse(
         index=data.index,
         base_offset=result.base_offset,
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
+    )
+
+
+def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionProduceResponse:
+    ctx.error_code = ctx.error_code or result.error_code
+    return PartitionProduceResponse(
+        index=index,
+        error_code=result.error_code,
+        base_offset=-1,
+        log_start_offset=result.log_start_offset,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+            for number, message in result.record_errors
+        ],
+        error_message=result.error_message,
     )
 
 

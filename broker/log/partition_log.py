@@ -52,6 +52,7 @@ class PartitionLog:
         "_producers",
         "_segments",
         "config",
+        "has_followers",
         "high_watermark",
         "holds_zstd",
         "last_stable_offset",
@@ -68,6 +69,7 @@ class PartitionLog:
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.size_in_bytes = 0
+        self.has_followers = True  # else the high watermark moves with every append
         self.holds_zstd = False  # whether it ever did: consumers before KIP-110 cannot read it
         self._budget = budget
         self._segments: list[Segment] = []  # the last one is appended to; there is none before the first append
@@ -111,9 +113,9 @@ class PartitionLog:
                 verdict = self._producers.check_batch(header, first_offset)
             if verdict is not None:
                 return self._answer(verdict)
-        if not (self._segments and self._segments[-1].has_room(len(records), last_offset)):
+        if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):
             self._roll(len(records), now_ms)
-        self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+            self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
         self.size_in_bytes += len(records)
         self.log_end_offset = last_offset + 1
         if leader_epoch != self._epochs.latest:
@@ -125,6 +127,10 @@ class PartitionLog:
                 self._producers.batch_stored(header, first_offset, last_offset, max_timestamp)
             else:
                 self._producers.marker_stored(header, marker, first_offset)
+        if not self.has_followers:
+            self.high_watermark = self.last_stable_offset = self.log_end_offset
+            if self._producers.has_undecided():
+                self._update_last_stable_offset()
         return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)
 
     def advance_high_watermark(self, offset: int) -> bool:

@@ -26,6 +26,7 @@ class Segment:
         "_positions",
         "_timestamps",
         "base_offset",
+        "capacity",
         "charged_bytes",
         "last_append_ms",
         "max_timestamp",
@@ -38,6 +39,7 @@ class Segment:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.memory = memory
+        self.capacity = len(memory)
         self.charged_bytes = len(memory)  # what the memory budget counts for it
         self.size = 0
         self.max_timestamp = -1  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
@@ -47,14 +49,12 @@ class Segment:
         self._positions = array("I")
         self._timestamps = array("q")
 
-    def has_room(self, size: int, last_offset: int) -> bool:
-        """Whether a batch of `size` bytes that ends with `last_offset` can be added."""
-        return size <= len(self.memory) - self.size and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
-
-    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Copies `batch`, whose base offset is `next_offset`, to the end. There must be room."""
+    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Copies `batch`, whose base offset is `next_offset`, to the end; False if there is no room for it."""
         start = self.size
         end = start + len(batch)
+        if end > self.capacity or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return False
         self.memory[start:end] = batch
         self._offsets.append(self.next_offset - self.base_offset)
         self._positions.append(start)
@@ -64,6 +64,7 @@ class Segment:
         self.size = end
         self.next_offset = last_offset + 1
         self.last_append_ms = now_ms
+        return True
 
     def largest_timestamp(self) -> int:
         """What retention by time goes by: of the records, or of the last append where no record had one (ms)."""

@@ -93,17 +93,18 @@ def test_adjacent_batches_are_one_slice_of_the_segment() -> None:
     assert segment.slice(start, end) == b"\1" * 20 + b"\2" * 30
 
 
-def test_has_room_until_the_last_byte() -> None:
+def test_takes_a_batch_that_ends_with_the_last_byte_and_no_larger_one() -> None:
     segment = Segment(0, allocate(100), NOW_MS)
-    segment.append(bytes(60), 0, -1, NOW_MS)
-    assert segment.has_room(40, 1)
-    assert not segment.has_room(41, 1)
+    assert segment.append(bytes(60), 0, -1, NOW_MS)
+    assert not segment.append(bytes(41), 1, -1, NOW_MS)
+    assert (segment.size, segment.next_offset) == (60, 1), "what was refused left a trace"
+    assert segment.append(bytes(40), 1, -1, NOW_MS)
 
 
-def test_has_no_room_for_an_offset_that_four_bytes_do_not_hold() -> None:
+def test_takes_no_offset_that_four_bytes_do_not_hold() -> None:
     segment = Segment(1000, allocate(100), NOW_MS)
-    assert segment.has_room(10, 1000 + MAX_RELATIVE_OFFSET)
-    assert not segment.has_room(10, 1001 + MAX_RELATIVE_OFFSET)
+    assert not segment.append(bytes(10), 1001 + MAX_RELATIVE_OFFSET, -1, NOW_MS)
+    assert segment.append(bytes(10), 1000 + MAX_RELATIVE_OFFSET, -1, NOW_MS)
 
 
 def test_largest_timestamp_is_of_records_and_else_of_the_last_append() -> None:
