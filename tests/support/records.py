@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -15,7 +16,7 @@ from tests.support.virtual_broker import WALL_START_MS, frame
 NAMED_BY_ID_SINCE = 13  # Produce and Fetch (KIP-516)
 
 
-def batch(*values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS, **fields: int) -> bytes:
+def batch(*values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS, **fields: Any) -> bytes:
     """A magic 2 batch of these values, from offset 0 on; `fields` as of `build_batch`."""
     records = [Record(offset, timestamp, None, value) for offset, value in enumerate(values or (b"v",))]
     return build_batch(records, compression=compression, **fields)
@@ -83,7 +84,7 @@ def fetch(
     max_bytes: int = 0x7FFF_FFFF,
     partition_max_bytes: int = 1 << 20,
     isolation_level: int = 0,
-    **more: int,
+    **more: Any,
 ) -> FetchRequest:
     """A fetch request for one partition; `more` are fields of the partition."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes, **more)
@@ -108,5 +109,10 @@ def fetched(response: Message) -> PartitionData:
 
 def fetched_bytes(response: Message) -> bytes:
     """The record bytes of the one partition of a fetch response."""
-    records = fetched(response).records
-    return b"" if records is None else bytes(records)  # type: ignore[arg-type]  # one view, as the decoder gives it
+    return records_of(fetched(response))
+
+
+def records_of(data: PartitionData) -> bytes:
+    """The record bytes of one partition; none are none."""
+    assert data.records is None or isinstance(data.records, bytes | memoryview), "a decoder gives one piece"
+    return bytes(data.records or b"")

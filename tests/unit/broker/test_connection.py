@@ -56,21 +56,13 @@ def test_a_client_that_pipelines_thousands_lets_another_one_in_between() -> None
     broker = VirtualBroker()
     greedy, other = broker.client("greedy"), broker.client("other")
     order: list[str] = []
-    for client, name in ((greedy, "greedy"), (other, "other")):
-        client.take = _noting(order, name, client.take)  # type: ignore[method-assign]  # to see who was first
-    other._sent += other.frame(ApiVersionsRequest(), 0)
-    broker.loop.call_soon(greedy.deliver)
-    broker.loop.call_soon(other.deliver)
+    greedy.on_bytes = lambda data: order.append("greedy")
+    other.on_bytes = lambda data: order.append("other")
+    data = other.frame(ApiVersionsRequest(), 0)
+    broker.loop.call_soon(greedy.deliver)  # what `greedy` sends below is read first
+    broker.loop.call_soon(other.send_bytes, data)
     greedy.send_together(*[(ApiVersionsRequest(), 0)] * 2000)
     assert "other" in order[:-1], f"the other client had to wait for all of it: {order}"
-
-
-def _noting(order: list[str], name: str, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    def noting(data: bytes) -> None:
-        order.append(name)
-        take(data)
-
-    return noting
 
 
 def test_a_request_behind_one_that_waits_is_answered_after_it() -> None:

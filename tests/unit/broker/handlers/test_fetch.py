@@ -1,0 +1,406 @@
+"""Fetch: long polls, limits, what is visible, what old clients get, and its errors."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import batch_bounds, read_header
+from sluice.protocol.records.build import ABORT, build_transaction_marker
+from sluice.protocol.records.legacy import iter_messages, read_message
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.protocol.records.record import iter_records
+from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, error_codes
+
+VERSIONS = range(19)
+
+
+def values(data: bytes) -> list[bytes | None]:
+    """The values of the records in record batches."""
+    view = memoryview(data)
+    return [
+        record.value
+        for position, size, _ in batch_bounds(data)
+        for record in iter_records(view[position : position + size])
+    ]
+
+
+def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
+    """Magic, offset and value of the messages in a message set."""
+    found, view = [], memoryview(data)
+    while view:
+        size = 12 + int.from_bytes(view[8:12])
+        found += [(view[16], one.offset, one.value) for one in iter_messages(read_message(view[:size]))]
+        view = view[size:]
+    return found
+
+
+# -- long polls --------------------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_waits_max_wait_ms_for_min_bytes() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(fetch(0, max_wait_ms=500), 11)
+    broker.advance(499)
+    assert client.take_answers() == []
+    broker.advance(1)
+    answer = client.answer()
+    assert (answer.at_ms, fetched(answer.message).error_code, fetched_bytes(answer.message)) == (500, 0, b"")
+
+
+def test_a_fetch_of_what_is_there_does_not_wait() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch_of(1_000)), 9)
+    client.send(fetch(0, max_wait_ms=500, min_bytes=1_000), 11)
+    assert client.answer().at_ms == 0
+
+
+@pytest.mark.parametrize("max_wait_ms", [0, -1])
+def test_a_fetch_that_does_not_want_to_wait_is_answered_with_what_there_is(max_wait_ms: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(fetch(0, max_wait_ms=max_wait_ms, min_bytes=1_000), 11)
+    assert client.answer().at_ms == 0
+
+
+@pytest.mark.parametrize("min_bytes", [0, -1])
+def test_a_fetch_of_no_bytes_at_least_is_answered_at_once(min_bytes: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(fetch(0, max_wait_ms=500, min_bytes=min_bytes), 11)
+    assert client.answer().at_ms == 0
+
+
+def test_a_fetch_is_woken_by_the_produce_that_brings_the_bytes_it_waits_for() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    consumer, producer = broker.client(), broker.client()
+    consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=2_500), 11)
+    for second in range(2):
+        broker.advance(1_000)
+        producer.ask(produce(9, batch_of(1_000)), 9)
+        assert consumer.answers == [], f"{1_000 * (second + 1)} bytes are not 2,500"
+    broker.advance(1_000)
+    producer.ask(produce(9, batch_of(1_000)), 9)
+    answer = consumer.answer()
+    assert (answer.at_ms, len(fetched_bytes(answer.message))) == (3_000, 3_000)
+
+
+def test_a_fetch_is_woken_after_the_produce_got_its_own_answer() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    consumer, producer = broker.client(), broker.client()
+    order: list[str] = []
+    consumer.on_bytes = lambda data: order.append("fetch")
+    producer.on_bytes = lambda data: order.append("produce")
+    consumer.send(fetch(0, max_wait_ms=10_000), 11)
+    producer.send(produce(9), 9)
+    assert order == ["produce", "fetch"]
+
+
+def test_a_fetch_of_several_partitions_counts_the_bytes_of_all() -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    consumer, producer = broker.client(), broker.client()
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
+    request = FetchRequest(max_wait_ms=10_000, min_bytes=2_000, topics=[FetchTopic(topic="t", partitions=wanted)])
+    consumer.send(request, 11)
+    producer.ask(produce(9, batch_of(1_000), partition=0), 9)
+    assert consumer.answers == []
+    producer.ask(produce(9, batch_of(1_000), partition=1), 9)
+    sizes = [len(data.records) for data in consumer.answer().message.responses[0].partitions]
+    assert sizes == [1_000, 1_000]
+    assert len(broker.broker.fetches) == 0
+
+
+def test_two_fetches_that_wait_for_the_same_partition_are_both_woken() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    consumers = [broker.client() for _ in range(3)]
+    for consumer in consumers:
+        consumer.send(fetch(0, max_wait_ms=10_000), 11)
+    broker.client().ask(produce(9), 9)
+    assert [len(values(fetched_bytes(consumer.answer().message))) for consumer in consumers] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("topics", [[], [FetchTopic(topic="t", partitions=[])]], ids=["no topic", "no partition"])
+def test_a_fetch_of_nothing_does_not_wait(topics: list[FetchTopic]) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=topics), 11)
+    assert client.answer().at_ms == 0
+
+
+def test_the_deletion_of_a_topic_answers_the_fetches_that_wait_for_it() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    consumer, admin = broker.client(), broker.client()
+    consumer.send(fetch(0, max_wait_ms=10_000), 11)
+    assert error_codes(admin.ask(DeleteTopicsRequest(topic_names=["t"]), 5)) == []
+    answer = consumer.answer()
+    assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition's limit"),
+        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="the first batch is whole, however small the limit"),
+        pytest.param({"max_bytes": 2_500}, [2_000, 0], id="no more than the limit of the whole answer"),
+        pytest.param({"max_bytes": 3_000}, [3_000, 0], id="a limit that is met exactly"),
+        pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in all, however small the limit of the answer"),
+    ],
+)
+def test_limits_are_kept_but_for_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    client = broker.client()
+    for _ in range(3):
+        client.ask(produce(9, batch_of(1_000)), 9)
+    client.ask(produce(9, batch_of(1_000), partition=1), 9)
+    partition_max_bytes = limits.get("partition_max_bytes", 1 << 20)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in (0, 1)]
+    request = FetchRequest(
+        max_bytes=limits.get("max_bytes", 1 << 20), topics=[FetchTopic(topic="t", partitions=wanted)]
+    )
+    response = client.ask(request, 11)
+    assert [len(data.records) for data in response.responses[0].partitions] == sizes
+
+
+def test_fetch_max_bytes_of_the_broker_bounds_an_answer() -> None:
+    broker = VirtualBroker("fetch.max.bytes=2500")
+    broker.topic()
+    client = broker.client()
+    for _ in range(5):
+        client.ask(produce(9, batch_of(1_000)), 9)
+    assert len(fetched_bytes(client.ask(fetch(0), 11))) == 2_000
+
+
+# -- what is visible ---------------------------------------------------------------------------------------------------
+
+
+def append_transaction(broker: VirtualBroker) -> None:
+    """Two records of an open transaction, then one without."""
+    log = broker.partition().log
+    for data in (
+        batch(b"open-1", b"open-2", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True),
+        batch(b"plain"),
+    ):
+        assert log.append(memoryview(bytearray(data)), WALL_START_MS, 0).error_code == 0
+    log.advance_high_watermark(3)
+
+
+def test_read_committed_sees_up_to_the_last_stable_offset() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    append_transaction(broker)
+    client = broker.client()
+    committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
+    assert (committed.high_watermark, committed.last_stable_offset, len(committed.records or b"")) == (3, 0, 0)
+    assert values(fetched_bytes(client.ask(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
+
+
+def test_read_committed_is_told_which_transactions_were_aborted() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    append_transaction(broker)
+    marker = build_transaction_marker(
+        ABORT, offset=0, timestamp=WALL_START_MS, producer_id=7, producer_epoch=0, coordinator_epoch=0
+    )
+    log = broker.partition().log
+    assert log.append(memoryview(bytearray(marker)), WALL_START_MS, 0, COORDINATOR).error_code == 0
+    log.advance_high_watermark(4)
+    client = broker.client()
+    committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
+    assert committed.last_stable_offset == 4
+    assert [(one.producer_id, one.first_offset) for one in committed.aborted_transactions or []] == [(7, 0)]
+    assert fetched(client.ask(fetch(0), 11)).aborted_transactions is None, "only read_committed asks for them"
+
+
+def test_a_read_committed_fetch_waits_for_the_end_of_a_transaction() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    append_transaction(broker)
+    client = broker.client()
+    client.send(fetch(0, isolation_level=1, max_wait_ms=1_000), 11)
+    broker.advance(999)
+    assert client.answers == []
+
+
+def test_what_the_replicas_do_not_have_is_not_visible() -> None:
+    broker = VirtualBroker("sluice.replication.delay.ms=300")
+    broker.topic()
+    consumer, producer = broker.client(), broker.client()
+    producer.ask(produce(9), 9)
+    assert fetched_bytes(consumer.ask(fetch(0), 11)) == b""
+    consumer.send(fetch(0, max_wait_ms=10_000), 11)
+    broker.advance(10_000)
+    answer = consumer.answer()
+    assert (answer.at_ms, values(fetched_bytes(answer.message))) == (300, [b"v"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_offsets_in_the_answer_are_those_of_the_log(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    for _ in range(3):
+        client.ask(produce(9), 9)
+    data = fetched(client.ask(fetch(1, topic_id=topic.topic_id), version))
+    expected = (3, 3 if version >= 4 else -1, 0 if version >= 5 else -1)
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == expected
+
+
+# -- old formats -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
+@pytest.mark.parametrize("version", range(4))
+def test_up_to_version_3_batches_are_converted_down(version: int, compression: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
+    client.ask(produce(9, batch(b"d", compression=compression)), 9)
+    magic = 1 if version >= 2 else 0
+    found = messages(fetched_bytes(client.ask(fetch(0), version)))
+    assert found == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
+
+
+@pytest.mark.parametrize("version", range(19))
+def test_zstd_is_known_to_clients_from_version_10_on(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(b"a", compression=4)), 9)
+    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    if version >= 10:
+        assert (data.error_code, values(records_of(data))) == (0, [b"a"])
+    else:
+        assert (data.error_code, records_of(data)) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b"")
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_from_version_4_on_batches_are_served_as_they_are_stored(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    sent = batch(b"a", b"b", compression=1)
+    client.ask(produce(9, sent), 9)
+    data = fetched_bytes(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    assert data[17:] == sent[17:], "all but base offset, length and leader epoch is the producer's"
+    assert read_header(data).partition_leader_epoch == 0
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+NOBODY = bytes(15) + b"\7"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "code"),
+    [
+        pytest.param(
+            {"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a topic that is not there, by name"
+        ),
+        pytest.param({"topic_id": NOBODY}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="a topic that is not there, by id"),
+        pytest.param({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="no topic id"),
+        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that is not there"),
+        pytest.param({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a negative partition"),
+        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="an offset beyond the end"),
+        pytest.param({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="a negative offset"),
+        pytest.param({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="the largest offset"),
+        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="a leader of the past"),
+        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="a leader of the future"),
+    ],
+)
+def test_errors_of_a_partition_are_kafka_s_and_do_not_wait(wanted: dict[str, Any], version: int, code: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    for _ in range(2):
+        client.ask(produce(9), 9)
+    broker.partition().leader_epoch = 5
+    client.send(fetch(**({"max_wait_ms": 10_000} | wanted)), version)
+    answer = client.answer()
+    assert (answer.at_ms, fetched(answer.message).error_code) == (0, code)
+    assert fetched_bytes(answer.message) == b""
+
+
+@pytest.mark.parametrize("epoch", [-1, 5])
+def test_a_client_with_the_right_leader_epoch_or_none_is_served(epoch: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.partition().leader_epoch = 5
+    assert fetched(broker.client().ask(fetch(0, current_leader_epoch=epoch), 11)).error_code == 0
+
+
+def test_the_end_of_the_log_is_not_out_of_range() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    data = fetched(client.ask(fetch(1), 11))
+    assert (data.error_code, records_of(data)) == (0, b"")
+
+
+def test_an_offset_out_of_range_tells_where_the_log_starts_and_ends() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    for _ in range(3):
+        client.ask(produce(9), 9)
+    broker.partition().log.delete_records_before(2)
+    data = fetched(client.ask(fetch(1), 11))
+    assert (data.error_code, data.log_start_offset, data.high_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2, 3)
+
+
+def test_a_partition_that_fails_does_not_keep_others_from_being_read() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
+    response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
+    answers = response.responses[0].partitions
+    assert [(one.partition_index, one.error_code, len(one.records) > 0) for one in answers] == [
+        (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+        (0, 0, True),
+    ]
+
+
+@pytest.mark.parametrize("version", range(7, 19))
+def test_a_fetch_session_that_is_not_known_is_error_70(version: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    request = fetch(0, max_wait_ms=10_000)
+    request.session_id, request.session_epoch = 1234, 7
+    client = broker.client()
+    client.send(request, version)
+    answer = client.answer()
+    assert (answer.at_ms, answer.message.error_code) == (0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    assert answer.message.responses == []
+
+
+@pytest.mark.parametrize("session_epoch", [0, -1])
+@pytest.mark.parametrize("session_id", [0, 1234])
+def test_a_full_fetch_opens_no_session(session_epoch: int, session_id: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    request = fetch(0)
+    request.session_id, request.session_epoch = session_id, session_epoch
+    response = broker.client().ask(request, 11)
+    assert (response.error_code, response.session_id) == (0, 0)

@@ -1,0 +1,140 @@
+"""Every API in every version it is served in: a plain request gets an answer that can be read, and no error."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.broker.handlers import HANDLERS
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.message import Message
+from tests.support.records import fetch, produce
+from tests.support.virtual_broker import VirtualBroker, error_codes
+
+Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
+
+
+def create_topics(version: int, topic_id: bytes) -> Message:
+    # Versions before KIP-464 know no -1 for the broker's defaults.
+    return CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)])
+
+
+def delete_topics(version: int, topic_id: bytes) -> Message:
+    return DeleteTopicsRequest(topic_names=["t"], topics=[DeleteTopicState(topic_id=topic_id)])
+
+
+def find_coordinator(version: int, topic_id: bytes) -> Message:
+    return FindCoordinatorRequest(key="group", coordinator_keys=["group", "other"])
+
+
+def list_offsets(version: int, topic_id: bytes) -> Message:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+
+
+def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
+    partition = OffsetForLeaderPartition(partition=0, leader_epoch=0)
+    return OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[partition])])
+
+
+PLAIN: dict[str, Maker] = {
+    "Produce": lambda version, topic_id: produce(version, topic_id=topic_id),
+    "Fetch": lambda version, topic_id: fetch(0, topic_id=topic_id),
+    "ListOffsets": list_offsets,
+    "Metadata": lambda version, topic_id: MetadataRequest(topics=[MetadataRequestTopic(name="t")]),
+    "FindCoordinator": find_coordinator,
+    "ApiVersions": lambda version, topic_id: ApiVersionsRequest(
+        client_software_name="test", client_software_version="1.0"
+    ),
+    "CreateTopics": create_topics,
+    "DeleteTopics": delete_topics,
+    "InitProducerId": lambda version, topic_id: InitProducerIdRequest(transactional_id=None),
+    "OffsetForLeaderEpoch": offset_for_leader_epoch,
+    "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)],
+        include_synonyms=version >= 1,
+        include_documentation=version >= 3,
+    ),
+    "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
+}
+SERVED = [
+    (API_KEYS[handler.api_key].name, version)
+    for handler in HANDLERS.values()
+    for version in range(handler.min_version, handler.max_version + 1)
+]
+
+
+def test_every_api_that_is_served_has_a_plain_request_here() -> None:
+    assert sorted(PLAIN) == sorted(API_KEYS[key].name for key in HANDLERS)
+
+
+@pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
+def test_a_plain_request_is_answered_without_error(name: str, version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
+    assert error_codes(response) == []
+
+
+@pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
+def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) -> None:
+    client = VirtualBroker().client()
+    api = next(api for api in API_KEYS.values() if api.name == name)
+    request = api.request()
+    if isinstance(request, ProduceRequest):
+        request.acks = 1  # 0 has no answer
+    client.send(request, version)
+    assert client.answer().at_ms == 0
+
+
+def test_what_is_advertised_is_what_is_served() -> None:
+    response = VirtualBroker().client().ask(ApiVersionsRequest(), 0)
+    advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    assert advertised == {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
+
+
+def test_no_version_is_served_that_the_protocol_does_not_know_or_calls_unstable() -> None:
+    wrong = [
+        API_KEYS[key].name
+        for key, handler in HANDLERS.items()
+        if handler.min_version < API_KEYS[key].min_version
+        or handler.max_version > API_KEYS[key].max_version - API_KEYS[key].latest_unstable
+    ]
+    assert wrong == []
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connection(data: st.DataObject) -> None:
+    name, version = data.draw(st.sampled_from(SERVED), label="API and version")
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    received: list[bytes] = []
+    client.on_bytes = received.append  # a changed answer need not be readable
+    request = bytearray(client.frame(PLAIN[name](version, topic.topic_id), version))
+    for _ in range(data.draw(st.integers(1, 4), label="changes")):
+        position = data.draw(st.integers(8, len(request) - 1), label="position")
+        request[position] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF]), label="byte")
+    client.send_bytes(bytes(request))
+    no_answer_wanted = name == "Produce"  # its acks may have become 0
+    assert received or client.connection.waiting or client.closed_at_ms is not None or no_answer_wanted
+    client.leave()
+    assert broker.server.connections == set()
+    assert len(broker.broker.fetches) == len(broker.broker.produces) == 0, "something waits for a client that left"

@@ -1,0 +1,175 @@
+"""ListOffsets: by time and each special timestamp, in every version; what is visible; version 0's lists; errors."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import batch, batch_of, produce
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+NOW = WALL_START_MS
+
+
+def look_up(
+    broker: VirtualBroker, version: int, timestamp: int, *, topic: str = "t", committed: bool = False, **more: Any
+) -> ListOffsetsPartitionResponse:
+    wanted = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+    )
+    (found,) = broker.client().ask(request, version).topics[0].partitions
+    assert isinstance(found, ListOffsetsPartitionResponse)
+    return found
+
+
+def filled(*overrides: str) -> VirtualBroker:
+    """Five records whose timestamps are 100, 300, 200 ms before now, and 50 (twice); the log begins at 1."""
+    broker = VirtualBroker(*overrides)
+    broker.topic()
+    client = broker.client()
+    for before in (100, 300, 200, 50, 50):
+        client.ask(produce(9, batch(b"v", timestamp=NOW - before)), 9)
+    broker.advance(0)
+    return broker
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+@pytest.mark.parametrize(
+    ("timestamp", "since", "expected"),
+    [
+        pytest.param(LATEST, 1, (-1, 5), id="latest: the end"),
+        pytest.param(EARLIEST, 1, (-1, 0), id="earliest: the start"),
+        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="the greatest timestamp, the first of several"),
+        pytest.param(EARLIEST_LOCAL, 8, (-1, 0), id="earliest local: the start, nothing is tiered"),
+        pytest.param(LATEST_TIERED, 9, (-1, -1), id="latest tiered: none"),
+        pytest.param(EARLIEST_PENDING_UPLOAD, 11, (-1, -1), id="earliest pending upload: none"),
+        pytest.param(-7, 99, (-1, -1), id="a timestamp that means nothing"),
+        pytest.param(0, 1, (NOW - 100, 0), id="a time before all"),
+        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="the first by offset that is new enough"),
+        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="a time between"),
+        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="a time that is met"),
+        pytest.param(NOW - 49, 1, (-1, -1), id="a time after all: none"),
+    ],
+)
+def test_each_timestamp_finds_its_offset_in_the_versions_that_know_it(
+    version: int, timestamp: int, since: int, expected: tuple[int, int]
+) -> None:
+    found = look_up(filled(), version, timestamp)
+    if version < since:
+        assert found.error_code == ErrorCode.UNSUPPORTED_VERSION
+    else:
+        assert (found.error_code, found.timestamp, found.offset) == (0, *expected)
+
+
+def test_the_leader_epoch_of_what_was_found_is_told_from_version_4_on() -> None:
+    broker = filled()
+    assert look_up(broker, 4, LATEST).leader_epoch == 0
+    assert look_up(broker, 4, NOW - 50).leader_epoch == 0
+    assert look_up(broker, 3, LATEST).leader_epoch == -1
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, EARLIEST])
+def test_an_empty_log_begins_and_ends_at_0(timestamp: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert look_up(broker, 7, timestamp).offset == 0
+
+
+def test_an_empty_log_has_no_greatest_timestamp_and_none_at_any_time() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    for timestamp in (MAX_TIMESTAMP, 0):
+        found = look_up(broker, 7, timestamp)
+        assert (found.error_code, found.timestamp, found.offset) == (0, -1, -1)
+
+
+def test_the_start_is_where_records_were_deleted_to() -> None:
+    broker = filled()
+    broker.partition().log.delete_records_before(2)
+    assert look_up(broker, 7, EARLIEST).offset == 2
+    assert look_up(broker, 7, 0).offset == 2
+
+
+def test_what_the_replicas_do_not_have_is_not_found() -> None:
+    broker = filled("sluice.replication.delay.ms=1000")
+    assert look_up(broker, 7, LATEST).offset == 0
+    assert look_up(broker, 7, 0).offset == -1
+    assert look_up(broker, 7, MAX_TIMESTAMP).offset == -1
+    broker.advance(1000)
+    assert look_up(broker, 7, LATEST).offset == 5
+
+
+def test_read_committed_ends_at_the_last_stable_offset() -> None:
+    broker = filled()
+    log = broker.partition().log
+    data = batch(b"open", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True, timestamp=NOW)
+    assert log.append(memoryview(bytearray(data)), NOW, 0).error_code == 0
+    log.advance_high_watermark(6)
+    assert look_up(broker, 7, LATEST).offset == 6
+    assert look_up(broker, 7, LATEST, committed=True).offset == 5
+    assert look_up(broker, 7, NOW - 1).offset == 5
+    assert look_up(broker, 7, NOW - 1, committed=True).offset == -1
+
+
+# -- version 0 ---------------------------------------------------------------------------------------------------------
+
+
+def segmented() -> VirtualBroker:
+    """Segments that begin at 0, 1 and 2, appended to a second apart."""
+    broker = VirtualBroker("log.segment.bytes=4096")
+    broker.topic()
+    for _ in range(3):
+        broker.client().ask(produce(9, batch_of(3_000)), 9)
+        broker.advance(1_000)
+    return broker
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "most", "expected"),
+    [
+        pytest.param(LATEST, 10, [3, 2, 1, 0], id="all, the end first"),
+        pytest.param(LATEST, 1, [3], id="one: the end"),
+        pytest.param(LATEST, 2, [3, 2], id="two"),
+        pytest.param(LATEST, 0, [], id="none wanted"),
+        pytest.param(LATEST, -1, [], id="fewer than none wanted"),
+        pytest.param(EARLIEST, 10, [0], id="the start"),
+        pytest.param(NOW + 1_000, 10, [1, 0], id="segments written by then"),
+        pytest.param(NOW - 1, 10, [], id="before all"),
+    ],
+)
+def test_version_0_answers_where_segments_begin_newest_first(timestamp: int, most: int, expected: list[int]) -> None:
+    found = look_up(segmented(), 0, timestamp, max_num_offsets=most)
+    assert (found.error_code, found.old_style_offsets) == (0, expected)
+
+
+def test_version_0_answers_0_for_an_empty_log() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert look_up(broker, 0, LATEST).old_style_offsets == [0]
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_an_unknown_partition_is_error_3(version: int) -> None:
+    broker = filled()
+    assert look_up(broker, version, LATEST, topic="nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert look_up(broker, version, LATEST, partition_index=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"), [(4, ErrorCode.FENCED_LEADER_EPOCH), (5, 0), (-1, 0), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_another_leader_epoch_is_refused(epoch: int, code: int) -> None:
+    broker = filled()
+    broker.partition().leader_epoch = 5
+    assert look_up(broker, 4, LATEST, current_leader_epoch=epoch).error_code == code
