@@ -41,7 +41,7 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
             return bytes(cramjam.snappy.decompress_raw(view)), None
         except cramjam.DecompressionError as error:
             return b"", str(error)
-    if struct.unpack_from(">i", view, len(_MAGIC) + 4)[0] < _OLDEST_VERSION:
+    if struct.unpack_from(">i", view, len(_MAGIC))[0] < _OLDEST_VERSION:
         return b"", "[INCOMPATIBLE_VERSION] snappy stream of an unknown version"
     return _blocks(view, len(_HEADER), limit_bytes)
 

@@ -210,6 +210,10 @@ class TestSnappy:
         assert decompressed(SNAPPY, self.RAW) == TEXT
         assert decompressed(SNAPPY, bytes(cramjam.snappy.compress_raw(b"short"))) == b"short"
 
+    def test_the_oldest_version_that_could_read_it_is_not_looked_at(self) -> None:
+        data = compress(SNAPPY, TEXT, 2)
+        assert decompressed(SNAPPY, data[:12] + bytes(4) + data[16:]) == TEXT
+
     def test_streams_may_be_concatenated(self) -> None:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + compress(SNAPPY, b"end", 2)) == TEXT + b"end"
 
@@ -226,7 +230,7 @@ class TestSnappy:
         ("data", "section", "message"),
         [
             (b"", b"", "Cannot decompress empty stream"),
-            (XERIAL[:8] + struct.pack(">ii", 1, 0) + RAW, b"", "INCOMPATIBLE_VERSION"),
+            (XERIAL[:8] + struct.pack(">ii", 0, 1) + RAW, b"", "INCOMPATIBLE_VERSION"),
             (compress(SNAPPY, b"ok", 2) + b"\xff\xff\xff\xff", b"ok", "negative"),
             (compress(SNAPPY, b"ok", 2) + b"\0\0\0\5abc", b"ok", "failed to read chunk"),
             (compress(SNAPPY, b"ok", 2) + b"\0\0\0\3abc", b"ok", "snappy"),
