@@ -158,6 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self._cancel_wait = None
         if not self._running and not self.closed:
+            self.last_active_ms = self._dispatcher.clock.monotonic_ms()  # who waited was not idle
             self._continue()
 
     def close(self, reason: str) -> None:

@@ -144,7 +144,8 @@ def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], 
 
 
 def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientUsage]:
-    clients = manager.snapshot(now_ms)
+    # A client may call itself `__other__`: it is the first to be one of them, for no series may come twice.
+    clients = sorted(manager.snapshot(now_ms), key=lambda client: client.client_id == OTHER)
     shown, rest = clients[:most], clients[most:]
     if rest:
         shown.append(
