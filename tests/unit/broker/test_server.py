@@ -1,0 +1,109 @@
+"""The server: who is told which address, and which connections are idle."""
+
+import pytest
+
+from sluice.broker.server import bind
+from sluice.errors import SluiceError
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.records import fetch, produce, produce_of
+from tests.support.virtual_broker import VirtualBroker
+
+# How often it looks.
+CHECK_MS = 5_000
+
+
+def test_an_idle_connection_is_closed_silently(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker("connections.max.idle.ms=10000")
+    idle, busy = broker.client(), broker.client()
+    for _ in range(4):
+        busy.ask(ApiVersionsRequest(), 0)
+        broker.advance(CHECK_MS)
+    assert idle.closed_at_ms is not None
+    assert 10_000 < idle.closed_at_ms <= 10_000 + CHECK_MS + 1
+    assert busy.is_open
+    assert caplog.records == []
+
+
+def test_a_negative_idle_time_closes_nobody() -> None:
+    broker = VirtualBroker("connections.max.idle.ms=-1")
+    idle = broker.client()
+    broker.advance(100_000_000)
+    assert idle.is_open
+
+
+def test_a_connection_whose_request_waits_is_not_idle_and_neither_is_it_when_the_wait_is_over() -> None:
+    broker = VirtualBroker("connections.max.idle.ms=10000", "quota.producer.default=1000")
+    broker.topic(partitions=2)
+    consumer, producer = broker.client(), broker.client()
+    consumer.send(fetch(0, partition=1, max_wait_ms=24_999), 11)
+    producer.send(produce_of(34_999, 9, "client"), 9)
+    broker.advance(25_001)
+    assert consumer.answer().at_ms == 24_999
+    assert consumer.is_open, "closed as idle 1 ms after it was answered"
+    assert producer.is_open
+    broker.advance(9_000)
+    assert consumer.is_open
+    broker.advance(10_000)
+    assert not consumer.is_open
+
+
+def test_clients_are_told_the_port_that_was_bound() -> None:
+    broker = VirtualBroker()
+    (endpoint,) = broker.server.endpoints
+    assert endpoint.port > 0
+    (told,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    assert (told.host, told.port) == ("127.0.0.1", endpoint.port)
+
+
+def test_clients_are_told_the_advertised_address_instead() -> None:
+    broker = VirtualBroker("advertised.listeners=PLAINTEXT://kafka.example:29092")
+    (told,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    assert (told.host, told.port) == ("kafka.example", 29092)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", ""])
+def test_a_listener_on_every_address_tells_the_one_the_client_came_to(host: str) -> None:
+    broker = VirtualBroker(f"listeners=PLAINTEXT://{host}:0")
+    (told,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    assert told.host == "127.0.0.1"
+
+
+def test_a_port_in_use_is_told_with_its_address() -> None:
+    with bind("127.0.0.1", 0, 1) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(SluiceError, match=rf"^cannot listen on 127\.0\.0\.1:{port}: Address already in use$"):
+            bind("127.0.0.1", port, 1)
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "256.1.1.1", "a" * 300, "198.51.100.7"])
+def test_an_address_that_cannot_be_had_is_told_in_one_line(host: str) -> None:
+    with pytest.raises(SluiceError) as error:
+        bind(host, 0, 1)
+    assert str(error.value).startswith(f"cannot listen on {host}:0: ")
+    assert "\n" not in str(error.value)
+
+
+def test_producer_ids_and_topic_ids_come_from_the_seed() -> None:
+    one, other = VirtualBroker().topic(), VirtualBroker().topic()
+    assert one.topic_id == other.topic_id
+
+
+def test_housekeeping_drops_what_retention_does_not_keep() -> None:
+    broker = VirtualBroker("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
+    broker.topic()
+    broker.client().ask(produce(9), 9)
+    broker.advance(9_999)
+    assert broker.partition().log.log_start_offset == 0
+    broker.advance(1)
+    assert broker.partition().log.log_start_offset == 1
+
+
+def test_housekeeping_forgets_clients_that_were_silent_for_an_hour() -> None:
+    broker = VirtualBroker("quota.producer.default=1000")
+    broker.topic()
+    broker.client().ask(produce(9), 9)
+    broker.advance(3_600_000)
+    assert len(broker.broker.produce_quotas.snapshot(broker.clock.wall_ms())) == 1
+    broker.advance(30_000)
+    assert broker.broker.produce_quotas.snapshot(broker.clock.wall_ms()) == []
