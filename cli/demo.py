@@ -37,7 +37,7 @@ _WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: 
     type=int,
     default=35,
     show_default=True,
-    help=f"How long the clients run, give or take 3 s; {SHORTEST_S} or more.",
+    help=f"How long the clients run, {SHORTEST_S} or more; up to 3 s are added for a cycle that is nearly whole.",
 )
 @click.option(
     "--format",

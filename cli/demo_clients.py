@@ -7,8 +7,9 @@ code that sends, waits and reads the answers.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from threading import Event
+from threading import Event, Thread
 from typing import Protocol
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -71,15 +72,29 @@ async def reader(client: Client, bootstrap: str, clock: Clock) -> None:
 async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
     """Sends a fifth of its quota, evenly; in a thread, as kafka-python blocks."""
     stop, loop = Event(), asyncio.get_running_loop()
+    outcome: Future[None] = Future()
 
     def note(sent_ms: float) -> None:
         exchange = Exchange(sent_ms, clock.monotonic_ms(), _STEADY_RECORD_BYTES, 0)
         loop.call_soon_threadsafe(client.trace.add, exchange)
 
+    def run() -> None:
+        try:
+            _send_steadily(client.name, bootstrap, clock, stop, note)
+            outcome.set_result(None)
+        except Exception as error:
+            outcome.set_exception(error)
+
+    # A daemon: looking for a broker that is gone, it would block for half a minute, and the end of the process with it.
+    Thread(target=run, daemon=True).start()
+    ended = asyncio.wrap_future(outcome)
     try:
-        await asyncio.to_thread(_send_steadily, client.name, bootstrap, clock, stop, note)
+        await asyncio.shield(ended)
     finally:
         stop.set()
+        done, _ = await asyncio.wait([ended], timeout=_STOP_TIMEOUT_S)
+        for future in done:
+            future.exception()  # or asyncio says that nobody asked for it
 
 
 RUN = {run.__name__: run for run in (bronze, gold, reader, steady)}  # each for ever, by client id

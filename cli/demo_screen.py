@@ -19,6 +19,7 @@ from .demo_verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 # "Now" is the last second: shorter, and the figures flicker between two requests of a held client.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
+_LEGEND = "New to the broker, a client gets ten seconds' worth at once; then it is held until that is forgotten."
 # Of the bar, one cell is 10 % of the quota; there is room for 120 %, more than a rate in the windows ever shows.
 _CELLS_PER_QUOTA, _CELLS = 10, 12
 
@@ -34,8 +35,9 @@ class Screen(Protocol):
 def open_screen(
     console: Console, clients: Sequence[Client], where: str, started_ms: float, seconds: int
 ) -> Iterator[Screen]:
-    """A live table that goes when it is left, or lines every 5 s if there is no terminal."""
+    """A live table that is gone in the end; where there is no terminal, a line at once and then one every 5 s."""
     if not console.is_terminal:
+        console.print(where, highlight=False)
         yield _Lines(console, clients, started_ms)
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -53,7 +55,8 @@ class _LiveTable:
     def show(self, scrape: Scrape, now_ms: float) -> None:
         at_s = (now_ms - self._started_ms) / 1e3
         headline = Text(f"{self._where}, {at_s:2.0f} of {self._seconds} s", style="dim")
-        self._live.update(Group(headline, live_table(self._clients, scrape, now_ms)), refresh=True)
+        table = live_table(self._clients, scrape, now_ms)
+        self._live.update(Group(headline, Text(), table, Text(), Text(_LEGEND, style="dim")), refresh=True)
 
 
 class _Lines:
@@ -111,7 +114,9 @@ def print_summary(console: Console, results: Sequence[Result], started_ms: float
             f"{result.throttle_s:.1f} s",
             Text("off", style="bold red") if result.problems else Text("ok", style="green"),
         )
+    console.print()
     console.print(table)
+    console.print()
     console.print(f"{METHOD} {VIRTUAL}\n", highlight=False)
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
@@ -140,7 +145,7 @@ _LEFT = ("client", "library", "broker's rate", "")
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
         table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
     return table

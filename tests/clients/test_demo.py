@@ -1,0 +1,26 @@
+"""The main job, shortened: real clients against our own broker get what their quotas say."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.realtime
+def test_real_clients_get_their_quotas() -> None:
+    command = [sys.executable, "-m", "sluice", "demo", "--seconds", "25", "--format", "json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout, result.stderr
+    summary = json.loads(result.stdout)
+    clients = {client["client_id"]: client for client in summary["clients"]}
+    assert [problem for client in clients.values() for problem in client["problems"]] == []
+    for name in ("bronze", "gold", "reader"):
+        assert clients[name]["of_quota"] == pytest.approx(1, abs=0.05), name
+        assert clients[name]["whole_cycles"] >= 1
+        assert clients[name]["throttle_s"] > 10, f"{name} asks for far more than its quota"
+    for name in ("bronze", "gold"):
+        assert clients[name]["of_quota"] == pytest.approx(clients[name]["virtual_of_quota"], rel=0.02), name
+    assert clients["steady"]["throttle_s"] == 0
+    assert clients["steady"]["requests"] > 100
+    assert (summary["passed"], result.returncode) == (True, 0)

@@ -1,0 +1,42 @@
+"""A client of the demo in virtual time: it asks for more than its quota, and a quota manager holds it."""
+
+from random import Random
+
+from sluice.cli.demo_trace import FETCH, Client, Exchange, Trace
+from sluice.quotas.entity import QuotaEntity
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+
+QUOTA = 1e6  # bytes/s
+STARTED_MS = 1e12
+
+
+def held_client(
+    kind: str,
+    payload_bytes: int,
+    service_ms: float,
+    *,
+    late_ms: float = 0.0,
+    stops_ms: float = 0.0,
+    enforced: float = QUOTA,
+) -> Client:
+    """38 s of a client with one request in flight, which it sends as soon as it has the answer to the last.
+
+    Answers take `service_ms`, and a throttle ends up to `late_ms` too late. In its first burst the client once stands
+    still for `stops_ms`. The broker enforces `enforced` bytes/s while the client's quota is said to be QUOTA.
+    """
+    random = Random(payload_bytes)  # a failing example fails again
+    manager = ClientQuotaManager(kind, QuotaConfig(), empty_client_id="unlimited")
+    manager.set_quota(QuotaEntity(client_id="bronze"), enforced)
+    trace, now_ms, throttle_ms = Trace(), STARTED_MS, 0
+    while now_ms < STARTED_MS + 38e3:
+        sent_ms = now_ms
+        now_ms += service_ms + (throttle_ms + random.uniform(0, late_ms) if throttle_ms else 0)
+        if trace.payload_bytes == 30 * payload_bytes:
+            now_ms += stops_ms
+        throttle_ms = manager.record("", "bronze", payload_bytes, int(now_ms))
+        through = payload_bytes
+        if kind == FETCH and throttle_ms:
+            manager.unrecord("", "bronze", payload_bytes, int(now_ms))
+            through = 0
+        trace.add(Exchange(sent_ms, now_ms, through, throttle_ms))
+    return Client("bronze", "aiokafka", kind, QUOTA, trace)
