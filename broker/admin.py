@@ -34,10 +34,12 @@ class AdminPort:
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
         self._http: uvicorn.Server | None = None
+        self._stopped = False
         loop.add_reader(listening.fileno(), self._first_connection)
 
     async def stop(self) -> None:
         """Closes the port and what is open on it."""
+        self._stopped = True
         self._loop.remove_reader(self._socket.fileno())
         if self._http is not None:
             self._http.should_exit = self._http.force_exit = True
@@ -51,6 +53,8 @@ class AdminPort:
 
     async def _serve(self) -> None:
         await self._loop.run_in_executor(None, _load)
+        if self._stopped:
+            return
         self._http = _http_server(application(self._server))
         await self._http.serve(sockets=[self._socket])
 
