@@ -11,7 +11,8 @@ from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
-from tests.support.virtual_broker import WALL_START_MS, frame
+from tests.support.virtual_broker import WALL_START_MS
+from tests.support.wire import frame
 
 NAMED_BY_ID_SINCE = 13  # Produce and Fetch (KIP-516)
 

@@ -19,9 +19,8 @@ from sluice.broker.server import Server
 from sluice.clock import ManualClock, TimerHandle
 from sluice.config import Config
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
+from tests.support.wire import api_key_of, frame, read_answer
 
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0
@@ -275,11 +274,8 @@ class Client:
     def _decode(self, body: memoryview) -> Answer:
         correlation_id = int.from_bytes(body[:4], signed=True)
         key, version = self._asked.pop(correlation_id)
-        api = API_KEYS[key]
-        header_version = api.response_header_version(version)
-        _, position = decode_prefix(ResponseHeader, header_version)(body, 0, len(body))
-        message = decoder(api.response, version)(body, position, len(body))
-        return Answer(message, api.name, version, correlation_id, self.broker.now_ms, len(body))
+        message = read_answer(body, key, version)
+        return Answer(message, API_KEYS[key].name, version, correlation_id, self.broker.now_ms, len(body))
 
 
 class VirtualBroker:
@@ -325,39 +321,6 @@ class VirtualBroker:
         partition = self.broker.cluster.partition(topic, index)
         assert partition is not None, f"there is no {topic}-{index}"
         return partition
-
-
-def api_key_of(message: Message) -> int:
-    """The API key of a request or response."""
-    key = getattr(message, "API_KEY", None)
-    assert isinstance(key, int), f"{message!r} is no request"
-    return key
-
-
-def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
-    """A request as it is on the wire: size, header, body."""
-    api = API_KEYS[api_key_of(request)]
-    header = RequestHeader(
-        request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
-    )
-    parts: list[bytes | memoryview] = []
-    encoder(RequestHeader, api.request_header_version(version))(header, parts)
-    encoder(type(request), version)(request, parts)
-    body = b"".join(parts)
-    return len(body).to_bytes(4) + body
-
-
-def error_codes(message: Message) -> list[int]:
-    """Every error code in a message that is not 0, in order."""
-    found = []
-    for name in message.__struct_fields__:
-        value = getattr(message, name)
-        if name.endswith("error_code") and value:
-            found.append(value)
-        for part in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(part, Message):
-                found += error_codes(part)
-    return found
 
 
 def run(coroutine: Coroutine[object, None, None]) -> None:

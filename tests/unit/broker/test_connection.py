@@ -11,7 +11,8 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES
 from tests.support.records import batch, fetch, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import Client, VirtualBroker, frame
+from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.wire import frame
 
 MIB = 1024 * 1024
 

@@ -14,7 +14,8 @@ from sluice.protocol.apis.create_topics import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
-from tests.support.virtual_broker import VirtualBroker, error_codes
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
 
 VERSIONS = range(8)
 

@@ -7,7 +7,8 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker, error_codes
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
 
 VERSIONS = range(7)
 NOBODY = bytes(15) + b"\7"

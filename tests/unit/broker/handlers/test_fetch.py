@@ -13,7 +13,8 @@ from sluice.protocol.records.legacy import iter_messages, read_message
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, error_codes
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.wire import error_codes
 
 VERSIONS = range(19)
 

@@ -25,7 +25,8 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.message import Message
 from tests.support.records import fetch, produce
-from tests.support.virtual_broker import VirtualBroker, error_codes
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
 
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
 

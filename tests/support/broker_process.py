@@ -1,0 +1,92 @@
+"""`sluice serve` as a process of its own, for tests that need real sockets, real time or real clients."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from urllib.request import urlopen
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+# The environment of whoever runs the tests must not configure the broker.
+CLEAN_ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
+# It is promised within one; a hung broker must not hang the tests.
+STOP_TIMEOUT_S = 10
+
+
+class BrokerProcess:
+    """A running broker: where it listens, what it logs, how it ends."""
+
+    def __init__(self, log: Path, *args: str, env: Mapping[str, str] | None = None) -> None:
+        """Starts `sluice serve` with these arguments and waits until it is ready; logs go to the file `log`."""
+        self._log = log
+        with log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "sluice", "serve", *args],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+                env=CLEAN_ENVIRONMENT | dict(env or {}),
+            )
+        assert self.process.stdout is not None
+        self.first_line = self.process.stdout.readline().decode()
+        if not self.first_line:
+            self.kill()
+            raise AssertionError(f"the broker did not start: {self.log_text()}")
+        ready = json.loads(self.first_line.removeprefix("ready "))
+        self.bootstrap: str = ready["bootstrap"]
+        self.admin: str = ready["admin"]
+
+    def log_text(self) -> str:
+        """All that was logged so far."""
+        return self._log.read_text()
+
+    def get(self, path: str) -> str:
+        """What the admin port has at this path."""
+        with urlopen(self.admin + path, timeout=STOP_TIMEOUT_S) as answer:
+            content: bytes = answer.read()
+        return content.decode()
+
+    def metrics(self) -> dict[str, Metric]:
+        """The metric families, by name as the parser has it: counters without `_total`."""
+        return {family.name: family for family in text_string_to_metric_families(self.get("/metrics"))}
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, float, str]:
+        """Sends a signal and waits: exit code, how long it took in seconds, and what else was on stdout."""
+        started = monotonic()
+        self.process.send_signal(number)
+        try:
+            stdout, _ = self.process.communicate(timeout=STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the broker does not stop: {self.log_text()}") from None
+        return self.process.returncode, monotonic() - started, stdout.decode()
+
+    def kill(self) -> None:
+        """Ends it whatever it does."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextmanager
+def running_broker(log: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
+    """A broker on free loopback ports that is gone afterwards."""
+    ports = [] if "--port" in args else ["--port", "0"]
+    ports += [] if "--admin-port" in args else ["--admin-port", "0"]
+    broker = BrokerProcess(log, *ports, *args, env=env)
+    try:
+        yield broker
+    finally:
+        if broker.process.returncode is None:
+            broker.kill()
+
+
+def overrides(*properties: str) -> list[str]:
+    """`key=value` as arguments of `sluice serve`."""
+    return [argument for item in properties for argument in ("--override", item)]

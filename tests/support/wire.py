@@ -1,0 +1,96 @@
+"""Requests and answers as they are on the wire, and a client that is nothing but that."""
+
+import socket
+from types import TracebackType
+from typing import Any
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.message import Message
+
+# Far longer than any answer a test waits for, also on a busy machine.
+TIMEOUT_S = 30
+
+
+def api_key_of(message: Message) -> int:
+    """The API key of a request or response."""
+    key = getattr(message, "API_KEY", None)
+    assert isinstance(key, int), f"{message!r} is no request"
+    return key
+
+
+def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
+    """A request as it is on the wire: size, header, body."""
+    api = API_KEYS[api_key_of(request)]
+    header = RequestHeader(
+        request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    parts: list[bytes | memoryview] = []
+    encoder(RequestHeader, api.request_header_version(version))(header, parts)
+    encoder(type(request), version)(request, parts)
+    body = b"".join(parts)
+    return len(body).to_bytes(4) + body
+
+
+def error_codes(message: Message) -> list[int]:
+    """Every error code in a message that is not 0, in order."""
+    found = []
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if name.endswith("error_code") and value:
+            found.append(value)
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Message):
+                found += error_codes(part)
+    return found
+
+
+def read_answer(body: memoryview, api_key: int, version: int) -> Any:
+    """The response in a frame's body: of the API that was asked, whose fields the caller knows; mypy cannot."""
+    api = API_KEYS[api_key]
+    _, position = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
+    return decoder(api.response, version)(body, position, len(body))
+
+
+class WireClient:
+    """One blocking connection to a broker, for requests of any version. A context manager that closes it."""
+
+    def __init__(self, bootstrap: str, client_id: str | None = "wire") -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.client_id = client_id
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S)
+        self._asked: list[tuple[int, int]] = []
+
+    def __enter__(self) -> "WireClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+    def send(self, request: Message, version: int) -> None:
+        """Sends a request and does not wait for its answer."""
+        self._asked.append((api_key_of(request), version))
+        self.socket.sendall(frame(request, version, client_id=self.client_id))
+
+    def receive(self) -> Any:
+        """Waits for the next answer."""
+        api_key, version = self._asked.pop(0)
+        size = int.from_bytes(self._read(4))
+        return read_answer(memoryview(self._read(size)), api_key, version)
+
+    def ask(self, request: Message, version: int) -> Any:
+        """Sends a request and waits for its answer."""
+        self.send(request, version)
+        return self.receive()
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise ConnectionError(f"the broker closed the connection after {len(data)} of {size} bytes")
+            data += piece
+        return data

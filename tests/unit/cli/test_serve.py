@@ -1,0 +1,318 @@
+"""`sluice serve` as a process: what it prints, how it ends, and what it says when it cannot run."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.broker_process import CLEAN_ENVIRONMENT, BrokerProcess, overrides, running_broker
+from tests.support.records import fetch, produce, produce_of
+from tests.support.wire import WireClient
+
+
+def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
+    """Properties as the running broker has them."""
+    resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=list(names))
+    with WireClient(broker.bootstrap) as client:
+        (result,) = client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+    return {config.name: config.value for config in result.configs}
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def test_stdout_has_exactly_one_line_which_says_where_it_listens(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log") as broker:
+        assert broker.first_line.startswith("ready {")
+        assert broker.first_line.endswith("}\n")
+        ready = json.loads(broker.first_line.removeprefix("ready "))
+        host, port = broker.bootstrap.split(":")
+        assert host == "127.0.0.1"
+        assert int(port) > 0
+        assert ready == {
+            "bootstrap": broker.bootstrap,
+            "brokers": [broker.bootstrap],
+            "admin": broker.admin,
+            "pid": broker.process.pid,
+        }
+        with WireClient(broker.bootstrap) as client:
+            (node,) = client.ask(MetadataRequest(topics=[]), 9).brokers
+        assert f"{node.host}:{node.port}" == broker.bootstrap
+        assert json.loads(broker.get("/healthz")) == {"status": "ok"}
+        exit_code, _, rest = broker.stop()
+        assert (exit_code, rest) == (0, "")
+        assert "Traceback" not in broker.log_text()
+
+
+def test_ports_are_free_again_once_it_stopped(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log") as broker:
+        ports = broker.bootstrap.rpartition(":")[2], broker.admin.rpartition(":")[2]
+        with WireClient(broker.bootstrap):
+            broker.stop()
+    with running_broker(tmp_path / "log2", "--port", ports[0], "--admin-port", ports[1]) as broker:
+        assert broker.bootstrap.endswith(ports[0])
+
+
+def test_ipv6(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log", "--host", "::1") as broker:
+        assert broker.bootstrap.startswith("[::1]:")
+        with WireClient(broker.bootstrap) as client:
+            assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].host == "::1"
+
+
+def test_a_seed_makes_topic_ids_the_same(tmp_path: Path) -> None:
+    ids = []
+    for seed in ("7", "7", "8"):
+        with running_broker(tmp_path / "log", "--seed", seed) as broker, WireClient(broker.bootstrap) as client:
+            ids.append(
+                client.ask(
+                    CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 7
+                )
+                .topics[0]
+                .topic_id
+            )
+    assert ids[0] == ids[1] != ids[2]
+
+
+# -- configuration -----------------------------------------------------------------------------------------------------
+
+
+def test_an_override_wins_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\nlog.retention.bytes=2000\nmessage.max.bytes=2000\n")
+    env = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_LOG_RETENTION_BYTES": "3000"}
+    with running_broker(tmp_path / "log", "--config", str(file), *overrides("num.partitions=4"), env=env) as broker:
+        assert settings(broker, "num.partitions", "log.retention.bytes", "message.max.bytes") == {
+            "num.partitions": "4",
+            "log.retention.bytes": "3000",
+            "message.max.bytes": "2000",
+        }
+
+
+def test_a_file_of_a_real_kafka_will_do(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER\n"
+        "num.network.threads=3\nlog.dirs=/tmp/kraft-combined-logs\nlog.retention.hours=168\n"
+    )
+    with running_broker(tmp_path / "log", "--config", str(file)) as broker:
+        assert settings(broker, "log.retention.hours") == {"log.retention.hours": "168"}
+        assert "without effect here: process.roles" in broker.log_text()
+
+
+def test_an_environment_variable_that_is_no_property_is_told_and_ignored(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log", env={"KAFKA_NO_SUCH_THING": "1"}) as broker:
+        assert "KAFKA_NO_SUCH_THING" in broker.log_text()
+        assert settings(broker, "num.partitions")
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def provoke(broker: BrokerProcess) -> None:
+    """Makes the broker close a connection."""
+    with WireClient(broker.bootstrap, 'the "client') as client:
+        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert client.socket.recv(1) == b"", "the connection must be closed"
+
+
+def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log", "--log-format", "json", "--seed", "5", env={"KAFKA_NO_SUCH": "1"}) as broker:
+        provoke(broker)
+        assert broker.stop()[0] == 0
+        lines = [json.loads(line) for line in broker.log_text().splitlines()]
+    assert [line["message"] for line in lines][1:] == ["started", "connection closed", "stopped"]
+    assert all({"time", "level", "logger", "message"} <= set(line) for line in lines)
+    assert lines[1]["seed"] == 5
+    closed = lines[2]
+    assert (closed["level"], closed["client_id"]) == ("WARNING", 'the "client')
+    assert closed["reason"].startswith("a frame of 1195725856 bytes")
+
+
+def test_text_logs_are_one_line_an_event(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log") as broker:
+        provoke(broker)
+        broker.stop()
+        lines = broker.log_text().splitlines()
+    assert len(lines) == 3
+    assert "connection closed peer=127.0.0.1:" in lines[1]
+    assert 'client_id="the \\"client"' in lines[1]
+    assert 'reason="a frame of 1195725856 bytes' in lines[1]
+
+
+# -- stopping ----------------------------------------------------------------------------------------------------------
+
+
+def open_connections(broker: BrokerProcess, stack: ExitStack) -> None:
+    for _ in range(20):
+        stack.enter_context(WireClient(broker.bootstrap))
+
+
+def parked(broker: BrokerProcess, stack: ExitStack) -> None:
+    for _ in range(20):
+        client = stack.enter_context(WireClient(broker.bootstrap))
+        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        client.send(fetch(0, max_wait_ms=600_000), 11)
+
+
+def throttled(version: int) -> Callable[[BrokerProcess, ExitStack], None]:
+    def throttle(broker: BrokerProcess, stack: ExitStack) -> None:
+        for number in range(20):
+            client = stack.enter_context(WireClient(broker.bootstrap, f"slow-{number}"))
+            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+            client.send(produce_of(100_000, version, client.client_id), version)
+            client.send(produce(version), version)
+
+    return throttle
+
+
+def half_sent(broker: BrokerProcess, stack: ExitStack) -> None:
+    client = stack.enter_context(WireClient(broker.bootstrap))
+    client.socket.sendall((100_000_000).to_bytes(4) + bytes(500_000))
+
+
+def not_reading(broker: BrokerProcess, stack: ExitStack) -> None:
+    client = stack.enter_context(WireClient(broker.bootstrap))
+    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+    client.ask(produce_of(1_000_000, 9, "wire"), 9)
+    for _ in range(50):
+        client.send(fetch(0), 11)
+
+
+def scraped(broker: BrokerProcess, stack: ExitStack) -> None:
+    connection = HTTPConnection(broker.admin.removeprefix("http://"), timeout=10)
+    stack.callback(connection.close)
+    connection.request("GET", "/metrics")
+    assert connection.getresponse().read()  # and the connection stays open
+
+
+def about_to_be_scraped(broker: BrokerProcess, stack: ExitStack) -> None:
+    host, port = broker.admin.removeprefix("http://").split(":")
+    stack.enter_context(socket.create_connection((host, int(port))))
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "busy",
+    [
+        pytest.param(open_connections, id="connections that are open"),
+        pytest.param(parked, id="fetches that wait"),
+        pytest.param(throttled(3), id="answers that are held"),
+        pytest.param(throttled(9), id="connections that are muted"),
+        pytest.param(half_sent, id="a request half sent"),
+        pytest.param(not_reading, id="a client that does not read"),
+        pytest.param(scraped, id="a scraper that stays connected"),
+        pytest.param(about_to_be_scraped, id="a scraper that has just connected"),
+    ],
+)
+def test_a_signal_stops_it_within_a_second_whatever_is_open(
+    busy: Callable[[BrokerProcess, ExitStack], None], number: int, tmp_path: Path
+) -> None:
+    with (
+        running_broker(
+            tmp_path / "log", *overrides("quota.producer.default=5000", "quota.producer.override=wire:1e9")
+        ) as broker,
+        ExitStack() as stack,
+    ):
+        busy(broker, stack)
+        exit_code, seconds, rest = broker.stop(number)
+        assert (exit_code, rest) == (0, "")
+        assert seconds < 1
+        lines = broker.log_text().splitlines()
+    assert [line for line in lines if "INFO" not in line] == []
+    assert lines[-1].endswith("stopped")
+
+
+# -- not running -------------------------------------------------------------------------------------------------------
+
+
+def fails(*args: str, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Runs `sluice serve`, which must not come up: exit code and the one line it says."""
+    result = subprocess.run(
+        [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0", *args],
+        env=CLEAN_ENVIRONMENT | (env or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, f"one line is promised: {result.stderr}"
+    return result.returncode, lines[0]
+
+
+@pytest.mark.parametrize("which", ["--port", "--admin-port"])
+def test_a_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        exit_code, line = fails(which, str(port))
+    assert (exit_code, line) == (1, f"Error: cannot listen on 127.0.0.1:{port}: Address already in use")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        pytest.param(["--prot", "0"], ["--prot", "--port"], id="a wrong flag"),
+        pytest.param(["--port", "70000"], ["70000", "0<=x<=65535"], id="a port out of range"),
+        pytest.param(["--port", "kafka"], ["kafka", "integer"], id="a port that is none"),
+        pytest.param(["--log-format", "xml"], ["xml", "text", "json"], id="a log format that is none"),
+        pytest.param(["serve"], ["serve"], id="an argument too many"),
+        pytest.param(["--override", "num.partitions"], ["num.partitions", "KEY=VALUE"], id="an override without value"),
+        pytest.param(
+            ["--override", "num.partitons=3"], ["num.partitons", "num.partitions"], id="a property misspelled"
+        ),
+        pytest.param(
+            ["--override", "num.partitions=many"], ["num.partitions=many", "from 1"], id="a value that is none"
+        ),
+        pytest.param(
+            ["--override", "quota.producer.default=-1"], ["quota.producer.default=-1", "must be"], id="a negative quota"
+        ),
+        pytest.param(
+            ["--override", "quota.profile=kafka-9"],
+            ["quota.profile=kafka-9", "by-version", "kip-13", "kafka-4.4"],
+            id="a profile that is none",
+        ),
+        pytest.param(
+            ["--override", "sluice.admin.host=0.0.0.0"],
+            ["sluice.admin.host=0.0.0.0", "sluice.admin.token"],
+            id="an open admin port without a token",
+        ),
+        pytest.param(["--config", "/no/such/file"], ["/no/such/file", "No such file"], id="a file that is not there"),
+        pytest.param(["--host", "no host"], ["no host"], id="a host that is none"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_what_is_wrong_and_what_is_right(args: list[str], words: list[str]) -> None:
+    exit_code, line = fails(*args)
+    assert exit_code == (1 if "--host" in args else 2)
+    assert line.startswith("Error: ")
+    assert [word for word in words if word not in line] == []
+
+
+def test_a_wrong_line_of_a_file_is_named_with_its_number(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# comment\nnum.partitions=0\n")
+    exit_code, line = fails("--config", str(file))
+    assert exit_code == 2
+    assert [word for word in (f"{file} line 2", "num.partitions=0", "from 1") if word not in line] == []
+
+
+def test_a_wrong_environment_variable_is_named() -> None:
+    exit_code, line = fails(env={"KAFKA_NUM_PARTITIONS": "none"})
+    assert exit_code == 2
+    assert "KAFKA_NUM_PARTITIONS" in line
