@@ -18,7 +18,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.apis.produce import ProduceRequest
-from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -66,7 +66,8 @@ class Route:
         # A handler takes what the decoder of its API gives; the type checker cannot see that both are of one API.
         self.handle = cast("Callable[[RequestContext, Message], Message | Outcome]", handler.handle)
         self.finish = finish
-        self.decode = decoder(api.request, version)
+        # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
+        self.decode = decode_prefix(api.request, version)
         self.encode = encoder(api.response, version)
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
@@ -153,7 +154,7 @@ class Dispatcher:
                 body += 1
             else:
                 body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
-        request = route.decode(view, body, end)
+        request, _ = route.decode(view, body, end)
         ctx.version = version
         ctx.request_bytes = end - start
         ctx.now_ms = self._wall_ms
