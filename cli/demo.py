@@ -107,9 +107,8 @@ async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[l
         loop.add_signal_handler(number, task.cancel)
     clock = LoopClock(loop)
     async with running_broker(_OVERRIDES) as broker:
-        await (
-            broker.scrape()
-        )  # the first makes the broker load its HTTP stack, which is not to fall into the first burst
+        # The first scrape makes the broker load its HTTP stack, which is not to fall into the first burst.
+        await broker.scrape()
         started_ms = clock.monotonic_ms()
         tasks = {asyncio.create_task(RUN[client.name](client, broker.bootstrap, clock)): client for client in clients}
         try:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from threading import Event, Thread
 from typing import Protocol
 
@@ -26,8 +27,6 @@ _BRONZE_RECORD_BYTES = 100_000  # a tenth of a second at 1 MB/s
 _GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; and for the reader, who gets them, a tenth at 2 MB/s
 _STEADY_RECORD_BYTES = 20_000
 _STEADY_EVERY_S = 0.1  # at most 200 kB/s, a fifth of its quota
-# An answer on loopback takes milliseconds; only a broker that is gone needs longer.
-_STEADY_TIMEOUT_S = 10.0
 # A client that stops sends what it has left, and a held one has to wait its turn: the demo does not.
 _STOP_TIMEOUT_S = 0.5
 
@@ -112,13 +111,21 @@ async def _produce(client: Client, bootstrap: str, clock: Clock, value: bytes) -
 def _send_steadily(name: str, bootstrap: str, clock: Clock, stop: Event, note: Callable[[float], None]) -> None:
     producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=name)
     value = bytes(_STEADY_RECORD_BYTES)
+    errors: list[Exception] = []
     try:
-        while not stop.wait(_STEADY_EVERY_S):
-            sent_ms = clock.monotonic_ms()
-            producer.send(name, value, partition=0).get(timeout=_STEADY_TIMEOUT_S)
-            note(sent_ms)
+        while not stop.wait(_STEADY_EVERY_S) and not errors:
+            # Not waited for: a thread that waits for an answer does not see that it is to stop.
+            sent = producer.send(name, value, partition=0)
+            sent.add_callback(partial(_noted, note, clock.monotonic_ms()))
+            sent.add_errback(errors.append)
     finally:
         producer.close(timeout=_STOP_TIMEOUT_S)
+    for error in errors:
+        raise error
+
+
+def _noted(note: Callable[[float], None], sent_ms: float, _: object) -> None:
+    note(sent_ms)
 
 
 def _note_exchanges(

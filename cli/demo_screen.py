@@ -4,6 +4,7 @@ summary.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 from typing import Protocol
 
 from rich import box
@@ -19,6 +20,7 @@ from .demo_verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 # "Now" is the last second: shorter, and the figures flicker between two requests of a held client.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
+_PROSE_COLUMNS = 80  # longer lines are hard to read
 _LEGEND = "New to the broker, a client gets ten seconds' worth at once; then it is held until that is forgotten."
 # Of the bar, one cell is 10 % of the quota; there is room for 120 %, more than a rate in the windows ever shows.
 _CELLS_PER_QUOTA, _CELLS = 10, 12
@@ -117,7 +119,7 @@ def print_summary(console: Console, results: Sequence[Result], started_ms: float
     console.print()
     console.print(table)
     console.print()
-    console.print(f"{METHOD} {VIRTUAL}\n", highlight=False)
+    console.print(fill(f"{METHOD} {VIRTUAL}", min(console.width, _PROSE_COLUMNS)) + "\n", highlight=False)
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
         console.print(Text(f"{problem}.", style="bold red"))

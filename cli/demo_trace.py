@@ -55,11 +55,10 @@ class Cycles(Struct, frozen=True):
 class Trace:
     """All exchanges of one client, in the order of their answers."""
 
-    __slots__ = ("_answered_ms", "_bytes_before", "exchanges", "throttle_ms")
+    __slots__ = ("_answered_ms", "_bytes_before", "exchanges")
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
-        self.throttle_ms = 0  # of all answers together
         self._answered_ms: list[float] = []
         self._bytes_before = [0]  # sums of the payloads before exchange 0, 1, ...
 
@@ -71,7 +70,6 @@ class Trace:
     def add(self, exchange: Exchange) -> None:
         """Adds an exchange that was answered just now."""
         self.exchanges.append(exchange)
-        self.throttle_ms += exchange.throttle_ms
         self._answered_ms.append(exchange.answered_ms)
         self._bytes_before.append(self._bytes_before[-1] + exchange.payload_bytes)
 

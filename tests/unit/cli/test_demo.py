@@ -5,6 +5,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,13 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from sluice.cli import demo as demo_module
+from sluice.cli.demo_broker import DemoBroker, Scrape
+from sluice.cli.demo_screen import open_screen
 from sluice.cli.demo_trace import PRODUCE, Client, Trace
 from sluice.cli.demo_verdict import Result
 from sluice.cli.main import cli
+from sluice.clock import LoopClock
+from sluice.errors import SluiceError
 
 
 def _play(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
@@ -105,6 +110,27 @@ def test_when_it_is_over(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: i
     monkeypatch.setattr(Trace, "burst_starts", lambda self, quota: [0.0] * bursts)
     clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), asks_for_more=False)]
     assert demo_module._is_over(clients, 5_000.0, 35, 5_000.0 + at_s * 1e3) is over
+
+
+class TestAClientThatEnds:
+    def _watch(self, error: Exception | None) -> None:
+        async def client() -> None:
+            if error is not None:
+                raise error
+
+        async def main() -> None:
+            broker, clock = DemoBroker("", ""), LoopClock(asyncio.get_running_loop())
+            tasks = {asyncio.create_task(client()): Client("bronze", "", PRODUCE, 1e6, Trace())}
+            with open_screen(Console(quiet=True), [], "", 0.0, 35) as screen:
+                await demo_module._watch(tasks, broker, clock, screen, lambda _: False)
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("error", [OSError("no route"), None], ids=["by an error", "by itself"])
+    def test_ends_the_demo(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
+        monkeypatch.setattr(DemoBroker, "_scrape", lambda self: Scrape(""))
+        with pytest.raises(SluiceError, match=f"^bronze ended: {re.escape(repr(error))}$"):
+            self._watch(error)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
