@@ -63,6 +63,8 @@ class Server:
                 self.endpoints.append(Endpoint(listener.name, listener.host, listening.getsockname()[1]))
                 factory = partial(self._connection, self._advertised(self.endpoints[-1]))
                 self._listening.append(await self._loop.create_server(factory, sock=listening))
+                # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
+                listening.listen(_BACKLOG)
             if admin is not None:
                 self.admin = AdminPort(self, bind(*admin, _BACKLOG), self._loop)
         except SluiceError:
