@@ -61,12 +61,13 @@ def produce(
 
 @cache
 def produce_of(
-    size: int, version: int, client_id: str | None, *, topic_id: bytes = ZERO_UUID, acks: int = 1
+    size: int, version: int, client_id: str | None, *, topic: str = "t", topic_id: bytes = ZERO_UUID, acks: int = 1
 ) -> ProduceRequest:
     """A produce request of one record whose frame, without the size prefix, has exactly `size` bytes."""
     value_bytes = 0
     for _ in range(5):  # lengths of lengths move it by a byte or two
-        request = produce(version, records_for(version, bytes(value_bytes)), topic_id=topic_id, acks=acks)
+        records = records_for(version, bytes(value_bytes))
+        request = produce(version, records, topic=topic, topic_id=topic_id, acks=acks)
         missing = size - (len(frame(request, version, client_id=client_id)) - 4)
         if missing == 0:
             return request

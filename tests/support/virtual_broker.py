@@ -35,6 +35,7 @@ class VirtualLoop:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.factories: list[Callable[[], Connection]] = []
+        self.listening: list[socket] = []
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
         def call() -> None:
@@ -44,7 +45,7 @@ class VirtualLoop:
 
     async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> None:
         self.factories.append(factory)
-        sock.close()
+        self.listening.append(sock)
 
 
 class Transport(asyncio.Transport):
@@ -288,6 +289,8 @@ class VirtualBroker:
         self.broker = Broker(config, self.clock, Random(0))
         self.server = Server(self.broker, self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
         run(self.server.start(config.listeners(), None))
+        for listening in self.loop.listening:
+            listening.close()
         self.settle()
         self._next_port = 40_000
 

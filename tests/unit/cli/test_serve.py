@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -82,6 +83,22 @@ def test_a_seed_makes_topic_ids_the_same(tmp_path: Path) -> None:
                 .topic_id
             )
     assert ids[0] == ids[1] != ids[2]
+
+
+def test_hundreds_of_clients_may_wait_to_be_accepted(tmp_path: Path) -> None:
+    # With a shorter queue the kernel drops their first packet, and they come again a second later.
+    longest = int(Path("/proc/sys/net/core/somaxconn").read_text()) if sys.platform == "linux" else 128
+    if longest < 500:
+        pytest.skip(f"this system lets {longest} wait")
+    with running_broker(tmp_path / "log") as broker, ExitStack() as stack:
+        broker.process.send_signal(signal.SIGSTOP)
+        try:
+            started = monotonic()
+            clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(500)]
+            assert monotonic() - started < 1, "someone had to come again"
+        finally:
+            broker.process.send_signal(signal.SIGCONT)
+        assert clients[-1].ask(MetadataRequest(topics=[]), 9).brokers
 
 
 # -- configuration -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,30 @@
+"""One broker for the tests that need nothing special of it; a topic of its own for each."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from tests.support.broker_process import BrokerProcess, running_broker
+
+with warnings.catch_warnings():
+    # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import_module("kafka")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker without quotas; at the end it must have closed nobody for a mistake and stop cleanly."""
+    with running_broker(tmp_path_factory.mktemp("broker") / "log") as process:
+        yield process
+        assert process.stop()[0] == 0
+        assert [line for line in process.log_text().splitlines() if " INFO " not in line] == []
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses."""
+    return re.sub(r"[^a-zA-Z0-9-]", "-", request.node.name)[:200]
