@@ -1,0 +1,242 @@
+"""Frames out of a stream of bytes: the same frames however it is cut, and memory that follows what came."""
+
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.frame import POOL_FREE_BYTES, SCRATCH_BYTES, FramePool, FrameReader, FrameSizeError
+
+MIB = 1024 * 1024
+
+
+def reader(pool: FramePool | None = None, most: int = 100 * MIB) -> FrameReader:
+    return FrameReader(pool or FramePool(None), most)
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4) + body for body in bodies)
+
+
+def put(into: FrameReader, data: bytes) -> int:
+    """Lets the reader have as much of `data` as it has room for, as a socket would; returns how much that was."""
+    buffer = into.get_buffer()
+    size = min(len(buffer), len(data))
+    assert size, "a reader must always have room: no bytes at all would mean that the peer has closed"
+    buffer[:size] = data[:size]
+    into.received(size)
+    return size
+
+
+def take(from_: FrameReader) -> list[bytes]:
+    """The frames that are whole, and then what a connection does between reads."""
+    frames = []
+    while from_.next_frame():
+        frames.append(bytes(from_.view[from_.start : from_.end]))
+    assert from_.keep_rest()
+    return frames
+
+
+def feed(into: FrameReader, data: bytes) -> list[bytes]:
+    """Reads all of `data`; returns the frames it brought."""
+    frames = []
+    while data:
+        data = data[put(into, data) :]
+        frames += take(into)
+    return frames
+
+
+# -- cuts --------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_of_one_read_come_out_one_by_one() -> None:
+    assert feed(reader(), framed(b"a", b"", b"bcd")) == [b"a", b"", b"bcd"]
+
+
+def test_a_stream_may_be_cut_anywhere() -> None:
+    data = framed(b"first", b"", b"second frame", bytes(300))
+    wrong = []
+    for cut in range(len(data) + 1):
+        one = reader()
+        if feed(one, data[:cut]) + feed(one, data[cut:]) != [b"first", b"", b"second frame", bytes(300)]:
+            wrong.append(cut)
+    assert wrong == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sizes=st.lists(st.one_of(st.integers(0, 200), st.integers(SCRATCH_BYTES - 10, 3 * SCRATCH_BYTES)), max_size=5),
+    cuts=st.lists(st.integers(1, 2 * SCRATCH_BYTES), min_size=1, max_size=20),
+)
+def test_frames_of_any_size_come_out_of_pieces_of_any_size(sizes: list[int], cuts: list[int]) -> None:
+    bodies = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
+    data, one, frames = framed(*bodies), reader(), []
+    while data:
+        for cut in cuts:
+            frames += feed(one, data[:cut])
+            data = data[cut:]
+    assert frames == bodies
+    one.close()
+
+
+def test_readers_that_share_a_pool_do_not_share_bytes() -> None:
+    pool = FramePool(None)
+    readers = [reader(pool) for _ in range(3)]
+    bodies = [bytes([number]) * 5_000 for number in range(3)]
+    halves = [framed(body) for body in bodies]
+    for one, data in zip(readers, halves, strict=True):
+        assert feed(one, data[:2_000]) == []
+    assert [feed(one, data[2_000:]) for one, data in zip(readers, halves, strict=True)] == [[body] for body in bodies]
+
+
+def test_frames_behind_the_one_in_work_stay_where_they_are() -> None:
+    one = reader()
+    put(one, framed(b"first", b"second", b"third"))
+    assert one.next_frame()
+    assert one.has_rest
+    one.keep_rest()
+    frames = []
+    while one.next_frame():
+        frames.append(bytes(one.view[one.start : one.end]))
+    assert frames == [b"second", b"third"]
+    assert not one.has_rest
+
+
+def test_what_is_dropped_is_not_handed_out() -> None:
+    one = reader()
+    put(one, framed(b"first", b"second"))
+    assert one.next_frame()
+    one.drop_rest()
+    assert not one.next_frame()
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
+def test_an_impossible_size_is_refused_as_soon_as_it_is_read(size: int) -> None:
+    one = reader(most=100)
+    put(one, size.to_bytes(4, signed=True))
+    with pytest.raises(FrameSizeError, match=rf"^a frame of {size} bytes; accepted are 0 to 100 \(.*\)$") as error:
+        one.next_frame()
+    assert isinstance(error.value, RemoteProtocolError)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100])
+def test_sizes_up_to_the_largest_are_taken(size: int) -> None:
+    assert feed(reader(most=100), framed(bytes(size))) == [bytes(size)]
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def own_bytes(one: FrameReader) -> int:
+    """Size of the reader's own buffer; 0: it has none."""
+    return len(one._buffer) if one._buffer is not None else 0
+
+
+def test_between_frames_a_reader_holds_nothing() -> None:
+    one = reader()
+    feed(one, framed(b"x" * 10_000)[:5_000])
+    assert own_bytes(one) >= 5_000
+    feed(one, framed(b"x" * 10_000)[5_000:])
+    assert own_bytes(one) == 0
+
+
+def test_a_buffer_follows_what_came_whatever_the_size_says() -> None:
+    one = reader()
+    put(one, (100 * MIB).to_bytes(4))
+    take(one)
+    came = 4
+    while came < 5 * MIB:
+        came += put(one, bytes(50_000))
+        take(one)
+        # Twice what came, and that rounded up to a power of two.
+        assert own_bytes(one) <= max(4 * came, 4_096), f"{own_bytes(one)} bytes for {came} that came"
+
+
+def test_a_reader_of_large_frames_reads_the_next_one_straight_into_a_buffer_of_that_size() -> None:
+    one = reader()
+    feed(one, framed(bytes(MIB)))
+    assert len(one.get_buffer()) >= MIB
+
+
+def test_a_small_frame_after_large_ones_ends_that() -> None:
+    one = reader()
+    feed(one, framed(bytes(MIB)))
+    feed(one, framed(b"small"))
+    assert len(one.get_buffer()) == SCRATCH_BYTES
+
+
+def test_spare_buffers_are_used_again_but_not_kept_without_bound() -> None:
+    pool = FramePool(None)
+    buffers = [pool.take(MIB) for _ in range(20)]
+    assert all(len(buffer) == MIB for buffer in buffers)
+    for buffer in buffers:
+        pool.give(buffer)
+    kept = [pool.take(MIB) for _ in range(20)]
+    assert sum(any(buffer is one for one in buffers) for buffer in kept) == POOL_FREE_BYTES // MIB
+
+
+@pytest.mark.parametrize("limit", [1, 4_096, SCRATCH_BYTES])
+def test_a_read_into_the_shared_buffer_may_be_bounded(limit: int) -> None:
+    assert len(reader().get_buffer(limit)) == limit
+
+
+# -- budget ------------------------------------------------------------------------------------------------------------
+
+
+def begin(one: FrameReader, size: int) -> bool:
+    """Sends the first bytes of a frame of this size; returns whether the budget had room for it."""
+    put(one, size.to_bytes(4) + b"begun")
+    assert not one.next_frame()
+    return one.keep_rest()
+
+
+def test_large_frames_share_the_budget_and_small_ones_take_no_part() -> None:
+    pool = FramePool(2 * MIB)
+    first, second, small = reader(pool), reader(pool), reader(pool)
+    assert begin(first, 1_500_000)
+    assert not begin(second, 1_500_000)
+    assert begin(small, SCRATCH_BYTES - 100)
+    assert pool.reserved_bytes == 1_500_004
+
+
+def test_whoever_waits_for_room_is_called_in_order_when_there_is_some() -> None:
+    pool = FramePool(2 * MIB)
+    first, second, third = (reader(pool) for _ in range(3))
+    called: list[str] = []
+    begin(first, 1_500_000)
+    for name, one in (("second", second), ("third", third)):
+        assert not begin(one, 1_500_000)
+        one.wait_for_room(partial(called.append, name))
+    assert called == []
+    first.close()
+    assert called == ["second", "third"]
+    assert second.retry_reservation()
+    assert not third.retry_reservation()
+    second.close()
+    assert called == ["second", "third"], "nobody is called twice for one wait"
+
+
+def test_a_frame_larger_than_the_budget_passes_when_it_is_alone() -> None:
+    pool = FramePool(MIB)
+    one, other = reader(pool), reader(pool)
+    assert begin(one, 5 * MIB)
+    assert not begin(other, 5 * MIB)
+    one.close()
+    assert other.retry_reservation()
+
+
+def test_a_budget_of_none_has_no_bound() -> None:
+    pool = FramePool(None)
+    assert all(begin(reader(pool), 100 * MIB) for _ in range(50))
+
+
+def test_a_frame_that_is_whole_gives_its_share_back() -> None:
+    pool = FramePool(2 * MIB)
+    one = reader(pool)
+    feed(one, framed(bytes(1_500_000)))
+    assert pool.reserved_bytes == 0
