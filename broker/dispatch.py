@@ -23,7 +23,7 @@ from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
-from .context import FIXED_HEADER, PARKED, Handler, Outcome, RequestContext, header_of
+from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Handler, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
 from .handlers import HANDLERS
 from .handlers.api_versions import unsupported_version
@@ -116,7 +116,7 @@ class Dispatcher:
         started_ms, self._turn_ms = self._turn_ms, _NO_TURN
         if self._answered:
             self._observe(self._answered, started_ms)
-            self._answered.clear()
+            self._answered = []
         if self._completing:
             return
         self._completing = True
@@ -179,40 +179,41 @@ class Dispatcher:
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
-        if isinstance(outcome, Outcome):
-            self._count(ctx)
-        else:
-            body: list[bytes | memoryview] = []
-            ctx.route.encode(outcome, body)
-            self.send(ctx, body)
+        body: list[bytes | memoryview] = []
+        if outcome is not NO_RESPONSE:
+            ctx.route.encode(cast("Message", outcome), body)  # PARKED never comes here
+        self.send(ctx, body)
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
-        """Sends a response that is encoded already; record bytes go by reference."""
-        size = len(body[0]) + 4 if len(body) == 1 else sum(map(len, body)) + 4
-        if ctx.route.flexible_response:
-            size += 1
-            head = _pack_flexible_head(size, ctx.correlation_id, 0)
-        else:
-            head = _pack_head(size, ctx.correlation_id)
-        ctx.connection.send(head, body, 4 + size)
-        self._count(ctx)
-
-    def _count(self, ctx: RequestContext) -> None:
+        """Sends a response that is encoded already, record bytes by reference. An empty body is no answer at all."""
+        route = ctx.route
+        if body:
+            size = len(body[0]) + 4 if len(body) == 1 else sum(map(len, body)) + 4
+            if route.flexible_response:
+                size += 1
+                head = _pack_flexible_head(size, ctx.correlation_id, 0)
+            else:
+                head = _pack_head(size, ctx.correlation_id)
+            ctx.connection.send(head, body, 4 + size)
         if ctx.error_code:
-            errors = ctx.route.errors
-            errors[ctx.error_code] = errors.get(ctx.error_code, 0) + 1
+            route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._turn_ms:
-            self._answered.append(ctx.route)  # it leaves with the turn's other answers, and took as long
+            self._answered.append(route)  # it leaves with the turn's other answers, and took as long
         else:
-            self._observe((ctx.route,), ctx.started_ms)
+            self._observe([route], ctx.started_ms)
 
-    def _observe(self, routes: Iterable[Route], started_ms: float) -> None:
+    def _observe(self, routes: list[Route], started_ms: float) -> None:
+        """Counts requests that were answered now and began together."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
-        for route in routes:
-            route.requests += 1
-            route.latency_counts[bucket] += 1
-            route.latency_sum_s += seconds
+        while routes:
+            route = routes[0]
+            count = routes.count(route)
+            route.requests += count
+            route.latency_counts[bucket] += count
+            route.latency_sum_s += count * seconds
+            # A turn's requests are nearly always of one kind.
+            routes = [other for other in routes if other is not route] if count < len(routes) else []
 
     def _open_route(self, api_key: int, version: int) -> Route | None:
         handler = HANDLERS.get(api_key)

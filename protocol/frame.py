@@ -36,7 +36,7 @@ class FrameSizeError(RemoteProtocolError):
 
 
 class FramePool:
-    """What the frame readers of one thread share: the scratch buffer, spare buffers, and the budget for large frames."""
+    """What the frame readers of one thread share: a scratch buffer, spare buffers, the budget for large frames."""
 
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
@@ -50,7 +50,7 @@ class FramePool:
         self._waiting: list[Callable[[], None]] = []
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, its content undefined; sizes are powers of two so that buffers fit again."""
+        """A buffer of at least `size` bytes, content undefined; sizes are powers of two so that buffers fit again."""
         capacity = 1 << max(12, (size - 1).bit_length())
         spare = self._free.get(capacity)
         if spare:
@@ -108,7 +108,7 @@ class FrameReader:
         self.view = pool.scratch
         self._position = 0  # of the next size prefix in `view`
         self._filled = 0
-        self._size = 0  # of the frame that is not whole yet, its prefix included; 0 while unknown
+        self._size = 0  # of the frame that was found not to be whole, its prefix included; else 0
         self._reserved = 0
         self._large_bytes = 0  # size of the last frame, if it was too large for the scratch buffer
         self.start = 0
@@ -132,24 +132,24 @@ class FrameReader:
     def received(self, nbytes: int) -> None:
         """`nbytes` were written into the buffer that `get_buffer` gave."""
         self._filled += nbytes
+        self._size = 0  # whether the frame is whole now is for `next_frame` to see
 
     def next_frame(self) -> bool:
         """Steps to the next whole frame; False when there is none. Raises FrameSizeError for an impossible size."""
-        start = self._position
-        available = self._filled - start
-        if available < SIZE_BYTES:
+        start = self._position + SIZE_BYTES
+        if start > self._filled:
             return False
-        size: int = _unpack_size(self.view, start)[0]
-        if size < 0 or size > self._max_frame_bytes:
+        size: int = _unpack_size(self.view, self._position)[0]
+        if not 0 <= size <= self._max_frame_bytes:
             raise FrameSizeError(
                 f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} (socket.request.max.bytes)"
             )
-        if available - SIZE_BYTES < size:
+        end = start + size
+        if end > self._filled:
             self._size = SIZE_BYTES + size
             return False
-        self._size = 0
-        self.start = start + SIZE_BYTES
-        self.end = self._position = start + SIZE_BYTES + size
+        self.start = start
+        self.end = self._position = end
         return True
 
     def keep_rest(self) -> bool:

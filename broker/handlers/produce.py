@@ -48,7 +48,7 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Ou
             answers.append(answer)
             if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
                 pending.append(_Pending(partition, partition.log.log_end_offset, answer))
-        responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+        responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
     response = ProduceResponse(responses=responses)
     if acks == 0:
         if ctx.error_code:
@@ -79,15 +79,14 @@ def _append(
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
         return _failed(ctx, data.index, result)
-    if log.log_end_offset > before:
-        topic.records_in += log.log_end_offset - before
+    appended = log.log_end_offset - before
+    if appended:
+        topic.records_in += appended
         topic.bytes_in += len(records)
         ctx.broker.appended(partition)
+    # By position: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(
-        index=data.index,
-        base_offset=result.base_offset,
-        log_append_time_ms=result.log_append_time_ms,
-        log_start_offset=result.log_start_offset,
+        data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
     )
 
 

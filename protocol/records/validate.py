@@ -115,7 +115,7 @@ def validate(
         or (producer_id >= 0 and base_sequence < 0)
     ):
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    view = memoryview(data)
+    view = data if type(data) is memoryview else memoryview(data)
     if crc.crc32c(view[ATTRIBUTES_AT:]) != checksum:
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
     deltas = _timestamp_deltas(view, attributes & CODEC_MASK, count, config, max_timestamp - base_timestamp)
