@@ -33,7 +33,8 @@ class BareProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
-        position, out = 0, []
+        position = 0
+        out: list[bytes | memoryview] = []
         while self._filled - position >= 4:
             end = position + 4 + _size.unpack_from(self._buffer, position)[0]
             if end > self._filled:

@@ -10,5 +10,4 @@ class ConfigError(SluiceError):
 
 
 class RemoteProtocolError(SluiceError):
-    """The peer broke the protocol: a frame or message that cannot be read. Its connection is closed, with this reason.
-    """
+    """The peer broke the protocol: a frame or message that cannot be read. Its connection is closed for this reason."""

@@ -1,5 +1,7 @@
 """Records of magic 2 come back as they were built, whoever built them, and what is wrong is found where it is."""
 
+from typing import Any
+
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from hypothesis import given, settings
@@ -74,7 +76,7 @@ def test_a_batch_cut_anywhere_gives_records_only_up_to_there(codec: int) -> None
     few = PLAIN[:3]
     batch = build_batch(few, compression=codec)
     for size in range(HEADER_BYTES, len(batch)):
-        read = []
+        read: list[Record] = []
         with pytest.raises(InvalidRecords):
             read.extend(iter_records(batch[:size]))
         records = iter_records(batch[:size])
@@ -204,7 +206,7 @@ def test_what_no_batch_can_hold_is_not_built(records: list[Record], message: str
     ],
     ids=["a transaction of nobody", "no epoch", "no sequence"],
 )
-def test_what_no_producer_can_say_is_not_built(options: dict[str, int], message: str) -> None:
+def test_what_no_producer_can_say_is_not_built(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRecords, match=message):
         build_batch(PLAIN, **options)
 

@@ -1,6 +1,7 @@
 """What a broker does to produced records: in place where it can be, refused in Kafka's order where it has to be."""
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,7 +64,9 @@ def test_the_usual_batch_is_stamped_in_the_callers_own_buffer(codec: int) -> Non
     data = memoryview(buffer)
     stored = validate(data, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, DEFAULTS)
     assert stored.data.obj is buffer
-    assert (buffer[8:12], buffer[16:]) == (batch[8:12], batch[16:]), "only base offset and leader epoch are written"
+    assert (bytes(buffer[8:12]), bytes(buffer[16:])) == (batch[8:12], batch[16:]), (
+        "only base offset and leader epoch are written"
+    )
     ensure_valid(stored.data)
     assert list(iter_records(stored.data)) == moved(PLAIN)
     assert stored.batches == [read_header(buffer)]
@@ -288,7 +291,7 @@ def test_no_timestamp_is_never_out_of_range() -> None:
     ids=["an uncompressed record", "a compressed record", "a message of magic 1"],
 )
 def test_a_record_is_shown_in_kafkas_words_and_without_its_content(codec: int, magic: int, summary: str) -> None:
-    options = {"compression": codec, "timestamp_type": LOG_APPEND_TIME, "log_append_time": NOW_MS}
+    options: dict[str, Any] = {"compression": codec, "timestamp_type": LOG_APPEND_TIME, "log_append_time": NOW_MS}
     data = build_batch(PLAIN, **options) if magic == 2 else build_message_set(OLD, magic, **options)
     crc = next(m.crc for m in iter_messages(read_message(data)) if m.offset == 1) if magic < 2 else None
     error = refusal(data, AppendConfig(timestamp_type=LOG_APPEND_TIME))
