@@ -1,6 +1,7 @@
 """`sluice serve`: one broker in the foreground, until it is told to stop."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -104,6 +105,8 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     server = Server(broker, loop)
     await server.start(config.listeners(), (config.text("sluice.admin.host"), admin_port))
     click.echo("ready " + json.dumps(_ready(server)))
+    # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
+    gc.freeze()
     log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile")})
     await stop.wait()
     await server.stop()
