@@ -90,7 +90,7 @@ class Broker:
         """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
         if partition.log.has_followers:
             self.housekeeping.delay(_Replicated(self, partition, self._replication_delay_ms))
-        elif self.fetches.delayed:
+        else:
             self.dispatcher.check_after_turn(self.fetches, partition)
 
     def replicated(self, partition: Partition, offset: int) -> None:

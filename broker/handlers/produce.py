@@ -83,7 +83,8 @@ def _append(
     if appended:
         topic.records_in += appended
         topic.bytes_in += len(records)
-        ctx.broker.appended(partition)
+        if log.has_followers or ctx.broker.fetches.delayed:  # else nobody waits for it
+            ctx.broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(
         data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset

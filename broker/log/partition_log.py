@@ -100,7 +100,7 @@ class PartitionLog:
             return AppendResult(log_start_offset=self.log_start_offset)
         header = appendable.batches[0]
         records = appendable.data
-        last_offset = header.last_offset
+        last_offset = first_offset + header.last_offset_delta
         max_timestamp = appendable.max_timestamp
         marker: Marker | None = None
         verdict: StoredBatch | Refusal | None
