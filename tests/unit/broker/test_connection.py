@@ -342,6 +342,7 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed_and_forgotten()
     client.leave()
     assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is seen"
     assert len(broker.broker.fetches) == 0, "the fetch of a client that left still waits"
+    assert [route.requests for route in broker.broker.dispatcher.routes] == [0], "an answer that nobody got was counted"
     assert broker.server.connections == set()
     broker.client().ask(produce(9), 9)  # wakes nothing that is gone
     broker.advance(60_000)
@@ -380,6 +381,14 @@ def test_what_was_sent_before_the_end_is_still_answered(quota: list[str]) -> Non
     assert [answer.api for answer in client.take_answers()] == ["Fetch", "Produce", "ApiVersions"]
     assert client.closed_at_ms is not None, "nothing is left to answer, and the client sends no more"
     assert not client.transport.aborted
+
+
+def test_the_end_behind_more_requests_than_one_turn_takes_is_not_seen_before_them() -> None:
+    client = VirtualBroker().client()
+    client._sent += b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(2000))
+    client.end()
+    assert len(client.take_answers()) == 2000
+    assert client.closed_at_ms is not None
 
 
 def test_the_end_of_a_client_without_requests_closes_its_connection_silently(

@@ -48,6 +48,18 @@ def test_a_connection_whose_request_waits_is_not_idle_and_neither_is_it_when_the
     assert not consumer.is_open
 
 
+def test_an_idle_client_that_takes_no_answers_is_cut() -> None:
+    broker = VirtualBroker("connections.max.idle.ms=10000")
+    broker.topic()
+    client = broker.client()
+    client.ask(produce_of(500_000, 9, "client"), 9)
+    client.stop_reading()
+    client.send(fetch(0), 11)
+    broker.advance(10_000 + 2 * CHECK_MS)
+    assert client.closed_at_ms is not None, "what it never takes kept its connection open"
+    assert client.transport.aborted
+
+
 def test_clients_are_told_the_port_that_was_bound() -> None:
     broker = VirtualBroker()
     (endpoint,) = broker.server.endpoints
