@@ -7,6 +7,7 @@ more than ten windows hold, and waits x ms.
 import pytest
 
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.quotas.manager import ClientQuotaManager
 from tests.support.records import batch_of, fetch, fetched, fetched_bytes, produce, produce_of
 from tests.support.virtual_broker import Answer, Client, VirtualBroker
@@ -168,6 +169,9 @@ def test_acks_all_over_quota_is_charged_when_the_replicas_have_it() -> None:
     broker.advance(499)
     assert broker.broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
     broker.advance(1)
+    usage = broker.broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms())
+    assert usage is not None
+    assert usage.window_size_ms == 10_000, "its window must begin when it is charged, not when it was sent"
     answer = client.answer()
     assert (answer.at_ms, answer.throttle_time_ms) == (500, 2_000)
     client.send(ApiVersionsRequest(), 0)
@@ -287,6 +291,30 @@ def test_the_charge_of_a_held_fetch_is_corrected_to_what_was_sent(version: int) 
     broker.advance(charge_of(first) + 5_000 - 10 * QUOTA)
     second = client.answer()
     assert charged(broker.broker.fetch_quotas, broker) == charge_of(first) + charge_of(second)
+
+
+@pytest.mark.parametrize("version", [4, 11], ids=["held", "muted"])
+def test_the_throttle_time_of_a_fetch_is_measured(version: int) -> None:
+    broker = filled("by-version", 12_000)
+    client = broker.client()
+    client.send(fetch(0), version)
+    broker.advance(3_000)
+    (usage,) = broker.broker.fetch_quotas.snapshot(broker.clock.wall_ms())
+    assert usage.throttle_time_total_ms == client.answer().throttle_time_ms >= 2_000
+
+
+def test_a_held_fetch_is_charged_for_no_more_than_its_limit_over_all_partitions() -> None:
+    broker = broker_with_quota("kip-13", FETCH)
+    broker.topic("two", partitions=2)
+    producer = broker.client("producer")
+    for index in (0, 1):
+        producer.ask(produce(9, batch_of(8_000), topic="two", partition=index), 9)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
+    client = broker.client()
+    client.send(FetchRequest(max_bytes=8_000, topics=[FetchTopic(topic="two", partitions=wanted)]), 4)
+    answer = client.answer()
+    assert (answer.at_ms, answer.throttle_time_ms) == (0, 0)
+    assert [len(data.records) for data in answer.message.responses[0].partitions] == [8_000, 0]
 
 
 @pytest.mark.parametrize("version", [8, 18])

@@ -94,6 +94,7 @@ def test_a_fetch_is_woken_by_the_produce_that_brings_the_bytes_it_waits_for() ->
     producer.ask(produce(9, batch_of(1_000)), 9)
     answer = consumer.answer()
     assert (answer.at_ms, len(fetched_bytes(answer.message))) == (3_000, 3_000)
+    assert broker.broker.cluster.topics["t"].bytes_out == 3_000, "what was looked at while it waited was not sent"
 
 
 def test_a_fetch_is_woken_after_the_produce_got_its_own_answer() -> None:
@@ -179,6 +180,17 @@ def test_limits_are_kept_but_for_the_first_batch(limits: dict[str, int], sizes: 
     )
     response = client.ask(request, 11)
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
+
+
+def test_a_fetch_does_not_wait_for_more_than_it_would_take() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    for _ in range(2):
+        client.ask(produce(9, batch_of(1_000)), 9)
+    client.send(fetch(0, max_wait_ms=10_000, min_bytes=5_000, max_bytes=2_000), 11)
+    answer = client.answer()
+    assert (answer.at_ms, len(fetched_bytes(answer.message))) == (0, 2_000)
 
 
 def test_fetch_max_bytes_of_the_broker_bounds_an_answer() -> None:
