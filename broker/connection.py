@@ -176,6 +176,12 @@ class Connection(asyncio.BufferedProtocol):
         )
         self.abort()
 
+    def fail(self) -> None:
+        """Closes after a mistake of ours, which is being handled: told in one line, it ends no other connection."""
+        extra = {"peer": self.peer, "client_id": self.ctx.client_id, "api": self.ctx.api}
+        log.exception("request failed", extra=extra)
+        self.abort()
+
     def abort(self) -> None:
         """Closes at once and silently; what the client sent and was not looked at is not handled any more."""
         self.closed = True
@@ -208,11 +214,8 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(error, FrameSizeError):
                 self.ctx.api = ""  # the last request that was read is not to blame
             self.close(str(error))
-        except Exception:  # a mistake of ours: told in one line, and it ends no other connection
-            log.exception(
-                "request failed", extra={"peer": self.peer, "client_id": self.ctx.client_id, "api": self.ctx.api}
-            )
-            self.abort()
+        except Exception:
+            self.fail()
         finally:
             self._running = False
         if self.closed:

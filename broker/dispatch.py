@@ -171,9 +171,13 @@ class Dispatcher:
             return
         ctx.now_ms = self.clock.wall_ms()
         connection.waiting = False
-        outcome = answer()
-        if outcome is not PARKED:
-            ctx.route.finish(ctx, outcome)
+        try:
+            outcome = answer()
+            if outcome is not PARKED:
+                ctx.route.finish(ctx, outcome)
+        except Exception:
+            connection.fail()
+            return
         if not connection.waiting:
             connection.resume()
 

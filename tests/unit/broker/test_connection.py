@@ -518,3 +518,21 @@ def test_1000_produces_that_wait_hold_no_record_bytes(overrides: list[str], vers
         tracemalloc.stop()
     assert waiting == 1000
     assert taken < 1000 * 5_000, f"{taken // 1000} bytes for each of 1,000 produces of 20,000 bytes that wait"
+
+
+def test_a_mistake_of_ours_in_a_delayed_answer_closes_its_connection(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = VirtualBroker()
+    partition = broker.partition(broker.topic().name)
+    waiting, other = broker.client(), broker.client()
+    waiting.send(fetch(0, max_wait_ms=500), 11)
+    monkeypatch.setattr(type(partition.log), "read", _fails)
+    broker.advance(500)
+    assert not waiting.is_open, "the client would wait for ever"
+    assert [record.getMessage() for record in caplog.records] == ["request failed"]
+    assert other.is_open, "it ends no other connection"
+
+
+def _fails(*_: object) -> None:
+    raise ZeroDivisionError
