@@ -9,7 +9,7 @@ import os.path  # not pathlib: it takes 5 ms, and a start takes 100
 
 __version__ = "0.1.0"
 
-_here = os.path.dirname(__file__)  # noqa: PTH120
-if not os.path.exists(os.path.join(_here, "protocol", "__init__.py")):  # noqa: PTH110, PTH118
-    __path__.append(os.path.dirname(_here))  # noqa: PTH120
+_here = os.path.dirname(__file__)  # noqa: PTH120  (see above)
+if not os.path.exists(os.path.join(_here, "protocol", "__init__.py")):  # noqa: PTH110, PTH118  (see above)
+    __path__.append(os.path.dirname(_here))  # noqa: PTH120  (see above)
 del _here
