@@ -57,7 +57,6 @@ class RequestContext:
         "now_ms",
         "request_bytes",
         "route",
-        "software",
         "started_ms",
         "user",
         "version",
@@ -72,7 +71,6 @@ class RequestContext:
         self.client_id_bytes = b""
         self.id_bytes = 0
         self.header = header_of(0)
-        self.software = ""  # name and version, from ApiVersions (KIP-511)
         self.route: Route  # of the request in flight; there is none before the first
         self.api = ""  # "Produce v9", for people; empty while a header is read
         self.version = 0

@@ -59,7 +59,7 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcom
 class _Wanted:
     """One partition that was asked for: where it is led, or why it cannot be read."""
 
-    __slots__ = ("error_code", "partition", "request", "topic")
+    __slots__ = ("error_code", "partition", "request")
 
     def __init__(self, request: FetchPartition, partition: Partition | None, error_code: int) -> None:
         self.request = request
