@@ -26,8 +26,10 @@ _TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 # compression.type -> codec; None keeps what the producer chose.
 _CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 _CODECS |= {"producer": None, "uncompressed": 0}
-# Topics that Kafka keeps for itself: clients are told so, and nobody may create them by hand.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+# Topics that Kafka keeps for itself, in which its coordinators write down what they know: clients are told so.
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 
 
 class TopicError(NamedTuple):
@@ -149,6 +151,24 @@ class Cluster:
     def auto_create(self, name: str) -> Topic | TopicError:
         """Creates a topic that a client asked for by name, with the broker's defaults."""
         return self.create(NewTopic(name))
+
+    def internal_topic(self, name: str) -> Topic:
+        """One of Kafka's own topics, created when it is first asked for, as in Kafka with its settings there."""
+        topic = self.topics.get(name)
+        if topic is None:
+            config = self.config
+            of_groups = name == GROUP_METADATA_TOPIC
+            prefix = "offsets.topic" if of_groups else "transaction.state.log"
+            compression = "producer" if of_groups else "uncompressed"
+            configs = {
+                "cleanup.policy": "compact",
+                "compression.type": compression,
+                "segment.bytes": str(config.integer(f"{prefix}.segment.bytes")),
+            }
+            created = self.create(NewTopic(name, config.integer(f"{prefix}.num.partitions"), 1, configs=configs))
+            assert isinstance(created, Topic), created
+            topic = created
+        return topic
 
     def delete(self, topic: Topic) -> None:
         """Forgets a topic and its records. What waits for its partitions is the caller's to complete."""

@@ -1,10 +1,9 @@
 """What a handler is given, and what it may return besides a response."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Collection, Hashable
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple, Never
+from typing import TYPE_CHECKING, Final
 
-from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -89,12 +88,3 @@ class RequestContext:
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
-
-
-class Handler(NamedTuple):
-    """One API as it is served: which versions, and by what function, which takes the requests of that API alone."""
-
-    api_key: int
-    min_version: int
-    max_version: int
-    handle: Callable[[RequestContext, Never], Message | Outcome]

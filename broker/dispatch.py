@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, cast
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
-from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Handler, Outcome, RequestContext, header_of
+from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
-from .handlers import HANDLERS
-from .handlers.api_versions import unsupported_version
+from .handlers import HANDLERS, Handler
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -63,8 +59,7 @@ class Route:
         self.api_name = api.name
         self.label = f"{api.name} v{version}"
         self.version = version
-        # A handler takes what the decoder of its API gives; the type checker cannot see that both are of one API.
-        self.handle = cast("Callable[[RequestContext, Message], Message | Outcome]", handler.handle)
+        self.handle = handler.load()
         self.finish = finish
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
@@ -84,8 +79,8 @@ class Dispatcher:
         self.clock = clock
         self._broker = broker
         self._charge: dict[int, Callable[[Dispatcher, RequestContext, Message | Outcome], None]] = {
-            ProduceRequest.API_KEY: enforcement.finish_produce,
-            FetchRequest.API_KEY: enforcement.finish_fetch,
+            PRODUCE: enforcement.finish_produce,
+            FETCH: enforcement.finish_fetch,
         }
         self._routes: dict[int, Route] = {}
         self._after_turn: dict[Hashable, DelayedOperationPurgatory] = {}
@@ -230,7 +225,9 @@ class Dispatcher:
 
     def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
-        if api_key == ApiVersionsRequest.API_KEY:
+        if api_key == API_VERSIONS:
+            from .handlers.api_versions import unsupported_version  # as all handlers: with the first request of its API
+
             route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api = route, f"ApiVersions v{version}"

@@ -17,8 +17,9 @@ What is charged: a produce request, its header and body, once its records are in
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
-from sluice.protocol.apis.produce import ProduceRequest, ProduceResponse
+from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis.fetch import FetchResponse
+from sluice.protocol.apis.produce import ProduceResponse
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -36,7 +37,7 @@ MUTE: Literal["mute"] = (
 Throttling = Literal["hold", "mute"]
 
 # The first version whose clients wait by themselves after an answer with a throttle time (KIP-219).
-_SELF_THROTTLING_SINCE = {ProduceRequest.API_KEY: 6, FetchRequest.API_KEY: 8}
+_SELF_THROTTLING_SINCE = {PRODUCE: 6, FETCH: 8}
 
 
 class Profile(NamedTuple):
@@ -127,7 +128,7 @@ class Enforcement:
 
     def holds_fetch(self, version: int) -> bool:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
-        return self.profile.throttling_of(FetchRequest.API_KEY, version) == HOLD
+        return self.profile.throttling_of(FETCH, version) == HOLD
 
     def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
@@ -138,7 +139,7 @@ class Enforcement:
         self.produce.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
         if isinstance(response, ProduceResponse):
             response.throttle_time_ms = throttle_ms
-        if self.profile.throttling_of(ProduceRequest.API_KEY, ctx.version) == HOLD:
+        if self.profile.throttling_of(PRODUCE, ctx.version) == HOLD:
             self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
         else:
             dispatcher.answer(ctx, response)

@@ -121,6 +121,15 @@ _ROWS: tuple[Property, ...] = (
     # record of a 1 MiB batch takes longer than all else the broker does with it.
     Property("sluice.record.validation.max.bytes", size(0, also=-1), "65536", "sluice",
              "Largest batch of which every record is looked at (else header and CRC); -1: every batch, as in Kafka."),
+    # The topics of the coordinators.
+    Property("offsets.topic.num.partitions", _COUNT, "50", "Kafka",
+             "Partitions of __consumer_offsets, which is created when a group is first asked for."),
+    Property("offsets.topic.segment.bytes", size(2**20, INT_MAX), "104857600", "Kafka",
+             "Largest segment of __consumer_offsets."),
+    Property("transaction.state.log.num.partitions", _COUNT, "50", "KIP-98",
+             "Partitions of __transaction_state, which is created when a transactional producer first asks."),
+    Property("transaction.state.log.segment.bytes", size(2**20, INT_MAX), "104857600", "KIP-98",
+             "Largest segment of __transaction_state."),
     # The purgatory.
     Property("fetch.purgatory.purge.interval.requests", integer(), "1000", "Kafka",
              "Completed fetches that may linger among the watchers before a purge."),

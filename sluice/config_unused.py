@@ -68,8 +68,8 @@ metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.
 metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
 num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks
 offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
-offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
-offsets.topic.segment.bytes password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+offsets.topic.compression.codec offsets.topic.replication.factor
+password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.id.expiration.check.interval.ms queued.max.requests remote.fetch.max.wait.ms
 remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
@@ -121,8 +121,8 @@ ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implemen
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
 transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
 transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
-transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.state.log.num.partitions
-transaction.state.log.replication.factor transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+transaction.state.log.load.buffer.size transaction.state.log.min.isr
+transaction.state.log.replication.factor transaction.two.phase.commit.enable
 transactional.id.expiration.ms unclean.leader.election.enable unclean.leader.election.interval.ms
 unstable.api.versions.enable unstable.feature.versions.enable zookeeper.clientCnxnSocket zookeeper.connect
 zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable

@@ -1,39 +1,48 @@
-"""The registry: which APIs are served, in which versions, by which function. ApiVersions is made from it.
+"""The registry: which APIs are served, in which versions. ApiVersions is made from it.
 
-One module per API, the twin of the module of the same name in `sluice.protocol.apis`.
+One module per API, the twin of the module of the same name in `sluice.protocol.apis`, with a function `handle`. It is
+loaded with the first request of its API: knowing what is served costs no import.
 """
 
-from sluice.broker.context import Handler
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple, cast
 
-from . import (
-    api_versions,
-    create_topics,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    fetch,
-    find_coordinator,
-    init_producer_id,
-    list_offsets,
-    metadata,
-    offset_for_leader_epoch,
-    produce,
-)
+from sluice.broker.context import Outcome, RequestContext
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.message import Message
+
+
+class Handler(NamedTuple):
+    """One API as it is served: in which versions."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+
+    def load(self) -> Callable[[RequestContext, Message], Message | Outcome]:
+        """The function that handles its requests.
+
+        It takes what the decoder of its API gives; the type checker cannot see that both are of one API.
+        """
+        handle = import_module(f"{__name__}.{API_KEYS[self.api_key].module}").handle
+        return cast("Callable[[RequestContext, Message], Message | Outcome]", handle)
+
 
 HANDLERS = {
     handler.api_key: handler
     for handler in (
-        Handler(0, 0, 13, produce.handle),
-        Handler(1, 0, 18, fetch.handle),
-        Handler(2, 0, 11, list_offsets.handle),
-        Handler(3, 0, 13, metadata.handle),
-        Handler(10, 0, 6, find_coordinator.handle),
-        Handler(18, 0, 5, api_versions.handle),
-        Handler(19, 0, 7, create_topics.handle),
-        Handler(20, 0, 6, delete_topics.handle),
-        Handler(22, 0, 5, init_producer_id.handle),  # 6 is two-phase commit's, and unstable
-        Handler(23, 0, 4, offset_for_leader_epoch.handle),
-        Handler(32, 0, 4, describe_configs.handle),
-        Handler(60, 0, 2, describe_cluster.handle),
+        Handler(0, 0, 13),  # Produce
+        Handler(1, 0, 18),  # Fetch
+        Handler(2, 0, 11),  # ListOffsets
+        Handler(3, 0, 13),  # Metadata
+        Handler(10, 0, 6),  # FindCoordinator
+        Handler(18, 0, 5),  # ApiVersions
+        Handler(19, 0, 7),  # CreateTopics
+        Handler(20, 0, 6),  # DeleteTopics
+        Handler(22, 0, 5),  # InitProducerId; 6 is two-phase commit's, and unstable
+        Handler(23, 0, 4),  # OffsetForLeaderEpoch
+        Handler(32, 0, 4),  # DescribeConfigs
+        Handler(60, 0, 2),  # DescribeCluster
     )
 }

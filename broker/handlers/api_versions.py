@@ -8,6 +8,7 @@ and nothing here depends on one.
 """
 
 from sluice.broker.context import RequestContext
+from sluice.protocol.apis import API_VERSIONS
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -33,7 +34,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
 def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of ApiVersions that is not served."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-    own = [_advertised(*api) for api in ctx.broker.served if api[0] == ApiVersionsRequest.API_KEY]
+    own = [_advertised(*api) for api in ctx.broker.served if api[0] == API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 

@@ -89,7 +89,7 @@ class PartitionLog:
         """Stores one batch, or says why not (then nothing has changed). The high watermark stays.
 
         `data` is what a producer sent: magic 2, or 0 and 1, which are stored as 2. If it is writable, it may be changed
-        in place; it is not kept. What COORDINATOR appends are the ends of transactions.
+        in place; it is not kept. What COORDINATOR appends are the ends of transactions, and records of its own topic.
         """
         first_offset = self.log_end_offset
         try:
@@ -109,8 +109,10 @@ class PartitionLog:
             if header.is_control:
                 marker = _read_marker(records)
                 verdict = self._producers.check_marker(header, marker, first_offset)
-            else:
+            elif origin == CLIENT:
                 verdict = self._producers.check_batch(header, first_offset)
+            else:
+                verdict = self._producers.check_coordinator_batch(header, first_offset)
             if verdict is not None:
                 return self._answer(verdict)
         if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):

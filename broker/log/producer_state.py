@@ -149,6 +149,15 @@ class ProducerState:
             )
         return self._check_transaction(header, entry, first_offset)
 
+    def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
+        """Judges data that a coordinator writes in a producer's name: by its epoch, for it numbers no records."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        if header.producer_epoch < entry.epoch:
+            return self._fenced(header, entry, first_offset, transaction_version=-1)
+        return self._check_transaction(header, entry, first_offset)
+
     def _out_of_order(self, header: BatchHeader, first_offset: int, last_sequence: int) -> Refusal:
         return Refusal(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

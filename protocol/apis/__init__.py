@@ -1,49 +1,53 @@
 """The APIs this project speaks, one module each; request and response in all versions that ever existed.
 
-`API_KEYS` is the registry that versions, header versions and names are taken from (Kafka's class `ApiKeys`).
+`API_KEYS` is the registry that versions, header versions and names are taken from (Kafka's class `ApiKeys`). Its rows
+say again what the message classes say, so that knowing of an API costs no import: a module is loaded when its messages
+are first asked for. A test holds rows and classes together.
 """
 
-from sluice.protocol.compile import versions_of
-from sluice.protocol.message import Message
+import re
+from importlib import import_module
 
-from .api_versions import ApiVersionsRequest, ApiVersionsResponse
-from .create_topics import CreateTopicsRequest, CreateTopicsResponse
-from .delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from .describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from .describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from .fetch import FetchRequest, FetchResponse
-from .find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from .init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from .list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from .metadata import MetadataRequest, MetadataResponse
-from .offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from .produce import ProduceRequest, ProduceResponse
+from sluice.protocol.message import Message
+from sluice.protocol.types import Versions
+
+_WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class Api:
-    """One API: its key, its name without `Request`, its two messages and their versions."""
+    """One API: its key, its name without `Request`, its versions, and, on demand, its two messages."""
 
     __slots__ = (
+        "_messages",
         "flexible_since",
         "key",
         "latest_unstable",
         "max_version",
         "min_version",
         "name",
-        "request",
-        "response",
     )
 
-    def __init__(self, key: int, request: type[Message], response: type[Message]) -> None:
-        versions = versions_of(request)
+    def __init__(self, key: int, name: str, versions: Versions) -> None:
         self.key = key
-        self.name = request.__name__.removesuffix("Request")
-        self.request = request
-        self.response = response
+        self.name = name
         self.min_version = versions.min
         self.max_version = versions.max
         self.flexible_since = versions.flexible.first  # beyond every version where none is flexible
         self.latest_unstable = versions.latest_unstable
+        self._messages: tuple[type[Message], type[Message]] | None = None
+
+    @property
+    def module(self) -> str:
+        """The name that its modules here and among the broker's handlers have: `api_versions` for ApiVersions."""
+        return _WORD_START.sub("_", self.name).lower()
+
+    @property
+    def request(self) -> type[Message]:
+        return self._load()[0]
+
+    @property
+    def response(self) -> type[Message]:
+        return self._load()[1]
 
     def request_header_version(self, version: int) -> int:
         """The version of the RequestHeader before a request of `version`."""
@@ -54,21 +58,32 @@ class Api:
 
         0 for every ApiVersions response (KIP-511): its reader cannot know yet which versions the broker speaks.
         """
-        return 1 if version >= self.flexible_since and self.request is not ApiVersionsRequest else 0
+        return 1 if version >= self.flexible_since and self.key != API_VERSIONS else 0
 
+    def _load(self) -> tuple[type[Message], type[Message]]:
+        if self._messages is None:
+            module = import_module(f"{__name__}.{self.module}")
+            self._messages = getattr(module, f"{self.name}Request"), getattr(module, f"{self.name}Response")
+        return self._messages
+
+
+# The keys that the broker treats apart from all others.
+PRODUCE = 0
+FETCH = 1
+API_VERSIONS = 18
 
 _APIS = (
-    Api(ProduceRequest.API_KEY, ProduceRequest, ProduceResponse),
-    Api(FetchRequest.API_KEY, FetchRequest, FetchResponse),
-    Api(ListOffsetsRequest.API_KEY, ListOffsetsRequest, ListOffsetsResponse),
-    Api(MetadataRequest.API_KEY, MetadataRequest, MetadataResponse),
-    Api(FindCoordinatorRequest.API_KEY, FindCoordinatorRequest, FindCoordinatorResponse),
-    Api(ApiVersionsRequest.API_KEY, ApiVersionsRequest, ApiVersionsResponse),
-    Api(CreateTopicsRequest.API_KEY, CreateTopicsRequest, CreateTopicsResponse),
-    Api(DeleteTopicsRequest.API_KEY, DeleteTopicsRequest, DeleteTopicsResponse),
-    Api(InitProducerIdRequest.API_KEY, InitProducerIdRequest, InitProducerIdResponse),
-    Api(OffsetForLeaderEpochRequest.API_KEY, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-    Api(DescribeConfigsRequest.API_KEY, DescribeConfigsRequest, DescribeConfigsResponse),
-    Api(DescribeClusterRequest.API_KEY, DescribeClusterRequest, DescribeClusterResponse),
+    Api(PRODUCE, "Produce", Versions("0-13", flexible="9+")),
+    Api(FETCH, "Fetch", Versions("0-18", flexible="12+")),
+    Api(2, "ListOffsets", Versions("0-11", flexible="6+")),
+    Api(3, "Metadata", Versions("0-13", flexible="9+")),
+    Api(10, "FindCoordinator", Versions("0-6", flexible="3+")),
+    Api(API_VERSIONS, "ApiVersions", Versions("0-5", flexible="3+")),
+    Api(19, "CreateTopics", Versions("0-7", flexible="5+")),
+    Api(20, "DeleteTopics", Versions("0-6", flexible="4+")),
+    Api(22, "InitProducerId", Versions("0-6", flexible="2+", latest_unstable=True)),
+    Api(23, "OffsetForLeaderEpoch", Versions("0-4", flexible="4+")),
+    Api(32, "DescribeConfigs", Versions("0-4", flexible="4+")),
+    Api(60, "DescribeCluster", Versions("0-2", flexible="0+")),
 )
 API_KEYS: dict[int, Api] = {api.key: api for api in _APIS}

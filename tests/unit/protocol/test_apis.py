@@ -2,10 +2,7 @@
 
 import pytest
 
-from sluice.protocol.apis import API_KEYS, Api
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.apis import API_KEYS, API_VERSIONS, PRODUCE, Api
 from sluice.protocol.compile import versions_of
 
 
@@ -14,15 +11,19 @@ def test_request_and_response_have_one_key_name_and_range_of_versions(api: Api) 
     request, response = versions_of(api.request), versions_of(api.response)
     assert API_KEYS[api.key] is api
     assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
-    assert (request.min, request.max, request.flexible.first) == (response.min, response.max, response.flexible.first)
+    registered = (api.min_version, api.max_version, api.flexible_since)
+    assert (request.min, request.max, request.flexible.first) == registered
+    assert (response.min, response.max, response.flexible.first) == registered
+    assert request.latest_unstable == api.latest_unstable
+    assert getattr(api.request, "API_KEY", None) == getattr(api.response, "API_KEY", None) == api.key
 
 
 @pytest.mark.parametrize(
     ("key", "version", "request_header", "response_header"),
     [
-        pytest.param(ProduceRequest.API_KEY, 8, 1, 0, id="the last classic version"),
-        pytest.param(ProduceRequest.API_KEY, 9, 2, 1, id="the first flexible version"),
-        pytest.param(ApiVersionsRequest.API_KEY, 4, 2, 0, id="an ApiVersions response, which any client must read"),
+        pytest.param(PRODUCE, 8, 1, 0, id="the last classic version"),
+        pytest.param(PRODUCE, 9, 2, 1, id="the first flexible version"),
+        pytest.param(API_VERSIONS, 4, 2, 0, id="an ApiVersions response, which any client must read"),
     ],
 )
 def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
@@ -32,4 +33,4 @@ def test_header_versions(key: int, version: int, request_header: int, response_h
 
 
 def test_only_init_producer_id_has_an_unstable_version() -> None:
-    assert [api.key for api in API_KEYS.values() if api.latest_unstable] == [InitProducerIdRequest.API_KEY]
+    assert [api.name for api in API_KEYS.values() if api.latest_unstable] == ["InitProducerId"]

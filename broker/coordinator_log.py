@@ -1,0 +1,74 @@
+"""Where a coordinator writes down what it knows: one of Kafka's internal topics.
+
+A key (a group's id, a transactional id) belongs to one partition, by Java's hash of it, so that every broker and every
+client agrees on which (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). Different
+on purpose: the state in memory is what counts, and is never read back from the records.
+"""
+
+from collections.abc import Sequence
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.protocol.records.record import Record
+
+from .broker import Broker
+from .cluster import Partition, Topic
+
+KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
+_SIGN = 2**31
+
+
+class CoordinatorLog:
+    """One internal topic, created when it is first needed."""
+
+    __slots__ = ("_broker", "name")
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self._broker = broker
+        self.name = name
+
+    @property
+    def topic(self) -> Topic:
+        return self._broker.cluster.internal_topic(self.name)
+
+    def partition_of(self, key: str) -> Partition:
+        """The partition that this group's or transactional id's records are in."""
+        partitions = self.topic.partitions
+        return partitions[java_hash(key) % len(partitions)]
+
+    def append(
+        self,
+        key: str,
+        records: Sequence[KeyValue],
+        now_ms: int,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+    ) -> ErrorCode:
+        """Writes records about `key` as one batch; with a producer id, as a part of that producer's transaction.
+
+        Such a batch is refused, and its error returned, where the partition knows a later epoch of the producer.
+        """
+        partition = self.partition_of(key)
+        transactional = producer_id != NO_PRODUCER_ID
+        data = build_batch(
+            [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0 if transactional else NO_SEQUENCE,
+            transactional=transactional,
+        )
+        result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
+        if not result.error_code:
+            self._broker.appended(partition)
+        return ErrorCode(result.error_code)
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode()` of Java, without its sign; 0 for the one number that has no positive (Kafka's Utils.abs)."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        value = value * 31 + (units[position] << 8 | units[position + 1]) & 0xFFFF_FFFF
+    return value if value < _SIGN else (2 * _SIGN - value) % _SIGN
