@@ -1,0 +1,71 @@
+"""AddPartitionsToTxn (key 24)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+
+
+class AddPartitionsToTxnTopic(Message):
+    """A part of the message."""
+
+    name: string = ""
+    partitions: list[int32] = []
+
+
+class AddPartitionsToTxnTransaction(Message):
+    """A part of the message."""
+
+    transactional_id: Annotated[string, V("4+")] = ""
+    producer_id: Annotated[int64, V("4+")] = 0
+    producer_epoch: Annotated[int16, V("4+")] = 0
+    verify_only: Annotated[boolean, V("4+")] = False
+    topics: Annotated[list[AddPartitionsToTxnTopic], V("4+")] = []
+
+
+class AddPartitionsToTxnRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 24
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+
+    transactions: Annotated[list[AddPartitionsToTxnTransaction], V("4+")] = []
+    v3_and_below_transactional_id: Annotated[string, V("0-3")] = ""
+    v3_and_below_producer_id: Annotated[int64, V("0-3")] = 0
+    v3_and_below_producer_epoch: Annotated[int16, V("0-3")] = 0
+    v3_and_below_topics: Annotated[list[AddPartitionsToTxnTopic], V("0-3")] = []
+
+
+class AddPartitionsToTxnPartitionResult(Message):
+    """A part of the message."""
+
+    partition_index: int32 = 0
+    partition_error_code: int16 = 0
+
+
+class AddPartitionsToTxnTopicResult(Message):
+    """A part of the message."""
+
+    name: string = ""
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+
+
+class AddPartitionsToTxnResult(Message):
+    """A part of the message."""
+
+    transactional_id: Annotated[string, V("4+")] = ""
+    topic_results: Annotated[list[AddPartitionsToTxnTopicResult], V("4+")] = []
+
+
+class AddPartitionsToTxnResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 24
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+
+    throttle_time_ms: int32 = 0
+    error_code: Annotated[int16, V("4+")] = 0
+    results_by_transaction: Annotated[list[AddPartitionsToTxnResult], V("4+")] = []
+    results_by_topic_v3_and_below: Annotated[list[AddPartitionsToTxnTopicResult], V("0-3")] = []

@@ -1,0 +1,74 @@
+"""ConsumerGroupDescribe (key 69)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import field
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, string, uuid
+
+
+class ConsumerGroupDescribeRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 69
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    group_ids: list[string] = []
+    include_authorized_operations: boolean = False
+
+
+class TopicPartitions(Message):
+    """A part of the message."""
+
+    topic_id: uuid = ZERO_UUID
+    topic_name: string = ""
+    partitions: list[int32] = []
+
+
+class Assignment(Message):
+    """A part of the message."""
+
+    topic_partitions: list[TopicPartitions] = []
+
+
+class Member(Message):
+    """A part of the message."""
+
+    member_id: string = ""
+    instance_id: Annotated[string | None, V("0+", null="0+")] = None
+    rack_id: Annotated[string | None, V("0+", null="0+")] = None
+    member_epoch: int32 = 0
+    client_id: string = ""
+    client_host: string = ""
+    subscribed_topic_names: list[string] = []
+    subscribed_topic_regex: Annotated[string | None, V("0+", null="0+")] = None
+    assignment: Assignment = field(default_factory=Assignment)
+    target_assignment: Assignment = field(default_factory=Assignment)
+    member_type: Annotated[int8, V("1+")] = -1
+
+
+class DescribedGroup(Message):
+    """A part of the message."""
+
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    group_id: string = ""
+    group_state: string = ""
+    group_epoch: int32 = 0
+    assignment_epoch: int32 = 0
+    assignor_name: string = ""
+    members: list[Member] = []
+    authorized_operations: int32 = -0x8000_0000
+
+
+class ConsumerGroupDescribeResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 69
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    groups: list[DescribedGroup] = []

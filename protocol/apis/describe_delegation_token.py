@@ -1,0 +1,57 @@
+"""DescribeDelegationToken (key 41)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, string
+
+
+class DescribeDelegationTokenOwner(Message):
+    """A part of the message."""
+
+    principal_type: string = ""
+    principal_name: string = ""
+
+
+class DescribeDelegationTokenRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 41
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+
+    owners: Annotated[list[DescribeDelegationTokenOwner] | None, V("0+", null="0+")] = []
+
+
+class DescribedDelegationTokenRenewer(Message):
+    """A part of the message."""
+
+    principal_type: string = ""
+    principal_name: string = ""
+
+
+class DescribedDelegationToken(Message):
+    """A part of the message."""
+
+    principal_type: string = ""
+    principal_name: string = ""
+    token_requester_principal_type: Annotated[string, V("3+")] = ""
+    token_requester_principal_name: Annotated[string, V("3+")] = ""
+    issue_timestamp: int64 = 0
+    expiry_timestamp: int64 = 0
+    max_timestamp: int64 = 0
+    token_id: string = ""
+    hmac: bytes_ = b""
+    renewers: list[DescribedDelegationTokenRenewer] = []
+
+
+class DescribeDelegationTokenResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 41
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+
+    error_code: int16 = 0
+    tokens: list[DescribedDelegationToken] = []
+    throttle_time_ms: int32 = 0

@@ -1,0 +1,29 @@
+"""ExpireDelegationToken (key 40)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import Versions, bytes_, int16, int32, int64
+
+
+class ExpireDelegationTokenRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 40
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+
+    hmac: bytes_ = b""
+    expiry_time_period_ms: int64 = 0
+
+
+class ExpireDelegationTokenResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 40
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+
+    error_code: int16 = 0
+    expiry_timestamp_ms: int64 = 0
+    throttle_time_ms: int32 = 0

@@ -1,0 +1,53 @@
+"""ListPartitionReassignments (key 46)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, int16, int32, string
+
+
+class ListPartitionReassignmentsTopics(Message):
+    """A part of the message."""
+
+    name: string = ""
+    partition_indexes: list[int32] = []
+
+
+class ListPartitionReassignmentsRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 46
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    timeout_ms: int32 = 60000
+    topics: Annotated[list[ListPartitionReassignmentsTopics] | None, V("0+", null="0+")] = None
+
+
+class OngoingPartitionReassignment(Message):
+    """A part of the message."""
+
+    partition_index: int32 = 0
+    replicas: list[int32] = []
+    adding_replicas: list[int32] = []
+    removing_replicas: list[int32] = []
+
+
+class OngoingTopicReassignment(Message):
+    """A part of the message."""
+
+    name: string = ""
+    partitions: list[OngoingPartitionReassignment] = []
+
+
+class ListPartitionReassignmentsResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 46
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    topics: list[OngoingTopicReassignment] = []

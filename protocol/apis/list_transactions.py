@@ -1,0 +1,40 @@
+"""ListTransactions (key 66)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, int16, int32, int64, string
+
+
+class ListTransactionsRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 66
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    state_filters: list[string] = []
+    producer_id_filters: list[int64] = []
+    duration_filter: Annotated[int64, V("1+")] = -1
+    transactional_id_pattern: Annotated[string | None, V("2+", null="2+")] = None
+
+
+class TransactionState(Message):
+    """A part of the message."""
+
+    transactional_id: string = ""
+    producer_id: int64 = 0
+    transaction_state: string = ""
+
+
+class ListTransactionsResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 66
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: int16 = 0
+    unknown_state_filters: list[string] = []
+    transaction_states: list[TransactionState] = []

@@ -1,0 +1,31 @@
+"""PushTelemetry (key 72)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, Versions, boolean, bytes_, int8, int16, int32, uuid
+
+
+class PushTelemetryRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 72
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    client_instance_id: uuid = ZERO_UUID
+    subscription_id: int32 = 0
+    terminating: boolean = False
+    compression_type: int8 = 0
+    metrics: bytes_ = b""
+
+
+class PushTelemetryResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 72
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: int16 = 0

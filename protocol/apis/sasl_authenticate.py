@@ -1,0 +1,29 @@
+"""SaslAuthenticate (key 36)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, bytes_, int16, int64, string
+
+
+class SaslAuthenticateRequest(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 36
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+
+    auth_bytes: bytes_ = b""
+
+
+class SaslAuthenticateResponse(Message):
+    """A part of the message."""
+
+    API_KEY: ClassVar[int] = 36
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+
+    error_code: int16 = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    auth_bytes: bytes_ = b""
+    session_lifetime_ms: Annotated[int64, V("1+")] = 0
