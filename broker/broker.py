@@ -120,6 +120,7 @@ class Broker:
         window = QuotaConfig(
             num_samples=config.integer("quota.window.num"),
             window_ms=config.integer("quota.window.size.seconds") * 1000,  # seconds -> ms
+            rate=self.profile.rate,
         )
         shares: EmptyClientId = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
         manager = ClientQuotaManager(kind, window, empty_client_id=shares)

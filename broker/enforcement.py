@@ -5,18 +5,24 @@ that know KIP-219 wait by themselves after an answer that names a throttle time:
 would wait twice. `by-version` therefore holds back for request versions older than KIP-219 and mutes for the others,
 so that no client waits twice and old clients see what KIP-13 describes. The other profiles treat all versions alike.
 
-| profile | produce over quota | fetch over quota | empty client id |
-|---|---|---|---|
-| `kip-13` | appended; the answer is held | held before the log is read | shares the default quota's bucket |
-| `kafka-4.4` | appended; answered at once, then muted | empty answer at once, un-recorded, muted | unlimited |
-| `by-version` | v0-5 as `kip-13`, v6+ as `kafka-4.4` | v0-7 as `kip-13`, v8+ as `kafka-4.4` | as `kip-13` |
+| profile | produce over quota | fetch over quota | empty client id | arithmetic |
+|---|---|---|---|---|
+| `kip-13` | appended; the answer is held | held before the log is read | shares the default quota's bucket | 3.8 on |
+| `kafka-0.9` to `1.1` | as `kip-13` | read, then held | as `kip-13` | up to 3.7 |
+| `kafka-2.0` to `3.7` | appended; answered at once, then muted | empty answer at once, un-recorded, muted | unlimited | up to 3.7 |
+| `kafka-3.8` on | the same | the same | the same | 3.8 on |
+| `by-version` | v0-5 as `kip-13`, v6+ as `kafka-4.4` | v0-7 as `kip-13`, v8+ as `kafka-4.4` | as `kip-13` | 3.8 on |
 
+A fetch is cut to what an idle client may have at once; Kafka does so from 2.5 on.
 What is charged: a produce request, its header and body, once its records are in the log; a fetch, the response's size.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from enum import Enum
+from sys import float_info
+from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.kafka_releases import RELEASES
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.apis.produce import ProduceResponse
@@ -24,40 +30,65 @@ from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.sensor import Rate, RateUpTo37
 
 from .context import PARKED, Outcome, RequestContext
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
 
-HOLD: Literal["hold"] = "hold"  # the answer waits in the purgatory, then says how long it waited (KIP-13)
-MUTE: Literal["mute"] = (
-    "mute"  # the answer goes out at once; the connection is not read for as long as it says (KIP-219)
-)
-Throttling = Literal["hold", "mute"]
+
+class Throttling(Enum):
+    """How a request over quota is made to wait."""
+
+    HOLD = "hold"  # the answer waits in the purgatory, then says how long it waited; a fetch reads after that (KIP-13)
+    WITHHOLD = "withhold"  # the same, but a fetch has read before: what every release up to 1.1 did
+    MUTE = "mute"  # the answer goes out at once; the connection is not read for as long as it says (KIP-219)
+
+
+HOLD, WITHHOLD, MUTE = Throttling
+_BY_VERSION = None
 
 # The first version whose clients wait by themselves after an answer with a throttle time (KIP-219).
 _SELF_THROTTLING_SINCE = {PRODUCE: 6, FETCH: 8}
 
 
 class Profile(NamedTuple):
-    """One value of `quota.profile`."""
+    """One value of `quota.profile`. Without a throttling of its own it goes by the version of the request."""
 
-    throttling: Literal["hold", "mute", "by-version"]
+    throttling: Throttling | None
     empty_client_id_shares_default: bool
+    rate: type[Rate] = Rate
+    cuts_fetches: bool = True
 
     def throttling_of(self, api_key: int, version: int) -> Throttling:
         """How an over-quota request of this API and version is made to wait."""
-        if self.throttling != "by-version":
+        if self.throttling is not _BY_VERSION:
             return self.throttling
-        return MUTE if version >= _SELF_THROTTLING_SINCE.get(api_key, 0) else HOLD
+        return MUTE if version >= _SELF_THROTTLING_SINCE[api_key] else HOLD
 
 
-PROFILES = {
-    "by-version": Profile("by-version", empty_client_id_shares_default=True),
-    "kip-13": Profile(HOLD, empty_client_id_shares_default=True),
-    "kafka-4.4": Profile(MUTE, empty_client_id_shares_default=False),
+# Since which release Kafka does as the profile says.
+_SINCE = {
+    "0.9": Profile(WITHHOLD, empty_client_id_shares_default=True, rate=RateUpTo37, cuts_fetches=False),
+    "2.0": Profile(MUTE, empty_client_id_shares_default=False, rate=RateUpTo37, cuts_fetches=False),
+    "2.5": Profile(MUTE, empty_client_id_shares_default=False, rate=RateUpTo37),
+    "3.8": Profile(MUTE, empty_client_id_shares_default=False),
 }
+
+
+def _profiles() -> dict[str, Profile]:
+    profiles = {
+        "by-version": Profile(_BY_VERSION, empty_client_id_shares_default=True),
+        "kip-13": Profile(HOLD, empty_client_id_shares_default=True),
+    }
+    profile = _SINCE[RELEASES[0]]
+    for release in RELEASES:
+        profile = profiles[f"kafka-{release}"] = _SINCE.get(release, profile)
+    return profiles
+
+
+PROFILES = _profiles()
 
 
 class _Muted(DelayedOperation):
@@ -128,7 +159,15 @@ class Enforcement:
 
     def holds_fetch(self, version: int) -> bool:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
-        return self.profile.throttling_of(FETCH, version) == HOLD
+        return self.profile.throttling_of(FETCH, version) is HOLD
+
+    def largest_fetch(self, ctx: RequestContext) -> float:
+        """Bytes that one fetch of this client may have: what an idle client gets at once, else a large one would be
+        refused for ever.
+        """
+        if not self.profile.cuts_fetches:
+            return float_info.max
+        return self.fetch.max_value_in_quota_window(ctx.user, ctx.client_id)
 
     def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
@@ -139,11 +178,11 @@ class Enforcement:
         self.produce.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
         if isinstance(response, ProduceResponse):
             response.throttle_time_ms = throttle_ms
-        if self.profile.throttling_of(PRODUCE, ctx.version) == HOLD:
-            self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
-        else:
+        if self.profile.throttling_of(PRODUCE, ctx.version) is MUTE:
             dispatcher.answer(ctx, response)
             self._wait(ctx, _Muted(ctx, throttle_ms))
+        else:
+            self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
 
     def finish_fetch(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a fetch by the size of its response and answers it; over quota, with an empty response.
@@ -158,19 +197,25 @@ class Enforcement:
         # A fetch that fails before it reads has neither of the two.
         fetched, ctx.fetched = ctx.fetched, []
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
-        if self.holds_fetch(ctx.version):
+        throttling = self.profile.throttling_of(FETCH, ctx.version)
+        if throttling is HOLD:
             self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, ctx.now_ms)
             throttle_ms = 0  # it has been served
         else:
             throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
-        if throttle_ms <= 0:
+        if throttle_ms <= 0 or throttling is WITHHOLD:
             for topic, sent_bytes in fetched:
                 topic.bytes_out += sent_bytes
+        if throttle_ms <= 0:
             dispatcher.send(ctx, body)
+            return
+        self.fetch.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
+        if throttling is WITHHOLD:
+            response.throttle_time_ms = throttle_ms
+            self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
             return
         # What is not sent costs nothing: the client comes back for the same bytes.
         self.fetch.unrecord(ctx.user, ctx.client_id, size, ctx.now_ms)
-        self.fetch.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
         dispatcher.answer(ctx, FetchResponse(throttle_time_ms=throttle_ms))
         self._wait(ctx, _Muted(ctx, throttle_ms))
 

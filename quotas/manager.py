@@ -22,10 +22,14 @@ _METRICS_SAMPLE_WINDOW_MS = 30_000
 
 
 class QuotaConfig(Struct, frozen=True):
-    """`quota.window.num` and `quota.window.size.seconds`; the defaults are ten whole windows and the begun one."""
+    """`quota.window.num` and `quota.window.size.seconds`; the defaults are ten whole windows and the begun one.
+
+    `rate` is the arithmetic: of 3.8 and later, or of the releases before.
+    """
 
     num_samples: int = 11
     window_ms: int = 1000
+    rate: type[Rate] = Rate
 
 
 class ClientUsage(Struct, frozen=True):
@@ -161,7 +165,7 @@ class ClientQuotaManager:
         bucket = self._table.bucket(user, client_id)
         sensors = self._sensors.get(bucket)
         if sensors is None:
-            rate = Rate(self._config.num_samples, self._config.window_ms)
+            rate = self._config.rate(self._config.num_samples, self._config.window_ms)
             sensors = self._sensors[bucket] = ClientSensors(bucket, Sensor(rate, self._bound(bucket), now_ms))
         self._sensors_by_client[user, client_id] = sensors
         return sensors

@@ -1,7 +1,7 @@
 """Windowed sensors: how much was used lately, how fast, and how long to wait when that was too much.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double. `Rate` explains the arithmetic with worked numbers. Different here: a sensor holds one rate under one bound and
+double, and in `RateUpTo37` those of the releases before. `Rate` explains the arithmetic with worked numbers. Different here: a sensor holds one rate under one bound and
 answers with the throttle time, where Kafka throws a `QuotaViolationException` for its caller to turn into one; and
 `peek` reads without leaving a trace.
 
@@ -51,9 +51,8 @@ class SampledStat:
     `num_samples`. With 11 samples of 1 s, one that opened at 0 and was last written at 900 still counts at 11,500,
     when it opened 11.5 s ago.
 
-    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*.
-    All that differs is the size of the ring in `_open_next_sample`, and `start_ms` for `last_event_ms` in `_is_stale`
-    and `_purge`.
+    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*:
+    see `RateUpTo37`.
 
     Recording never drops a stale sample, measuring first drops all of them. A dropped sample does not leave the ring:
     it becomes an empty one that starts now, and may later be the oldest. So *when* one measures matters; who only
@@ -65,9 +64,9 @@ class SampledStat:
         "_event_window",
         "_fresh_until_ms",
         "_index",
-        "_num_samples",
         "_oldest_start_ms",
         "_samples",
+        "_slots",
         "_span_ms",
         "_window_ms",
     )
@@ -75,7 +74,7 @@ class SampledStat:
     INITIAL = 0.0  # the value of a sample that has seen no event
 
     def __init__(self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER) -> None:
-        self._num_samples = num_samples
+        self._slots = num_samples + 1
         self._window_ms = window_ms
         self._span_ms = num_samples * window_ms
         self._event_window = event_window
@@ -83,7 +82,7 @@ class SampledStat:
         self._index = -1
         self._current: Sample | None = None
         # Both follow from the samples, and change seldom while events come often.
-        self._fresh_until_ms = _NEVER  # no sample is stale before then: the least last_event_ms + span, or earlier
+        self._fresh_until_ms = _NEVER  # no sample is stale before then: the least _counted_from_ms + span, or earlier
         self._oldest_start_ms = _NEVER  # the least start_ms
 
     def record(self, value: float, now_ms: int) -> None:
@@ -121,7 +120,7 @@ class SampledStat:
         return sample
 
     def _open_next_sample(self, now_ms: int) -> Sample:
-        self._index = (self._index + 1) % (self._num_samples + 1)
+        self._index = (self._index + 1) % self._slots
         if self._index == len(self._samples):
             self._samples.append(Sample(self.INITIAL, now_ms))
         else:
@@ -135,11 +134,15 @@ class SampledStat:
         for sample in self._samples:
             if self._is_stale(sample, now_ms):
                 sample.reset(self.INITIAL, now_ms)
-        self._fresh_until_ms = min(sample.last_event_ms for sample in self._samples) + self._span_ms
+        self._fresh_until_ms = min(map(self._counted_from_ms, self._samples)) + self._span_ms
         self._oldest_start_ms = min(sample.start_ms for sample in self._samples)
 
     def _is_stale(self, sample: Sample, now_ms: int) -> bool:
-        return now_ms - sample.last_event_ms >= self._span_ms
+        return now_ms - self._counted_from_ms(sample) >= self._span_ms
+
+    def _counted_from_ms(self, sample: Sample) -> int:
+        """The moment from which a sample counts for `num_samples` windows."""
+        return sample.last_event_ms
 
 
 class Rate(SampledStat):
@@ -239,6 +242,24 @@ class Rate(SampledStat):
             begun_ms = elapsed_ms % self._window_ms if elapsed_ms >= 0 else -(-elapsed_ms % self._window_ms)
             elapsed_ms = self._whole_windows_ms + begun_ms
         return max(elapsed_ms, 1)
+
+
+class RateUpTo37(Rate):
+    """The rate as Kafka had it up to 3.7: no slot more than there are samples, and each counts from when it opened.
+
+    A sample is gone `num_samples` windows after its first event, however late its last one came, so a window's end is
+    forgotten with its beginning: with 11 samples of 1 s the divisor never passes 10.999 s. A client that sends 1.85 MB
+    every 370 ms has a measured rate between 4.71 and 5.18 MB/s, where 3.8 and later see 5.17 MB/s.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, num_samples: int, window_ms: int) -> None:
+        super().__init__(num_samples, window_ms)
+        self._slots = num_samples
+
+    def _counted_from_ms(self, sample: Sample) -> int:
+        return sample.start_ms
 
 
 def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:

@@ -21,6 +21,7 @@ from sluice.config_values import (
     size,
     text,
 )
+from sluice.kafka_releases import RELEASES
 
 
 class Property:
@@ -43,6 +44,7 @@ _MS = integer(0, LONG_MAX)
 _FOREVER = str(LONG_MAX)
 _WEEK_MS = "604800000"
 
+_PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES))
 _COUNT = integer(1)
 _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
@@ -148,8 +150,8 @@ _ROWS: tuple[Property, ...] = (
              "Windows remembered: ten whole ones and the current one."),
     Property("quota.window.size.seconds", _COUNT, "1", "KIP-13",
              "Length of a window."),
-    Property("quota.profile", choice("by-version", "kip-13", "kafka-4.4"), "by-version", "sluice",
-             "How throttling is done: by the request's version, as KIP-13 has it, or as Kafka 4.4 does."),
+    Property("quota.profile", _PROFILE, "by-version", "sluice",
+             "How throttling is done: by the request's version, as KIP-13 has it, or as a Kafka release did."),
     # The admin port and metrics.
     Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
              "Address of the admin HTTP port; any but a loopback one needs sluice.admin.token."),

@@ -74,8 +74,7 @@ class _Fetch:
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         broker = ctx.broker
-        # A fetch is cut to what an idle client may have at once, else a large one would be refused for ever.
-        window = broker.fetch_quotas.max_value_in_quota_window(ctx.user, ctx.client_id)
+        window = broker.enforcement.largest_fetch(ctx)
         self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes, int(min(window, _INT_MAX)))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._committed_only = request.isolation_level == _READ_COMMITTED

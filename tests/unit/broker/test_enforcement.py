@@ -9,13 +9,15 @@ import pytest
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.sensor import Rate, RateUpTo37
 from tests.support.records import batch_of, fetch, fetched, fetched_bytes, produce, produce_of
 from tests.support.virtual_broker import Answer, Client, VirtualBroker
 
 QUOTA = 1_000
 PRODUCE_VERSIONS = range(14)
 FETCH_VERSIONS = range(19)
-PROFILES = ["by-version", "kip-13", "kafka-4.4"]
+PROFILES = ["by-version", "kip-13", "kafka-1.1", "kafka-2.0", "kafka-4.4"]
+UNCUT = ["kafka-1.1", "kafka-2.0"]
 PRODUCE, FETCH = "producer", "consumer"
 
 # The first version that is muted; the ones before are held.
@@ -24,6 +26,10 @@ FIRST_MUTED = {
     ("kip-13", FETCH): 99,
     ("by-version", PRODUCE): 6,
     ("by-version", FETCH): 8,
+    ("kafka-1.1", PRODUCE): 99,
+    ("kafka-1.1", FETCH): None,  # neither: it is read first, and then held
+    ("kafka-2.0", PRODUCE): 0,
+    ("kafka-2.0", FETCH): 0,
     ("kafka-4.4", PRODUCE): 0,
     ("kafka-4.4", FETCH): 0,
 }
@@ -34,7 +40,7 @@ def cases(kind: str, versions: range, held: bool) -> list[object]:
         pytest.param(profile, version, id=f"{profile} v{version}")
         for profile in PROFILES
         for version in versions
-        if (version < FIRST_MUTED[profile, kind]) == held
+        if (first_muted := FIRST_MUTED[profile, kind]) is not None and (version < first_muted) == held
     ]
 
 
@@ -332,7 +338,49 @@ def test_a_muted_fetch_gets_the_same_records_later(version: int) -> None:
     assert (len(fetched_bytes(answer.message)), answer.throttle_time_ms) == (5_000, 0)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_up_to_kafka_1_1_a_fetch_is_read_then_held_and_charged(version: int) -> None:
+    broker = filled("kafka-1.1", 12_000)
+    client = broker.client()
+    client.send(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
+    assert broker.broker.cluster.topics["t"].bytes_out > 11_000, "it is read before its throttle is over"
+    client.send(ApiVersionsRequest(), 0)
+    before = charged(broker.broker.fetch_quotas, broker)
+    throttle_ms = before - 10 * QUOTA
+    broker.advance(throttle_ms - 1)
+    assert client.take_answers() == []
+    broker.advance(1)
+    first, second = client.take_answers()
+    assert moments([first, second]) == [("Fetch", throttle_ms), ("ApiVersions", throttle_ms)]
+    assert first.throttle_time_ms == told(version, int(throttle_ms))
+    assert len(fetched_bytes(first.message)) > 11_000
+    assert charge_of(first) == before
+
+
+@pytest.mark.parametrize(
+    ("profile", "quota_cuts"), [("kafka-1.1", False), ("kafka-2.4", False), ("kafka-2.5", True), ("kafka-3.7", True)]
+)
+def test_since_kafka_2_5_a_fetch_is_cut_to_what_an_idle_client_may_have(profile: str, quota_cuts: bool) -> None:
+    broker = filled(profile, *[1_000] * 30)
+    client = broker.client()
+    client.ask(ApiVersionsRequest(), 0)  # whose first request says who it is
+    assert (broker.broker.enforcement.largest_fetch(client.connection.ctx) == 10 * QUOTA) == quota_cuts
+
+
+@pytest.mark.parametrize(
+    ("profile", "rate"),
+    [("kafka-0.9", RateUpTo37), ("kafka-3.7", RateUpTo37), ("kafka-3.8", Rate), ("kip-13", Rate), ("by-version", Rate)],
+)
+def test_kafka_3_8_changed_the_arithmetic(profile: str, rate: type[Rate]) -> None:
+    broker = broker_with_quota(profile, PRODUCE).broker
+    for at_ms in (0, 900, 11_500):
+        broker.produce_quotas.record("ANONYMOUS", "client", 1e6, broker.clock.wall_ms() + at_ms)
+    usage = broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms() + 11_500)
+    assert usage is not None
+    assert usage.byte_rate == (100_000.0 if rate is RateUpTo37 else 260869.5652173913)
+
+
+@pytest.mark.parametrize("profile", [p for p in PROFILES if p not in UNCUT])
 def test_a_fetch_asks_for_no_more_than_an_idle_client_may_have(profile: str) -> None:
     # Else a client that asks for more than ten seconds' worth would be refused for ever.
     broker = filled(profile, *[1_000] * 30)
@@ -402,7 +450,7 @@ def test_a_topic_deleted_while_a_fetch_is_held_is_unknown_when_it_reads() -> Non
 # -- whose quota -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", ["by-version", "kip-13"])
+@pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1"])
 def test_clients_without_an_id_share_the_default_quota(profile: str) -> None:
     broker = broker_with_quota(profile, PRODUCE)
     first, second = broker.client(None), broker.client("")

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS, UNLIMITED, Rate, Sensor, throttle_time_ms, whole_ms
+from sluice.quotas.sensor import (
+    MAX_THROTTLE_TIME_MS,
+    UNLIMITED,
+    Rate,
+    RateUpTo37,
+    Sensor,
+    throttle_time_ms,
+    whole_ms,
+)
 
 MB = 1e6
 Q = 5 * MB  # the quota of the golden figures, bytes/s
@@ -72,6 +80,30 @@ def test_golden_figure(history: History, probe_ms: int, rate: float, window_ms: 
     assert sensor.rate.measure(probe_ms).hex() == rate.hex()
     assert sensor.rate.window_size_ms(probe_ms) == window_ms
     assert (throttle_time_ms(rate, Q, window_ms) if rate > Q else 0) == throttle_ms
+
+
+# The same of 3.7.1, where they differ from those above.
+GOLDEN_UP_TO_37: dict[str, tuple[History, int, float, int, int]] = {
+    "a sample counts for 11 s from when it opened": ([(0, MB), (900, MB), (11500, MB)], 11500, 100000.0, 10000, 0),
+    "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5005000.0, 10000, 10),
+    "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004761.904761905, 10500, 10),
+    "requests that straddle the windows": (UNEVEN, 29970, 4713375.796178344, 10990, 0),
+    "KIP-13's example waits 2 s there too": (COLD_BURST, 9000, 6000000.0, 10000, 2000),
+}
+
+
+@pytest.mark.parametrize(
+    ("history", "probe_ms", "rate", "window_ms", "throttle_ms"), GOLDEN_UP_TO_37.values(), ids=GOLDEN_UP_TO_37
+)
+def test_golden_figure_up_to_kafka_3_7(
+    history: History, probe_ms: int, rate: float, window_ms: int, throttle_ms: int
+) -> None:
+    sensor = Sensor(RateUpTo37(11, 1000), Q, 0)
+    for now_ms, value in history:
+        answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
+    assert answer == throttle_ms, "the throttle time given for the last request"
+    assert sensor.rate.measure(probe_ms).hex() == rate.hex()
+    assert sensor.rate.window_size_ms(probe_ms) == window_ms
 
 
 def test_a_client_that_serves_its_delays_sees_the_known_sequence() -> None:

@@ -10,6 +10,7 @@ from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
 from sluice.config_unused import NAMES, PREFIXES
 from sluice.config_values import text_of
 from sluice.errors import ConfigError
+from sluice.kafka_releases import RELEASES
 
 # As a KRaft Kafka of one node is configured, in the order and spelling of such files.
 KAFKAS_OWN = """
@@ -125,7 +126,8 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         ),
         pytest.param(
             "quota.profile=kip13",
-            "--override: quota.profile=kip13: must be one of by-version, kip-13, kafka-4.4",
+            "--override: quota.profile=kip13: must be one of by-version, kip-13, "
+            + ", ".join(f"kafka-{name}" for name in RELEASES),
             id="none of the choices",
         ),
         pytest.param(
