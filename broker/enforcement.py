@@ -9,7 +9,7 @@ so that no client waits twice and old clients see what KIP-13 describes. The oth
 |---|---|---|---|---|
 | `kip-13` | appended; the answer is held | held before the log is read | shares the default quota's bucket | 3.8 on |
 | `kafka-0.9` to `1.1` | as `kip-13` | read, then held | as `kip-13` | up to 3.7 |
-| `kafka-2.0` to `3.7` | appended; answered at once, then muted | empty answer at once, un-recorded, muted | unlimited | up to 3.7 |
+| `kafka-2.0` to `3.7` | appended; answered, then muted | empty answer, un-recorded, muted | unlimited | up to 3.7 |
 | `kafka-3.8` on | the same | the same | the same | 3.8 on |
 | `by-version` | v0-5 as `kip-13`, v6+ as `kafka-4.4` | v0-7 as `kip-13`, v8+ as `kafka-4.4` | as `kip-13` | 3.8 on |
 

@@ -1,9 +1,9 @@
 """Windowed sensors: how much was used lately, how fast, and how long to wait when that was too much.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double, and in `RateUpTo37` those of the releases before. `Rate` explains the arithmetic with worked numbers. Different here: a sensor holds one rate under one bound and
-answers with the throttle time, where Kafka throws a `QuotaViolationException` for its caller to turn into one; and
-`peek` reads without leaving a trace.
+double, and in `RateUpTo37` those of the releases before. `Rate` explains the arithmetic with worked numbers. Different
+here: a sensor holds one rate under one bound and answers with the throttle time, where Kafka throws a
+`QuotaViolationException` for its caller to turn into one; and `peek` reads without leaving a trace.
 
 Time is a parameter (wall-clock milliseconds) of everything, and may step back.
 """
