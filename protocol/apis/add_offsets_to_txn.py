@@ -1,4 +1,8 @@
-"""AddOffsetsToTxn (key 25)."""
+"""AddOffsetsToTxn (key 25): a group's offsets become part of a transaction (KIP-98).
+
+Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4 may answer
+TRANSACTION_ABORTABLE (KIP-890).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from sluice.protocol.types import Versions, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message):
-    """A part of the message."""
+    """Adds the partition of __consumer_offsets that has the group."""
 
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
@@ -21,7 +25,7 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    """A part of the message."""
+    """Whether TxnOffsetCommit may follow."""
 
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")

@@ -1,4 +1,9 @@
-"""AddPartitionsToTxn (key 24)."""
+"""AddPartitionsToTxn (key 24): partitions become part of a transaction (KIP-98).
+
+Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4, of brokers
+alone, takes many transactions and can ask whether partitions are in already; 5 may answer TRANSACTION_ABORTABLE
+(KIP-890). Clients stay at 3.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +14,24 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class AddPartitionsToTxnTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[int32] = []
 
 
 class AddPartitionsToTxnTransaction(Message):
-    """A part of the message."""
+    """A transaction, and the partitions it shall have."""
 
     transactional_id: Annotated[string, V("4+")] = ""
     producer_id: Annotated[int64, V("4+")] = 0
     producer_epoch: Annotated[int16, V("4+")] = 0
-    verify_only: Annotated[boolean, V("4+")] = False
+    verify_only: Annotated[boolean, V("4+")] = False  # ask only, add nothing
     topics: Annotated[list[AddPartitionsToTxnTopic], V("4+")] = []
 
 
 class AddPartitionsToTxnRequest(Message):
-    """A part of the message."""
+    """The transaction of a client up to version 3, those of a broker from 4."""
 
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -39,28 +44,28 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnPartitionResult(Message):
-    """A part of the message."""
+    """What became of one partition."""
 
     partition_index: int32 = 0
     partition_error_code: int16 = 0
 
 
 class AddPartitionsToTxnTopicResult(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
 
 
 class AddPartitionsToTxnResult(Message):
-    """A part of the message."""
+    """The partitions of one transaction."""
 
     transactional_id: Annotated[string, V("4+")] = ""
     topic_results: Annotated[list[AddPartitionsToTxnTopicResult], V("4+")] = []
 
 
 class AddPartitionsToTxnResponse(Message):
-    """A part of the message."""
+    """By topic up to version 3, by transaction from 4."""
 
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")

@@ -1,4 +1,7 @@
-"""AlterClientQuotas (key 49)."""
+"""AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses (KIP-546).
+
+Version 1 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,29 @@ from sluice.protocol.types import V, Versions, boolean, float64, int16, int32, s
 
 
 class EntityData(Message):
-    """A part of the message."""
+    """One part of an entity; its name is null where it is the default."""
 
-    entity_type: string = ""
+    entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class OpData(Message):
-    """A part of the message."""
+    """A quota to set or to remove."""
 
-    key: string = ""
-    value: float64 = 0.0
+    key: string = ""  # `producer_byte_rate`, ...
+    value: float64 = 0.0  # ignored where it is removed
     remove: boolean = False
 
 
 class EntryData(Message):
-    """A part of the message."""
+    """The changes of one entity."""
 
     entity: list[EntityData] = []
     ops: list[OpData] = []
 
 
 class AlterClientQuotasRequest(Message):
-    """A part of the message."""
+    """Each entity succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 49
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
@@ -41,7 +44,7 @@ class AlterClientQuotasRequest(Message):
 
 
 class EntryResult(Message):
-    """A part of the message."""
+    """What became of one entity. Kafka calls this struct EntryData, as the other."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -49,7 +52,7 @@ class EntryResult(Message):
 
 
 class AlterClientQuotasResponse(Message):
-    """A part of the message."""
+    """One result an entity."""
 
     API_KEY: ClassVar[int] = 49
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")

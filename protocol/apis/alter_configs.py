@@ -1,4 +1,7 @@
-"""AlterConfigs (key 33)."""
+"""AlterConfigs (key 33): sets all settings of a resource; those not named go back to their defaults (KIP-133).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible. IncrementalAlterConfigs took its place.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,32 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class AlterableConfig(Message):
-    """A part of the message."""
+    """A setting. Null is refused, though it can be written."""
 
     name: string = ""
     value: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class AlterConfigsResource(Message):
-    """A part of the message."""
+    """A resource and all the settings it shall have."""
 
-    resource_type: int8 = 0
+    resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
     resource_name: string = ""
     configs: list[AlterableConfig] = []
 
 
 class AlterConfigsRequest(Message):
-    """A part of the message."""
+    """Each resource succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 33
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     resources: list[AlterConfigsResource] = []
-    validate_only: boolean = False
+    validate_only: boolean = False  # change nothing
 
 
 class AlterConfigsResourceResponse(Message):
-    """A part of the message."""
+    """What became of one resource."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -43,7 +46,7 @@ class AlterConfigsResourceResponse(Message):
 
 
 class AlterConfigsResponse(Message):
-    """A part of the message."""
+    """One result a resource."""
 
     API_KEY: ClassVar[int] = 33
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (key 45)."""
+"""AlterPartitionReassignments (key 45): moves partitions to other brokers, or stops such a move (KIP-455).
+
+Version 1 can refuse to change the replication factor (KIP-860). All versions are flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class ReassignablePartition(Message):
-    """A part of the message."""
+    """The brokers that shall have the partition; null to stop a move that is under way."""
 
     partition_index: int32 = 0
     replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None
 
 
 class ReassignableTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[ReassignablePartition] = []
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """A part of the message."""
+    """Answered when the moves begin, not when they end."""
 
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
@@ -34,7 +37,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class ReassignablePartitionResponse(Message):
-    """A part of the message."""
+    """Whether the move begins."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
@@ -42,20 +45,20 @@ class ReassignablePartitionResponse(Message):
 
 
 class ReassignableTopicResponse(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[ReassignablePartitionResponse] = []
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """A part of the message."""
+    """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    allow_replication_factor_change: Annotated[boolean, V("1+")] = True
+    allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as asked
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
     responses: list[ReassignableTopicResponse] = []

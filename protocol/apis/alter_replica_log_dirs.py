@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (key 34)."""
+"""AlterReplicaLogDirs (key 34): moves replicas of one broker to other of its log directories (KIP-113).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from sluice.protocol.types import Versions, int16, int32, string
 
 
 class AlterReplicaLogDirTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[int32] = []
 
 
 class AlterReplicaLogDir(Message):
-    """A part of the message."""
+    """A directory, and the replicas it shall have."""
 
     path: string = ""
     topics: list[AlterReplicaLogDirTopic] = []
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """A part of the message."""
+    """Goes to the broker that has the replicas; it answers before they are moved."""
 
     API_KEY: ClassVar[int] = 34
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -32,21 +35,21 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDirPartitionResult(Message):
-    """A part of the message."""
+    """Whether the replica will be moved."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
 
 
 class AlterReplicaLogDirTopicResult(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic_name: string = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = []
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """A part of the message."""
+    """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 34
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

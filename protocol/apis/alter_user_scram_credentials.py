@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51)."""
+"""AlterUserScramCredentials (key 51): sets and removes users' SCRAM credentials (KIP-554). Flexible."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from sluice.protocol.types import V, Versions, bytes_, int8, int16, int32, strin
 
 
 class ScramCredentialDeletion(Message):
-    """A part of the message."""
+    """A credential to remove."""
 
     name: string = ""
-    mechanism: int8 = 0
+    mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
 
 
 class ScramCredentialUpsertion(Message):
-    """A part of the message."""
+    """A credential to set. The client salts the password, so that the broker never sees it."""
 
     name: string = ""
-    mechanism: int8 = 0
+    mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
     iterations: int32 = 0
     salt: bytes_ = b""
     salted_password: bytes_ = b""
 
 
 class AlterUserScramCredentialsRequest(Message):
-    """A part of the message."""
+    """A user may be in one of the two lists, and once."""
 
     API_KEY: ClassVar[int] = 51
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -36,7 +36,7 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class AlterUserScramCredentialsResult(Message):
-    """A part of the message."""
+    """What became of one user."""
 
     user: string = ""
     error_code: int16 = 0
@@ -44,7 +44,7 @@ class AlterUserScramCredentialsResult(Message):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """A part of the message."""
+    """One result a user."""
 
     API_KEY: ClassVar[int] = 51
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

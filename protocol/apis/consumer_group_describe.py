@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (key 69)."""
+"""ConsumerGroupDescribe (key 69): state, epochs and members of KIP-848 groups.
+
+Version 1 tells classic members from those of the new protocol (KIP-1099). All versions are flexible.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, 
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """A part of the message."""
+    """Groups, which the asked broker must coordinate."""
 
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
@@ -21,7 +24,7 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic_id: uuid = ZERO_UUID
     topic_name: string = ""
@@ -29,13 +32,13 @@ class TopicPartitions(Message):
 
 
 class Assignment(Message):
-    """A part of the message."""
+    """Partitions of one member."""
 
     topic_partitions: list[TopicPartitions] = []
 
 
 class Member(Message):
-    """A part of the message."""
+    """One member: what it has, and what it shall have."""
 
     member_id: string = ""
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
@@ -47,11 +50,11 @@ class Member(Message):
     subscribed_topic_regex: Annotated[string | None, V("0+", null="0+")] = None
     assignment: Assignment = field(default_factory=Assignment)
     target_assignment: Assignment = field(default_factory=Assignment)
-    member_type: Annotated[int8, V("1+")] = -1
+    member_type: Annotated[int8, V("1+")] = -1  # -1: not known, 0: classic, 1: consumer
 
 
 class DescribedGroup(Message):
-    """A part of the message."""
+    """One group."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
@@ -61,11 +64,11 @@ class DescribedGroup(Message):
     assignment_epoch: int32 = 0
     assignor_name: string = ""
     members: list[Member] = []
-    authorized_operations: int32 = -0x8000_0000
+    authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """A part of the message."""
+    """One description a group."""
 
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")

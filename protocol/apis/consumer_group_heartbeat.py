@@ -1,4 +1,8 @@
-"""ConsumerGroupHeartbeat (key 68)."""
+"""ConsumerGroupHeartbeat (key 68): all that a member of a KIP-848 group does: join, stay, change, be assigned, leave.
+
+Version 1 adds subscriptions by a regular expression that the broker evaluates, and has members make their own ids
+(KIP-1082). All versions are flexible. What did not change since the last heartbeat is null, in both directions.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +13,38 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, 
 
 
 class TopicPartitions(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic_id: uuid = ZERO_UUID
     partitions: list[int32] = []
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """A part of the message."""
+    """A member that joins says all of itself, later only what changed."""
 
     API_KEY: ClassVar[int] = 68
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     group_id: string = ""
     member_id: string = ""
-    member_epoch: int32 = 0
+    member_epoch: int32 = 0  # 0: joins, -1: leaves, -2: a static member goes and will be back
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
     rack_id: Annotated[string | None, V("0+", null="0+")] = None
-    rebalance_timeout_ms: int32 = -1
+    rebalance_timeout_ms: int32 = -1  # how long it may take to give partitions up; -1: as before
     subscribed_topic_names: Annotated[list[string] | None, V("0+", null="0+")] = None
     subscribed_topic_regex: Annotated[string | None, V("1+", null="1+")] = None
-    server_assignor: Annotated[string | None, V("0+", null="0+")] = None
-    topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = None
+    server_assignor: Annotated[string | None, V("0+", null="0+")] = None  # `uniform` or `range`
+    topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = None  # that it has now
 
 
 class Assignment(Message):
-    """A part of the message."""
+    """What the member shall have from now on."""
 
     topic_partitions: list[TopicPartitions] = []
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """A part of the message."""
+    """The epoch the member is in now, and what it shall have if that changed."""
 
     API_KEY: ClassVar[int] = 68
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")

@@ -1,4 +1,7 @@
-"""CreateAcls (key 30)."""
+"""CreateAcls (key 30): new entries of access control lists (KIP-140).
+
+Version 1 adds patterns of resource names (KIP-290); 2 is flexible; 3 adds users as resources (KIP-373).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class AclCreation(Message):
-    """A part of the message."""
+    """A new entry: who may, or must not, do what from where."""
 
-    resource_type: int8 = 0
+    resource_type: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
     resource_name: string = ""
-    resource_pattern_type: Annotated[int8, V("1+")] = 3
-    principal: string = ""
-    host: string = ""
-    operation: int8 = 0
-    permission_type: int8 = 0
+    resource_pattern_type: Annotated[int8, V("1+")] = 3  # 3: literal, 4: prefixed
+    principal: string = ""  # `User:name`
+    host: string = ""  # `*`: any
+    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as Kafka's AclOperation
+    permission_type: int8 = 0  # 2: deny, 3: allow
 
 
 class CreateAclsRequest(Message):
-    """A part of the message."""
+    """Each entry succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -30,14 +33,14 @@ class CreateAclsRequest(Message):
 
 
 class AclCreationResult(Message):
-    """A part of the message."""
+    """What became of one entry."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class CreateAclsResponse(Message):
-    """A part of the message."""
+    """Results in the order of the request."""
 
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")

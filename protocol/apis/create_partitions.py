@@ -1,4 +1,7 @@
-"""CreatePartitions (key 37)."""
+"""CreatePartitions (key 37): topics get more partitions (KIP-195).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599).
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class CreatePartitionsAssignment(Message):
-    """A part of the message."""
+    """The brokers of one new partition, the preferred leader first."""
 
     broker_ids: list[int32] = []
 
 
 class CreatePartitionsTopic(Message):
-    """A part of the message."""
+    """A topic, and how many partitions it shall have. Null assignments leave the brokers to the controller."""
 
     name: string = ""
-    count: int32 = 0
+    count: int32 = 0  # in all, the old ones too
     assignments: Annotated[list[CreatePartitionsAssignment] | None, V("0+", null="0+")] = []
 
 
 class CreatePartitionsRequest(Message):
-    """A part of the message."""
+    """Each topic succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 37
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -34,7 +37,7 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopicResult(Message):
-    """A part of the message."""
+    """What became of one topic."""
 
     name: string = ""
     error_code: int16 = 0
@@ -42,7 +45,7 @@ class CreatePartitionsTopicResult(Message):
 
 
 class CreatePartitionsResponse(Message):
-    """A part of the message."""
+    """One result a topic."""
 
     API_KEY: ClassVar[int] = 37
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")

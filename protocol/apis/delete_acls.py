@@ -1,4 +1,7 @@
-"""DeleteAcls (key 31)."""
+"""DeleteAcls (key 31): the entries of access control lists that match filters are removed (KIP-140).
+
+Version 1 adds patterns of resource names (KIP-290); 2 is flexible; 3 adds users as resources (KIP-373).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class DeleteAclsFilter(Message):
-    """A part of the message."""
+    """A null name, principal or host matches all."""
 
-    resource_type_filter: int8 = 0
+    resource_type_filter: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
     resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    pattern_type_filter: Annotated[int8, V("1+")] = 3
+    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: all that apply to the name, 3: literal, 4: prefixed
     principal_filter: Annotated[string | None, V("0+", null="0+")] = ""
     host_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    operation: int8 = 0
-    permission_type: int8 = 0
+    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as Kafka's AclOperation
+    permission_type: int8 = 0  # 2: deny, 3: allow
 
 
 class DeleteAclsRequest(Message):
-    """A part of the message."""
+    """Each filter succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -30,7 +33,7 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Message):
-    """A part of the message."""
+    """An entry that matched, and whether it could be removed."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -44,7 +47,7 @@ class DeleteAclsMatchingAcl(Message):
 
 
 class DeleteAclsFilterResult(Message):
-    """A part of the message."""
+    """The entries that one filter matched."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -52,7 +55,7 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
-    """A part of the message."""
+    """Results in the order of the request."""
 
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")

@@ -1,4 +1,7 @@
-"""DeleteGroups (key 42)."""
+"""DeleteGroups (key 42): groups without members are forgotten, with their offsets (KIP-229).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 adds error messages (KIP-1331).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class DeleteGroupsRequest(Message):
-    """A part of the message."""
+    """Groups, which the asked broker must coordinate."""
 
     API_KEY: ClassVar[int] = 42
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -18,7 +21,7 @@ class DeleteGroupsRequest(Message):
 
 
 class DeletableGroupResult(Message):
-    """A part of the message."""
+    """What became of one group."""
 
     group_id: string = ""
     error_code: int16 = 0
@@ -26,7 +29,7 @@ class DeletableGroupResult(Message):
 
 
 class DeleteGroupsResponse(Message):
-    """A part of the message."""
+    """One result a group."""
 
     API_KEY: ClassVar[int] = 42
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")

@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21)."""
+"""DeleteRecords (key 21): records before an offset are given up, which moves the log's start (KIP-107).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from sluice.protocol.types import Versions, int16, int32, int64, string
 
 
 class DeleteRecordsPartition(Message):
-    """A part of the message."""
+    """Where the log of one partition shall start."""
 
     partition_index: int32 = 0
-    offset: int64 = 0
+    offset: int64 = 0  # -1: the high watermark
 
 
 class DeleteRecordsTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[DeleteRecordsPartition] = []
 
 
 class DeleteRecordsRequest(Message):
-    """A part of the message."""
+    """Goes to the partitions' leaders; answered when all replicas have done it."""
 
     API_KEY: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -33,22 +36,22 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Message):
-    """A part of the message."""
+    """Where the log of one partition starts now, on all of its replicas."""
 
     partition_index: int32 = 0
-    low_watermark: int64 = 0
+    low_watermark: int64 = 0  # -1 where there is an error
     error_code: int16 = 0
 
 
 class DeleteRecordsTopicResult(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[DeleteRecordsPartitionResult] = []
 
 
 class DeleteRecordsResponse(Message):
-    """A part of the message."""
+    """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (key 48)."""
+"""DescribeClientQuotas (key 48): the quotas of users, client ids and addresses that match a filter (KIP-546).
+
+Version 1 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +12,46 @@ from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, in
 
 
 class ComponentData(Message):
-    """A part of the message."""
+    """What one part of an entity must be like."""
 
-    entity_type: string = ""
-    match_type: int8 = 0
-    match: Annotated[string | None, V("0+", null="0+")] = ""
+    entity_type: string = ""  # `user`, `client-id` or `ip`
+    match_type: int8 = 0  # 0: this name, 1: the default, 2: any name
+    match: Annotated[string | None, V("0+", null="0+")] = ""  # null but for type 0
 
 
 class DescribeClientQuotasRequest(Message):
-    """A part of the message."""
+    """An entity matches where every component does."""
 
     API_KEY: ClassVar[int] = 48
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
     components: list[ComponentData] = []
-    strict: boolean = False
+    strict: boolean = False  # True: entities with other types beside do not match
 
 
 class EntityData(Message):
-    """A part of the message."""
+    """One part of an entity; its name is null where it is the default."""
 
-    entity_type: string = ""
+    entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class ValueData(Message):
-    """A part of the message."""
+    """One quota."""
 
-    key: string = ""
+    key: string = ""  # `producer_byte_rate`, ...
     value: float64 = 0.0
 
 
 class EntryData(Message):
-    """A part of the message."""
+    """The quotas of one entity."""
 
     entity: list[EntityData] = []
     values: list[ValueData] = []
 
 
 class DescribeClientQuotasResponse(Message):
-    """A part of the message."""
+    """The entries are null where there is an error."""
 
     API_KEY: ClassVar[int] = 48
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")

@@ -1,4 +1,7 @@
-"""DescribeDelegationToken (key 41)."""
+"""DescribeDelegationToken (key 41): the tokens of some owners, or all that the asker may see (KIP-48).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 adds who asked for a token (KIP-373).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, stri
 
 
 class DescribeDelegationTokenOwner(Message):
-    """A part of the message."""
+    """An owner of tokens."""
 
     principal_type: string = ""
     principal_name: string = ""
 
 
 class DescribeDelegationTokenRequest(Message):
-    """A part of the message."""
+    """Null for every owner."""
 
     API_KEY: ClassVar[int] = 41
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -25,14 +28,14 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribedDelegationTokenRenewer(Message):
-    """A part of the message."""
+    """Someone beside the owner who may renew the token."""
 
     principal_type: string = ""
     principal_name: string = ""
 
 
 class DescribedDelegationToken(Message):
-    """A part of the message."""
+    """A token; its times are milliseconds."""
 
     principal_type: string = ""
     principal_name: string = ""
@@ -40,14 +43,14 @@ class DescribedDelegationToken(Message):
     token_requester_principal_name: Annotated[string, V("3+")] = ""
     issue_timestamp: int64 = 0
     expiry_timestamp: int64 = 0
-    max_timestamp: int64 = 0
+    max_timestamp: int64 = 0  # no renewal goes beyond
     token_id: string = ""
     hmac: bytes_ = b""
     renewers: list[DescribedDelegationTokenRenewer] = []
 
 
 class DescribeDelegationTokenResponse(Message):
-    """A part of the message."""
+    """Tokens, with their secrets."""
 
     API_KEY: ClassVar[int] = 41
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")

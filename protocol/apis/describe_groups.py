@@ -1,4 +1,9 @@
-"""DescribeGroups (key 15)."""
+"""DescribeGroups (key 15): state and members of classic groups.
+
+Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 adds authorized operations
+(KIP-430); 4 static members (KIP-345); 5 is flexible; 6 says that a group is not there, which before was a dead group
+(KIP-1043).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, st
 
 
 class DescribeGroupsRequest(Message):
-    """A part of the message."""
+    """Groups, which the asked broker must coordinate."""
 
     API_KEY: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")
@@ -19,7 +24,7 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribedGroupMember(Message):
-    """A part of the message."""
+    """A member. Its bytes are given only while the group is stable."""
 
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("4+", null="4+")] = None
@@ -30,20 +35,20 @@ class DescribedGroupMember(Message):
 
 
 class DescribedGroup(Message):
-    """A part of the message."""
+    """A group; until version 5 one that does not exist is dead and has no error."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("6+", null="6+")] = None
     group_id: string = ""
     group_state: string = ""
     protocol_type: string = ""
-    protocol_data: string = ""
+    protocol_data: string = ""  # the protocol all agreed on, while the group is stable
     members: list[DescribedGroupMember] = []
-    authorized_operations: Annotated[int32, V("3+")] = -0x8000_0000
+    authorized_operations: Annotated[int32, V("3+")] = -0x8000_0000  # bits; the default: not asked for
 
 
 class DescribeGroupsResponse(Message):
-    """A part of the message."""
+    """One description a group."""
 
     API_KEY: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")

@@ -1,4 +1,8 @@
-"""DescribeLogDirs (key 35)."""
+"""DescribeLogDirs (key 35): a broker's log directories, and how large the replicas in them are (KIP-113).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 adds an error of the whole answer (KIP-784); 4 the
+size of the volumes (KIP-827); 5 whether a directory takes no new replicas (KIP-1066).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class DescribableLogDirTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic: string = ""
     partitions: list[int32] = []
 
 
 class DescribeLogDirsRequest(Message):
-    """A part of the message."""
+    """Goes to the broker in question; null for all topics."""
 
     API_KEY: ClassVar[int] = 35
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")
@@ -25,34 +29,34 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Message):
-    """A part of the message."""
+    """A replica in the directory."""
 
     partition_index: int32 = 0
     partition_size: int64 = 0
-    offset_lag: int64 = 0
-    is_future_key: boolean = False
+    offset_lag: int64 = 0  # behind the high watermark; a future replica's: behind the current one
+    is_future_key: boolean = False  # being moved here, not yet in use
 
 
 class DescribeLogDirsTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[DescribeLogDirsPartition] = []
 
 
 class DescribeLogDirsResult(Message):
-    """A part of the message."""
+    """One directory."""
 
     error_code: int16 = 0
     log_dir: string = ""
     topics: list[DescribeLogDirsTopic] = []
-    total_bytes: Annotated[int64, V("4+")] = -1
-    usable_bytes: Annotated[int64, V("4+")] = -1
+    total_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
+    usable_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
     is_cordoned: Annotated[boolean, V("5+")] = False
 
 
 class DescribeLogDirsResponse(Message):
-    """A part of the message."""
+    """One result a directory."""
 
     API_KEY: ClassVar[int] = 35
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")

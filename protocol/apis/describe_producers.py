@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61)."""
+"""DescribeProducers (key 61): what partitions know of their idempotent and transactional producers (KIP-664).
+
+The only version is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class TopicRequest(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partition_indexes: list[int32] = []
 
 
 class DescribeProducersRequest(Message):
-    """A part of the message."""
+    """Goes to the partitions' leaders."""
 
     API_KEY: ClassVar[int] = 61
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -25,18 +28,18 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Message):
-    """A part of the message."""
+    """The last that a partition saw of a producer."""
 
     producer_id: int64 = 0
     producer_epoch: int32 = 0
-    last_sequence: int32 = -1
+    last_sequence: int32 = -1  # -1: none
     last_timestamp: int64 = -1
-    coordinator_epoch: int32 = 0
-    current_txn_start_offset: int64 = -1
+    coordinator_epoch: int32 = 0  # of the last marker; -1: none
+    current_txn_start_offset: int64 = -1  # -1: no open transaction
 
 
 class PartitionResponse(Message):
-    """A part of the message."""
+    """The producers of one partition."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
@@ -45,14 +48,14 @@ class PartitionResponse(Message):
 
 
 class TopicResponse(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[PartitionResponse] = []
 
 
 class DescribeProducersResponse(Message):
-    """A part of the message."""
+    """Producers, partition by partition."""
 
     API_KEY: ClassVar[int] = 61
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

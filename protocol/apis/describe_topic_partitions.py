@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions (key 75)."""
+"""DescribeTopicPartitions (key 75): topics page by page, with replicas that may become leader (KIP-966).
+
+The only version is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class TopicRequest(Message):
-    """A part of the message."""
+    """A topic, by name."""
 
     name: string = ""
 
 
 class Cursor(Message):
-    """A part of the message."""
+    """Where a page begins: topics go by name, partitions by index."""
 
     topic_name: string = ""
     partition_index: int32 = 0
 
 
 class DescribeTopicPartitionsRequest(Message):
-    """A part of the message."""
+    """No topics: all topics. No cursor: the first page."""
 
     API_KEY: ClassVar[int] = 75
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -33,7 +36,7 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
-    """A part of the message."""
+    """A partition, its leader and its replicas, by node id."""
 
     error_code: int16 = 0
     partition_index: int32 = 0
@@ -41,24 +44,24 @@ class DescribeTopicPartitionsResponsePartition(Message):
     leader_epoch: int32 = -1
     replica_nodes: list[int32] = []
     isr_nodes: list[int32] = []
-    eligible_leader_replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None
-    last_known_elr: Annotated[list[int32] | None, V("0+", null="0+")] = None
+    eligible_leader_replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None  # not in sync, yet complete
+    last_known_elr: Annotated[list[int32] | None, V("0+", null="0+")] = None  # may lack records
     offline_replicas: list[int32] = []
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    """A part of the message."""
+    """A topic, or the part of it that is on this page."""
 
     error_code: int16 = 0
     name: Annotated[string | None, V("0+", null="0+")] = ""
     topic_id: uuid = ZERO_UUID
     is_internal: boolean = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = []
-    topic_authorized_operations: int32 = -0x8000_0000
+    topic_authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """A part of the message."""
+    """One page; no cursor on the last."""
 
     API_KEY: ClassVar[int] = 75
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

@@ -1,4 +1,7 @@
-"""DescribeTransactions (key 65)."""
+"""DescribeTransactions (key 65): what a coordinator knows of transactions, by transactional id (KIP-664).
+
+The only version is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from sluice.protocol.types import Versions, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Message):
-    """A part of the message."""
+    """Transactions, which the asked broker must coordinate."""
 
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -18,27 +21,27 @@ class DescribeTransactionsRequest(Message):
 
 
 class TopicData(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic: string = ""
     partitions: list[int32] = []
 
 
 class TransactionState(Message):
-    """A part of the message."""
+    """One transactional id, and its transaction if there is one."""
 
     error_code: int16 = 0
     transactional_id: string = ""
-    transaction_state: string = ""
+    transaction_state: string = ""  # `Ongoing`, `PrepareCommit`, ...
     transaction_timeout_ms: int32 = 0
-    transaction_start_time_ms: int64 = 0
+    transaction_start_time_ms: int64 = 0  # -1: none has started
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    topics: list[TopicData] = []
+    topics: list[TopicData] = []  # once it ends, those without marker yet
 
 
 class DescribeTransactionsResponse(Message):
-    """A part of the message."""
+    """One description a transactional id."""
 
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

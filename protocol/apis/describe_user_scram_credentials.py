@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50)."""
+"""DescribeUserScramCredentials (key 50): which SCRAM credentials users have, never the secrets (KIP-554). Flexible."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class UserName(Message):
-    """A part of the message."""
+    """A user to describe."""
 
     name: string = ""
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    """A part of the message."""
+    """Null, or nobody, for every user."""
 
     API_KEY: ClassVar[int] = 50
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -24,14 +24,14 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class CredentialInfo(Message):
-    """A part of the message."""
+    """That a user has a credential of this mechanism."""
 
-    mechanism: int8 = 0
+    mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
     iterations: int32 = 0
 
 
 class DescribeUserScramCredentialsResult(Message):
-    """A part of the message."""
+    """The credentials of one user."""
 
     user: string = ""
     error_code: int16 = 0
@@ -40,7 +40,7 @@ class DescribeUserScramCredentialsResult(Message):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    """A part of the message."""
+    """One result a user."""
 
     API_KEY: ClassVar[int] = 50
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

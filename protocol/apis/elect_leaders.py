@@ -1,4 +1,7 @@
-"""ElectLeaders (key 43)."""
+"""ElectLeaders (key 43): partitions change to their preferred leader (KIP-183), or to any that lives (KIP-460).
+
+Version 0 has preferred leaders only; 1 adds the type of election and an error of the whole answer; 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,25 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class TopicPartitions(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic: string = ""
     partitions: list[int32] = []
 
 
 class ElectLeadersRequest(Message):
-    """A part of the message."""
+    """Null for all partitions there are."""
 
     API_KEY: ClassVar[int] = 43
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
-    election_type: Annotated[int8, V("1+")] = 0
+    election_type: Annotated[int8, V("1+")] = 0  # 0: preferred leader, 1: any, if none in sync lives
     topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = []
     timeout_ms: int32 = 60000
 
 
 class PartitionResult(Message):
-    """A part of the message."""
+    """What became of one partition; that it has this leader already is an error too."""
 
     partition_id: int32 = 0
     error_code: int16 = 0
@@ -35,14 +38,14 @@ class PartitionResult(Message):
 
 
 class ReplicaElectionResult(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     topic: string = ""
     partition_result: list[PartitionResult] = []
 
 
 class ElectLeadersResponse(Message):
-    """A part of the message."""
+    """Where all partitions were asked for, those that needed no election are left out."""
 
     API_KEY: ClassVar[int] = 43
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

@@ -1,4 +1,8 @@
-"""EndTxn (key 26)."""
+"""EndTxn (key 26): a transaction is committed or aborted (KIP-98).
+
+Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4 may answer
+TRANSACTION_ABORTABLE; with 5 every transaction gets an epoch of its own, which the answer brings (KIP-890).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class EndTxnRequest(Message):
-    """A part of the message."""
+    """Answered when the decision is written, before the markers are."""
 
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -17,11 +21,11 @@ class EndTxnRequest(Message):
     transactional_id: string = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    committed: boolean = False
+    committed: boolean = False  # False: aborted
 
 
 class EndTxnResponse(Message):
-    """A part of the message."""
+    """What the producer writes into its batches from now on, from version 5."""
 
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")

@@ -1,4 +1,7 @@
-"""ExpireDelegationToken (key 40)."""
+"""ExpireDelegationToken (key 40): a token expires earlier, or at once (KIP-48).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ from sluice.protocol.types import Versions, bytes_, int16, int32, int64
 
 
 class ExpireDelegationTokenRequest(Message):
-    """A part of the message."""
+    """The token, known by its hmac."""
 
     API_KEY: ClassVar[int] = 40
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     hmac: bytes_ = b""
-    expiry_time_period_ms: int64 = 0
+    expiry_time_period_ms: int64 = 0  # from now; -1: at once
 
 
 class ExpireDelegationTokenResponse(Message):
-    """A part of the message."""
+    """When the token expires now."""
 
     API_KEY: ClassVar[int] = 40
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

@@ -1,4 +1,8 @@
-"""Heartbeat (key 12)."""
+"""Heartbeat (key 12): a member of a classic group lives; the answer tells it of a rebalance.
+
+Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 adds static members (KIP-345);
+4 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class HeartbeatRequest(Message):
-    """A part of the message."""
+    """Of a member, as it knows itself."""
 
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
@@ -21,7 +25,7 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    """A part of the message."""
+    """REBALANCE_IN_PROGRESS says: join again."""
 
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (key 44)."""
+"""IncrementalAlterConfigs (key 44): changes some settings of a resource and leaves the others (KIP-339).
+
+Version 1 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,23 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class AlterableConfig(Message):
-    """A part of the message."""
+    """A change of one setting. The value to delete is not looked at."""
 
     name: string = ""
-    config_operation: int8 = 0
+    config_operation: int8 = 0  # 0: set, 1: delete, 2: append, 3: subtract; the last two of lists
     value: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class AlterConfigsResource(Message):
-    """A part of the message."""
+    """A resource and the changes to it."""
 
-    resource_type: int8 = 0
+    resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
     resource_name: string = ""
     configs: list[AlterableConfig] = []
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """A part of the message."""
+    """Each resource succeeds or fails on its own."""
 
     API_KEY: ClassVar[int] = 44
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
@@ -35,7 +38,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    """A part of the message."""
+    """What became of one resource."""
 
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -44,7 +47,7 @@ class AlterConfigsResourceResponse(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """A part of the message."""
+    """One result a resource."""
 
     API_KEY: ClassVar[int] = 44
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")

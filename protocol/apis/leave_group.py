@@ -1,4 +1,8 @@
-"""LeaveGroup (key 13)."""
+"""LeaveGroup (key 13): members leave a classic group, without the wait for their session to time out.
+
+Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 names many members, static ones
+by their instance id (KIP-345); 4 is flexible; 5 asks for a reason (KIP-800).
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,15 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class MemberIdentity(Message):
-    """A part of the message."""
+    """A member, by its id, or a static one by its instance id."""
 
-    member_id: Annotated[string, V("3+")] = ""
+    member_id: Annotated[string, V("3+")] = ""  # may be empty where there is an instance id
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
     reason: Annotated[string | None, V("5+", null="5+")] = None
 
 
 class LeaveGroupRequest(Message):
-    """A part of the message."""
+    """One member up to version 2, many from 3."""
 
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
@@ -28,7 +32,7 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Message):
-    """A part of the message."""
+    """What became of one member."""
 
     member_id: Annotated[string, V("3+")] = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = ""
@@ -36,7 +40,7 @@ class MemberResponse(Message):
 
 
 class LeaveGroupResponse(Message):
-    """A part of the message."""
+    """From version 3 on the top-level error is about the group alone."""
 
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")

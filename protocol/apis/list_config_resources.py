@@ -1,4 +1,8 @@
-"""ListConfigResources (key 74)."""
+"""ListConfigResources (key 74): the resources that have settings of their own.
+
+Version 0, then called ListClientMetricsResources, has client metrics only (KIP-714); 1 has all types (KIP-1142). All
+versions are flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class ListConfigResourcesRequest(Message):
-    """A part of the message."""
+    """No types: all types."""
 
     API_KEY: ClassVar[int] = 74
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
-    resource_types: Annotated[list[int8], V("1+")] = []
+    resource_types: Annotated[list[int8], V("1+")] = []  # 2: topic, 4: broker, 8: broker logger, ...
 
 
 class ConfigResource(Message):
-    """A part of the message."""
+    """One resource."""
 
     resource_name: string = ""
-    resource_type: Annotated[int8, V("1+")] = 16
+    resource_type: Annotated[int8, V("1+")] = 16  # client metrics, the only one of version 0
 
 
 class ListConfigResourcesResponse(Message):
-    """A part of the message."""
+    """All resources of these types."""
 
     API_KEY: ClassVar[int] = 74
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")

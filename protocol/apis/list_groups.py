@@ -1,4 +1,8 @@
-"""ListGroups (key 16)."""
+"""ListGroups (key 16): the groups that one broker coordinates, of every type.
+
+Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 is flexible; 4 adds states
+(KIP-518); 5 adds types (KIP-848).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class ListGroupsRequest(Message):
-    """A part of the message."""
+    """Empty filters let every group through."""
 
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -19,16 +23,16 @@ class ListGroupsRequest(Message):
 
 
 class ListedGroup(Message):
-    """A part of the message."""
+    """One group."""
 
     group_id: string = ""
-    protocol_type: string = ""
+    protocol_type: string = ""  # empty: offsets only, committed from outside
     group_state: Annotated[string, V("4+")] = ""
-    group_type: Annotated[string, V("5+")] = ""
+    group_type: Annotated[string, V("5+")] = ""  # `classic`, `consumer`, `share` or `streams`
 
 
 class ListGroupsResponse(Message):
-    """A part of the message."""
+    """Those that the asker may describe."""
 
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")

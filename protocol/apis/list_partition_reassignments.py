@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46)."""
+"""ListPartitionReassignments (key 46): the moves of partitions that are under way (KIP-455). Flexible."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class ListPartitionReassignmentsTopics(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partition_indexes: list[int32] = []
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """A part of the message."""
+    """Null for all topics."""
 
     API_KEY: ClassVar[int] = 46
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -26,23 +26,23 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class OngoingPartitionReassignment(Message):
-    """A part of the message."""
+    """The brokers that have the partition now, those that come and those that go."""
 
     partition_index: int32 = 0
-    replicas: list[int32] = []
+    replicas: list[int32] = []  # those that come and go among them
     adding_replicas: list[int32] = []
     removing_replicas: list[int32] = []
 
 
 class OngoingTopicReassignment(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[OngoingPartitionReassignment] = []
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """A part of the message."""
+    """Only the partitions that move."""
 
     API_KEY: ClassVar[int] = 46
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

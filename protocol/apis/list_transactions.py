@@ -1,4 +1,8 @@
-"""ListTransactions (key 66)."""
+"""ListTransactions (key 66): the transactions that one broker coordinates (KIP-664).
+
+Version 1 can ask for those that have lasted longer than some time (KIP-994); 2 for ids that match a regular expression
+(KIP-1152). All versions are flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,19 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class ListTransactionsRequest(Message):
-    """A part of the message."""
+    """Empty filters let every transaction through."""
 
     API_KEY: ClassVar[int] = 66
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
-    state_filters: list[string] = []
+    state_filters: list[string] = []  # `Ongoing`, `PrepareCommit`, ...
     producer_id_filters: list[int64] = []
-    duration_filter: Annotated[int64, V("1+")] = -1
+    duration_filter: Annotated[int64, V("1+")] = -1  # ms, longer than; below 0: any
     transactional_id_pattern: Annotated[string | None, V("2+", null="2+")] = None
 
 
 class TransactionState(Message):
-    """A part of the message."""
+    """One transactional id."""
 
     transactional_id: string = ""
     producer_id: int64 = 0
@@ -29,12 +33,12 @@ class TransactionState(Message):
 
 
 class ListTransactionsResponse(Message):
-    """A part of the message."""
+    """Those that the asker may describe."""
 
     API_KEY: ClassVar[int] = 66
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0
-    unknown_state_filters: list[string] = []
+    unknown_state_filters: list[string] = []  # names that are no state
     transaction_states: list[TransactionState] = []

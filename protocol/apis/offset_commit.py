@@ -1,4 +1,10 @@
-"""OffsetCommit (key 8)."""
+"""OffsetCommit (key 8): how far a group has read, kept by its coordinator.
+
+Version 1 adds the member that commits and a timestamp of the commit, which 2 replaces by a retention time; 3 adds the
+throttle time (KIP-124); 4 changes how it is throttled (KIP-219); 5 leaves retention to the broker (KIP-211); 6 adds
+leader epochs (KIP-320); 7 static members (KIP-345); 8 is flexible; 9 serves members of KIP-848 groups and brings new
+error codes; 10 names topics by id (KIP-848). Version 0 was kept in ZooKeeper.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +15,17 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 
 
 class OffsetCommitRequestPartition(Message):
-    """A part of the message."""
+    """The offset of the record to read next, and what the client wants to remember with it."""
 
     partition_index: int32 = 0
     committed_offset: int64 = 0
-    committed_leader_epoch: Annotated[int32, V("6+")] = -1
-    commit_timestamp: Annotated[int64, V("1")] = -1
+    committed_leader_epoch: Annotated[int32, V("6+")] = -1  # of the record before; -1: not known
+    commit_timestamp: Annotated[int64, V("1")] = -1  # -1: when it is received
     committed_metadata: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class OffsetCommitRequestTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: Annotated[string, V("0-9")] = ""
     topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
@@ -27,7 +33,7 @@ class OffsetCommitRequestTopic(Message):
 
 
 class OffsetCommitRequest(Message):
-    """A part of the message."""
+    """From a member of a group, or (generation -1, no member id) from someone outside of any."""
 
     API_KEY: ClassVar[int] = 8
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+")
@@ -36,19 +42,19 @@ class OffsetCommitRequest(Message):
     generation_id_or_member_epoch: Annotated[int32, V("1+")] = -1
     member_id: Annotated[string, V("1+")] = ""
     group_instance_id: Annotated[string | None, V("7+", null="7+")] = None
-    retention_time_ms: Annotated[int64, V("2-4")] = -1
+    retention_time_ms: Annotated[int64, V("2-4")] = -1  # -1: as the broker is configured
     topics: list[OffsetCommitRequestTopic] = []
 
 
 class OffsetCommitResponsePartition(Message):
-    """A part of the message."""
+    """What became of one offset."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
 
 
 class OffsetCommitResponseTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: Annotated[string, V("0-9")] = ""
     topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
@@ -56,7 +62,7 @@ class OffsetCommitResponseTopic(Message):
 
 
 class OffsetCommitResponse(Message):
-    """A part of the message."""
+    """What is wrong with the whole commit is said of each of its partitions."""
 
     API_KEY: ClassVar[int] = 8
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+")

@@ -1,4 +1,7 @@
-"""OffsetDelete (key 47)."""
+"""OffsetDelete (key 47): committed offsets of a group are forgotten, for topics it does not read (KIP-496).
+
+The only version is not flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from sluice.protocol.types import Versions, int16, int32, string
 
 
 class OffsetDeleteRequestPartition(Message):
-    """A part of the message."""
+    """A partition whose offset goes."""
 
     partition_index: int32 = 0
 
 
 class OffsetDeleteRequestTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[OffsetDeleteRequestPartition] = []
 
 
 class OffsetDeleteRequest(Message):
-    """A part of the message."""
+    """Goes to the group's coordinator."""
 
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
@@ -32,21 +35,21 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponsePartition(Message):
-    """A part of the message."""
+    """What became of one offset."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
 
 
 class OffsetDeleteResponseTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[OffsetDeleteResponsePartition] = []
 
 
 class OffsetDeleteResponse(Message):
-    """A part of the message."""
+    """Unlike elsewhere, the throttle time comes after the error."""
 
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")

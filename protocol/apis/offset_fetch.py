@@ -1,4 +1,10 @@
-"""OffsetFetch (key 9)."""
+"""OffsetFetch (key 9): how far a group has read, as it was committed.
+
+Version 0 read from ZooKeeper. Version 2 can ask for all topics and has an error of the whole group (KIP-88); 3 adds the
+throttle time (KIP-124); 4 changes how it is throttled (KIP-219); 5 adds leader epochs (KIP-320); 6 is flexible; 7 can
+refuse offsets that an open transaction may still change (KIP-447); 8 asks for many groups at once (KIP-709); 9 says
+which member of a KIP-848 group asks; 10 names topics by id (KIP-848).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +15,14 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class OffsetFetchRequestTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic, up to version 7."""
 
     name: Annotated[string, V("0-7")] = ""
     partition_indexes: Annotated[list[int32], V("0-7")] = []
 
 
 class OffsetFetchRequestTopics(Message):
-    """A part of the message."""
+    """Partitions of one topic, from version 8."""
 
     name: Annotated[string, V("8-9")] = ""
     topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
@@ -24,16 +30,16 @@ class OffsetFetchRequestTopics(Message):
 
 
 class OffsetFetchRequestGroup(Message):
-    """A part of the message."""
+    """One group, and which of its topics: null for all that have offsets."""
 
     group_id: Annotated[string, V("8+")] = ""
     member_id: Annotated[string | None, V("9+", null="9+")] = None
-    member_epoch: Annotated[int32, V("9+")] = -1
+    member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a member of a KIP-848 group
     topics: Annotated[list[OffsetFetchRequestTopics] | None, V("8+", null="8+")] = []
 
 
 class OffsetFetchRequest(Message):
-    """A part of the message."""
+    """One group up to version 7, many from 8."""
 
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
@@ -41,11 +47,11 @@ class OffsetFetchRequest(Message):
     group_id: Annotated[string, V("0-7")] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, V("0-7", null="2-7")] = []
     groups: Annotated[list[OffsetFetchRequestGroup], V("8+")] = []
-    require_stable: Annotated[boolean, V("7+")] = False
+    require_stable: Annotated[boolean, V("7+")] = False  # UNSTABLE_OFFSET_COMMIT where one is pending
 
 
 class OffsetFetchResponsePartition(Message):
-    """A part of the message."""
+    """A committed offset, up to version 7; -1 where there is none, which is no error."""
 
     partition_index: Annotated[int32, V("0-7")] = 0
     committed_offset: Annotated[int64, V("0-7")] = 0
@@ -55,14 +61,14 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic, up to version 7."""
 
     name: Annotated[string, V("0-7")] = ""
     partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7")] = []
 
 
 class OffsetFetchResponsePartitions(Message):
-    """A part of the message."""
+    """A committed offset, from version 8; -1 where there is none, which is no error."""
 
     partition_index: Annotated[int32, V("8+")] = 0
     committed_offset: Annotated[int64, V("8+")] = 0
@@ -72,7 +78,7 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    """A part of the message."""
+    """Partitions of one topic, from version 8."""
 
     name: Annotated[string, V("8-9")] = ""
     topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
@@ -80,7 +86,7 @@ class OffsetFetchResponseTopics(Message):
 
 
 class OffsetFetchResponseGroup(Message):
-    """A part of the message."""
+    """The offsets of one group."""
 
     group_id: Annotated[string, V("8+")] = ""
     topics: Annotated[list[OffsetFetchResponseTopics], V("8+")] = []
@@ -88,7 +94,7 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    """A part of the message."""
+    """The fields of the single group are those of versions 0 to 7."""
 
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")

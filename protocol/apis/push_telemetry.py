@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72)."""
+"""PushTelemetry (key 72): a client's metrics, of a subscription it was told (KIP-714). Flexible."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sluice.protocol.types import ZERO_UUID, Versions, boolean, bytes_, int8, in
 
 
 class PushTelemetryRequest(Message):
-    """A part of the message."""
+    """OpenTelemetry's MetricsData, version 1, as protobuf."""
 
     API_KEY: ClassVar[int] = 72
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     client_instance_id: uuid = ZERO_UUID
     subscription_id: int32 = 0
-    terminating: boolean = False
-    compression_type: int8 = 0
+    terminating: boolean = False  # the last push of this client
+    compression_type: int8 = 0  # as in a record batch's attributes
     metrics: bytes_ = b""
 
 
 class PushTelemetryResponse(Message):
-    """A part of the message."""
+    """Whether the metrics were taken."""
 
     API_KEY: ClassVar[int] = 72
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

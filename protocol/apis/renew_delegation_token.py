@@ -1,4 +1,7 @@
-"""RenewDelegationToken (key 39)."""
+"""RenewDelegationToken (key 39): a token expires later, though never after its longest lifetime (KIP-48).
+
+Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ from sluice.protocol.types import Versions, bytes_, int16, int32, int64
 
 
 class RenewDelegationTokenRequest(Message):
-    """A part of the message."""
+    """The token, known by its hmac."""
 
     API_KEY: ClassVar[int] = 39
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     hmac: bytes_ = b""
-    renew_period_ms: int64 = 0
+    renew_period_ms: int64 = 0  # from now; -1: as the broker is configured
 
 
 class RenewDelegationTokenResponse(Message):
-    """A part of the message."""
+    """When the token expires now."""
 
     API_KEY: ClassVar[int] = 39
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")

@@ -1,4 +1,7 @@
-"""SaslAuthenticate (key 36)."""
+"""SaslAuthenticate (key 36): one step of the exchange that a SASL mechanism prescribes (KIP-152).
+
+Version 1 adds the lifetime of a session (KIP-368); 2 is flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int64, string
 
 
 class SaslAuthenticateRequest(Message):
-    """A part of the message."""
+    """What the client says."""
 
     API_KEY: ClassVar[int] = 36
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -18,7 +21,7 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    """A part of the message."""
+    """What the broker says."""
 
     API_KEY: ClassVar[int] = 36
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -26,4 +29,4 @@ class SaslAuthenticateResponse(Message):
     error_code: int16 = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
     auth_bytes: bytes_ = b""
-    session_lifetime_ms: Annotated[int64, V("1+")] = 0
+    session_lifetime_ms: Annotated[int64, V("1+")] = 0  # then authenticate anew; 0: never

@@ -1,4 +1,8 @@
-"""SaslHandshake (key 17)."""
+"""SaslHandshake (key 17): the client names the SASL mechanism it wants (KIP-43).
+
+After version 0 the exchange goes over the connection without Kafka's framing, after version 1 in SaslAuthenticate
+(KIP-152). There is no flexible version: old clients would choose it without being able to (KAFKA-9577).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from sluice.protocol.types import Versions, int16, string
 
 
 class SaslHandshakeRequest(Message):
-    """A part of the message."""
+    """Comes before any request but ApiVersions, and again to authenticate anew."""
 
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
@@ -18,7 +22,7 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    """A part of the message."""
+    """The mechanisms are listed also where the one asked for is refused."""
 
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")

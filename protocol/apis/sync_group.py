@@ -1,4 +1,8 @@
-"""SyncGroup (key 14)."""
+"""SyncGroup (key 14): the leader of a classic group hands in the assignment, and every member gets its part.
+
+Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 adds static members (KIP-345);
+4 is flexible; 5 says which protocol the group agreed on, so that a mistake shows (KIP-559).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, string
 
 
 class SyncGroupRequestAssignment(Message):
-    """A part of the message."""
+    """What one member shall have, in the form its protocol type gives it."""
 
     member_id: string = ""
     assignment: bytes_ = b""
 
 
 class SyncGroupRequest(Message):
-    """A part of the message."""
+    """Only the leader's has assignments."""
 
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
@@ -31,7 +35,7 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """A part of the message."""
+    """What the asking member shall have."""
 
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")

@@ -1,4 +1,9 @@
-"""TxnOffsetCommit (key 28)."""
+"""TxnOffsetCommit (key 28): offsets of a group that count only if a transaction is committed (KIP-98).
+
+Version 1 changes how it is throttled (KIP-219); 2 adds leader epochs (KIP-320); 3 is flexible and says which member
+commits (KIP-447); 4 may answer TRANSACTION_ABORTABLE; 5 adds the group to the transaction by itself (KIP-890); 6 names
+topics by id (KIP-1319).
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,16 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    """A part of the message."""
+    """The offset of the record to read next, and what the client wants to remember with it."""
 
     partition_index: int32 = 0
     committed_offset: int64 = 0
-    committed_leader_epoch: Annotated[int32, V("2+")] = -1
+    committed_leader_epoch: Annotated[int32, V("2+")] = -1  # of the record before; -1: not known
     committed_metadata: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class TxnOffsetCommitRequestTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: Annotated[string, V("0-5")] = ""
     topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
@@ -26,7 +31,7 @@ class TxnOffsetCommitRequestTopic(Message):
 
 
 class TxnOffsetCommitRequest(Message):
-    """A part of the message."""
+    """Goes to the group's coordinator. Without member (generation -1, no member id) nobody is fenced."""
 
     API_KEY: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
@@ -42,14 +47,14 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponsePartition(Message):
-    """A part of the message."""
+    """What became of one offset."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
 
 
 class TxnOffsetCommitResponseTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: Annotated[string, V("0-5")] = ""
     topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
@@ -57,7 +62,7 @@ class TxnOffsetCommitResponseTopic(Message):
 
 
 class TxnOffsetCommitResponse(Message):
-    """A part of the message."""
+    """What is wrong with the whole commit is said of each of its partitions."""
 
     API_KEY: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64)."""
+"""UnregisterBroker (key 64): a broker that is gone for good leaves a KRaft cluster's metadata. Flexible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class UnregisterBrokerRequest(Message):
-    """A part of the message."""
+    """The broker that is gone."""
 
     API_KEY: ClassVar[int] = 64
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -18,7 +18,7 @@ class UnregisterBrokerRequest(Message):
 
 
 class UnregisterBrokerResponse(Message):
-    """A part of the message."""
+    """Whether it is forgotten."""
 
     API_KEY: ClassVar[int] = 64
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

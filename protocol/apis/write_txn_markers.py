@@ -1,4 +1,8 @@
-"""WriteTxnMarkers (key 27)."""
+"""WriteTxnMarkers (key 27): a transaction coordinator tells partitions' leaders how a transaction ended (KIP-98).
+
+Version 1 is flexible; 2 adds the version of transactions that the producer uses (KIP-1228). Brokers send it, and an
+admin client that aborts a transaction left hanging (KIP-664).
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,25 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int6
 
 
 class WritableTxnMarkerTopic(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partition_indexes: list[int32] = []
 
 
 class WritableTxnMarker(Message):
-    """A part of the message."""
+    """How one transaction ended, and the partitions that were part of it."""
 
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    transaction_result: boolean = False
+    transaction_result: boolean = False  # True: committed, False: aborted
     topics: list[WritableTxnMarkerTopic] = []
-    coordinator_epoch: int32 = 0
-    transaction_version: Annotated[int8, V("2+")] = 0
+    coordinator_epoch: int32 = 0  # a marker of a smaller one comes too late
+    transaction_version: Annotated[int8, V("2+")] = 0  # 2: KIP-890 part 2, below: before
 
 
 class WriteTxnMarkersRequest(Message):
-    """A part of the message."""
+    """Of any number of transactions."""
 
     API_KEY: ClassVar[int] = 27
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="1+")
@@ -36,28 +40,28 @@ class WriteTxnMarkersRequest(Message):
 
 
 class WritableTxnMarkerPartitionResult(Message):
-    """A part of the message."""
+    """Whether the marker was written."""
 
     partition_index: int32 = 0
     error_code: int16 = 0
 
 
 class WritableTxnMarkerTopicResult(Message):
-    """A part of the message."""
+    """Partitions of one topic."""
 
     name: string = ""
     partitions: list[WritableTxnMarkerPartitionResult] = []
 
 
 class WritableTxnMarkerResult(Message):
-    """A part of the message."""
+    """The markers of one producer."""
 
     producer_id: int64 = 0
     topics: list[WritableTxnMarkerTopicResult] = []
 
 
 class WriteTxnMarkersResponse(Message):
-    """A part of the message."""
+    """One result a producer."""
 
     API_KEY: ClassVar[int] = 27
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="1+")

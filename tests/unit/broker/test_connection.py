@@ -200,7 +200,10 @@ def sized(body: bytes) -> bytes:
             sized((1234).to_bytes(2) + VALID[2:]), "", "API key 1234, version 9 is not served", id="an API nobody knows"
         ),
         pytest.param(
-            sized((8).to_bytes(2) + VALID[2:]), "", "API key 8, version 9 is not served", id="an API not served here"
+            sized((64).to_bytes(2) + VALID[2:]),
+            "",
+            "UnregisterBroker version 9 is not served",
+            id="an API not served here",
         ),
         pytest.param(sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1", id="a negative API key"),
         pytest.param(

@@ -15,6 +15,24 @@ CLASSES: list[type[Message]] = [
     *(cls for api in API_KEYS.values() for cls in (api.request, api.response)),
 ]
 MESSAGES = [(cls, version) for cls in CLASSES for version in range(versions_of(cls).min, versions_of(cls).max + 1)]
+
+
+def layout(cls: type[Message], version: int) -> tuple[object, ...]:
+    """What makes the bytes of `cls` in `version`: versions that changed only what a value means have the same."""
+    fields = [field for field in fields_of(cls) if version in field.versions]
+    return tuple(
+        (field.name, version in field.null, layout(field.struct, version) if field.struct else None) for field in fields
+    )
+
+
+def _one_of_each_layout() -> list[tuple[type[Message], int]]:
+    first: dict[object, tuple[type[Message], int]] = {}
+    for cls, version in MESSAGES:
+        first.setdefault((cls, version in versions_of(cls).flexible, layout(cls, version)), (cls, version))
+    return list(first.values())
+
+
+LAYOUTS = _one_of_each_layout()
 FRAME_TAIL = b"\xff" * 8  # what follows a message in a receive buffer; no decoder may look at it
 
 _PRIMITIVES: dict[str, st.SearchStrategy[object]] = {
