@@ -15,8 +15,8 @@ from sluice.quotas.store import QuotaStore
 from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
-from .handlers import HANDLERS
 from .log.log_manager import LogManager
+from .releases import advertised_by, served_as
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
@@ -77,7 +77,9 @@ class Broker:
         self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
         self.cluster = Cluster(config, self.logs, random.randbytes)
         self.dispatcher = Dispatcher(self, clock, self.enforcement)
-        self.served = [(handler.api_key, handler.min_version, handler.max_version) for handler in HANDLERS.values()]
+        release = config.text("sluice.kafka.release")
+        self.advertised = advertised_by(release)
+        self.served = served_as(release)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")

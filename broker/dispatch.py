@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _FIXED = Struct(FIXED_HEADER)
 _NO_TURN = -1.0  # no request began then
+_NOT_SERVED = (0, -1)  # first and last version of an API that has none
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
@@ -215,17 +216,18 @@ class Dispatcher:
             routes = [other for other in routes if other is not route] if count < len(routes) else []
 
     def _open_route(self, api_key: int, version: int) -> Route | None:
-        handler = HANDLERS.get(api_key)
-        if handler is None or not handler.min_version <= version <= handler.max_version:
+        first, last = self._broker.served.get(api_key, _NOT_SERVED)
+        if not first <= version <= last:
             return None
         charge = self._charge.get(api_key)
-        route = Route(handler, version, partial(charge, self) if charge else self.answer)
+        route = Route(HANDLERS[api_key], version, partial(charge, self) if charge else self.answer)
         self._routes[api_key << 16 | version] = route
         return route
 
     def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
-        if api_key == API_VERSIONS:
+        served = self._broker.served.get(api_key)
+        if api_key == API_VERSIONS and served:
             from .handlers.api_versions import unsupported_version  # as all handlers: with the first request of its API
 
             route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
@@ -235,10 +237,9 @@ class Dispatcher:
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)
-        handler = HANDLERS.get(api_key)
         name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
-        served = f"; served are {handler.min_version} to {handler.max_version}" if handler else ""
-        raise RemoteProtocolError(f"{name} is not served{served}")
+        instead = f"; served are {served[0]} to {served[1]}" if served else ""
+        raise RemoteProtocolError(f"{name} is not served{instead}")
 
 
 def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int, int]:

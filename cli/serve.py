@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sluice.broker.broker import Broker
+from sluice.broker.releases import missing
 from sluice.broker.server import Server
 from sluice.clock import LoopClock
 from sluice.config import Config
+from sluice.config_table import AS_RELEASES
 from sluice.errors import ConfigError, SluiceError
 
 from .logs import set_up_logging
@@ -46,6 +48,12 @@ _SEEDS = 2**32
     help="A server.properties file; one of a real Kafka will do.",
 )
 @click.option(
+    "--as",
+    "release",
+    type=click.Choice(AS_RELEASES),
+    help="Serves the API versions that this release of Kafka did, and throttles as it did.",
+)
+@click.option(
     "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Sets one property; may be given often."
 )
 @click.option("--seed", type=click.IntRange(0), help="Makes what is random the same in every run.")
@@ -57,6 +65,7 @@ def serve(
     port: int | None,
     admin_port: int,
     config_file: str | None,
+    release: str | None,
     overrides: tuple[str, ...],
     seed: int | None,
     log_format: str,
@@ -67,7 +76,9 @@ def serve(
     """
     set_up_logging(log_format)
     try:
-        config = Config.load(_path(config_file), [*overrides, *_listeners(host, port)], os.environ)
+        config = Config.load(
+            _path(config_file), [*_as_release(release), *overrides, *_listeners(host, port)], os.environ
+        )
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     for warning in config.warnings:
@@ -96,6 +107,10 @@ def _listeners(host: str | None, port: int | None) -> list[str]:
     return [f"listeners=PLAINTEXT://{address}:{9092 if port is None else port}"]
 
 
+def _as_release(release: str | None) -> list[str]:
+    return [] if release is None else [f"sluice.kafka.release={release}", f"quota.profile={release}"]
+
+
 async def _serve(config: Config, admin_port: int, seed: int) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -108,6 +123,9 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
     gc.freeze()
     log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile")})
+    release = config.text("sluice.kafka.release")
+    if not_served := missing(release):
+        log.info("not served", extra={"release": release, "apis": " ".join(not_served)})
     await stop.wait()
     await server.stop()
     log.info("stopped")

@@ -45,6 +45,9 @@ _FOREVER = str(LONG_MAX)
 _WEEK_MS = "604800000"
 
 _PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES))
+# Those whose API versions are in broker/releases.py.
+AS_RELEASES = tuple(f"kafka-{name}" for name in ("0.9", "0.10.2", "1.1", "2.8", "3.4", "3.9", "4.4"))
+_RELEASE = choice("all", *AS_RELEASES)
 _COUNT = integer(1)
 _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
@@ -66,6 +69,8 @@ _ROWS: tuple[Property, ...] = (
              "Security protocol of each listener name; PLAINTEXT is the one served."),
     Property("controller.listener.names", listing(), "CONTROLLER", "KIP-631",
              "Listeners of a controller: taken from a Kafka's file, then left out."),
+    Property("sluice.kafka.release", _RELEASE, "all", "sluice",
+             "Whose API versions are advertised and served; all: the union. `serve --as` sets this and quota.profile."),
     # What a connection may cost.
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
              "Largest request; a larger one closes its connection."),

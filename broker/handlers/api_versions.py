@@ -28,18 +28,21 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
-    return ApiVersionsResponse(api_keys=[_advertised(*api) for api in ctx.broker.served])
+    return ApiVersionsResponse(api_keys=_advertised(ctx))
 
 
 def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of ApiVersions that is not served."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-    own = [_advertised(*api) for api in ctx.broker.served if api[0] == API_VERSIONS]
+    own = [api for api in _advertised(ctx) if api.api_key == API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
-def _advertised(api_key: int, min_version: int, max_version: int) -> ApiVersion:
-    return ApiVersion(api_key=api_key, min_version=min_version, max_version=max_version)
+def _advertised(ctx: RequestContext) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=first, max_version=last)
+        for key, (first, last) in ctx.broker.advertised.items()
+    ]
 
 
 def _is_legal(text: str) -> bool:
