@@ -1,6 +1,7 @@
 """One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
 from sluice.clock import Clock
@@ -39,19 +40,17 @@ class _Every(DelayedOperation):
         self._action()
 
 
-class _Replicated(DelayedOperation):
-    """The time that the simulated replicas take to fetch what was appended."""
+class _Later(DelayedOperation):
+    """Something that happens once its time has come: a simulated replica has fetched, say."""
 
-    __slots__ = ("_broker", "_offset", "_partition")
+    __slots__ = ("_action",)
 
-    def __init__(self, broker: "Broker", partition: Partition, delay_ms: int) -> None:
+    def __init__(self, delay_ms: float, action: Callable[[], None]) -> None:
         super().__init__(delay_ms)
-        self._broker = broker
-        self._partition = partition
-        self._offset = partition.log.log_end_offset
+        self._action = action
 
     def on_complete(self) -> None:
-        self._broker.replicated(self._partition, self._offset)
+        self._action()
 
 
 class Broker:
@@ -68,6 +67,8 @@ class Broker:
         self.produces = DelayedOperationPurgatory(
             "Produce", self.timer, config.integer("producer.purgatory.purge.interval.requests")
         )
+        # Kafka's purge interval for these is 1: they are few, and may hold much.
+        self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.housekeeping = DelayedOperationPurgatory("Housekeeping", self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
@@ -91,7 +92,8 @@ class Broker:
     def appended(self, partition: Partition) -> None:
         """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
         if partition.log.has_followers:
-            self.housekeeping.delay(_Replicated(self, partition, self._replication_delay_ms))
+            replicated = partial(self.replicated, partition, partition.log.log_end_offset)
+            self.housekeeping.delay(_Later(self._replication_delay_ms, replicated))
         else:
             self.dispatcher.check_after_turn(self.fetches, partition)
 
@@ -101,12 +103,19 @@ class Broker:
             self.fetches.check_and_complete(partition)
             self.produces.check_and_complete(partition)
 
+    def records_deleted(self, partition: Partition) -> None:
+        """The leader let records go; the replicas' logs start where its does once they have fetched again."""
+        if partition.log.has_followers:
+            followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
+            self.housekeeping.delay(_Later(self._replication_delay_ms, followed))
+
     def delete_topic(self, topic: Topic) -> None:
         """Deletes a topic, and answers what waited for its partitions."""
         self.cluster.delete(topic)
         for partition in topic.partitions:
             self.dispatcher.check_after_turn(self.fetches, partition)
             self.produces.check_and_complete(partition)
+            self.delete_records.check_and_complete(partition)
 
     def new_producer_id(self) -> int:
         """A producer id that nobody had before."""
@@ -116,6 +125,10 @@ class Broker:
     def close(self) -> None:
         """Stops time: nothing that waits completes any more."""
         self.timer.close()
+
+    def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
+        partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
+        self.delete_records.check_and_complete(partition)
 
     def _quotas(self, kind: str, property_prefix: str) -> ClientQuotaManager:
         config = self.config

@@ -7,6 +7,7 @@ leads every partition.
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from sluice.config import Config, TopicConfig, validate_topic_config
@@ -36,13 +37,13 @@ class TopicError(NamedTuple):
     """Why a topic was not created, deleted or found."""
 
     code: ErrorCode
-    message: str
+    message: str | None  # None: what the code says
 
 
 class Partition:
     """One partition, led by this broker. It is also the key under which operations wait for it."""
 
-    __slots__ = ("deleted", "index", "leader_epoch", "log", "topic")
+    __slots__ = ("deleted", "index", "leader_epoch", "log", "replicas_log_start_offset", "topic")
 
     def __init__(self, topic: "Topic", index: int, log: PartitionLog) -> None:
         self.topic = topic
@@ -50,6 +51,13 @@ class Partition:
         self.log = log
         self.leader_epoch = 0
         self.deleted = False
+        self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
+
+    @property
+    def low_watermark(self) -> int:
+        """The first offset that any replica still has: what DeleteRecords waits for."""
+        start = self.log.log_start_offset
+        return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
 
     def epoch_error(self, current_leader_epoch: int) -> int:
         """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
@@ -134,19 +142,24 @@ class Cluster:
             return error
         own = {name: value for name, value in new.configs.items() if value is not None}
         topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
-        for index in range(self.partition_count(new)):
-            name = f"{topic.name}-{index}"
-            settings = self._log_config(topic.config, name)
-            # A log takes no memory before its first record; one that is only for validation is never registered.
-            log = (
-                PartitionLog(name, settings, self._logs.budget) if validate_only else self._logs.create(name, settings)
-            )
-            log.has_followers = self._has_followers
-            topic.partitions.append(Partition(topic, index, log))
+        # A log takes no memory before its first record; one that is only for validation is never registered.
+        new_log = partial(PartitionLog, budget=self._logs.budget) if validate_only else self._logs.create
+        self._extend(topic, self.partition_count(new), new_log)
         if not validate_only:
             self.topics[topic.name] = topic
             self.topics_by_id[topic.topic_id] = topic
         return topic
+
+    def add_partitions(self, topic: Topic, count: int) -> None:
+        """Makes it `count` partitions in all; the new ones are empty."""
+        self._extend(topic, count, self._logs.create)
+
+    def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
+        """Gives a topic other configs of its own, or the broker's new defaults; its open logs follow at once."""
+        topic.config = TopicConfig(self.config, own)
+        topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
+        for partition in topic.partitions:
+            partition.log.update_config(self._log_config(topic.config, partition.log.name))
 
     def auto_create(self, name: str) -> Topic | TopicError:
         """Creates a topic that a client asked for by name, with the broker's defaults."""
@@ -177,6 +190,13 @@ class Cluster:
         for partition in topic.partitions:
             partition.deleted = True
             self._logs.delete(partition.log.name)
+
+    def _extend(self, topic: Topic, count: int, new_log: Callable[[str, LogConfig], PartitionLog]) -> None:
+        for index in range(len(topic.partitions), count):
+            name = f"{topic.name}-{index}"
+            log = new_log(name, self._log_config(topic.config, name))
+            log.has_followers = self._has_followers
+            topic.partitions.append(Partition(topic, index, log))
 
     def _refusal(self, new: NewTopic) -> TopicError | None:
         if (problem := invalid_topic_name(new.name)) is not None:
@@ -224,13 +244,9 @@ class Cluster:
             return TopicError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
             )
-        for index, brokers in new.assignments.items():
-            if list(brokers) != [self.node_id]:
-                return TopicError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"The manual partition assignment of partition {index} includes a broker that is not registered; "
-                    f"accepted is [{self.node_id}]",
-                )
+        for brokers in new.assignments.values():
+            if (problem := assignment_problem(brokers, self.node_id)) is not None:
+                return TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         return None
 
     def _colliding(self, name: str) -> str | None:
@@ -295,4 +311,16 @@ def invalid_topic_name(name: str) -> str | None:
     if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
         legal = "ASCII alphanumerics, '.', '_' and '-'"
         return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
+    return None
+
+
+def assignment_problem(broker_ids: Collection[int], node_id: int) -> str | None:
+    """What is wrong with the brokers that a partition is to have (validateManualPartitionAssignment), else None."""
+    if not broker_ids:
+        return "The manual partition assignment includes an empty replica list."
+    for broker_id in sorted(broker_ids):
+        if broker_id != node_id:
+            return f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+    if len(broker_ids) > 1:
+        return f"The manual partition assignment includes the broker {node_id} more than once."
     return None

@@ -66,7 +66,7 @@ class BrokerCollector(Collector):
 
     def _purgatories(self) -> Iterator[Metric]:
         broker = self._broker
-        purgatories = (broker.fetches, broker.produces, broker.throttled)
+        purgatories = (broker.fetches, broker.produces, broker.delete_records, broker.throttled)
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]

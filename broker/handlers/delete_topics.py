@@ -3,7 +3,9 @@ ControllerApis.deleteTopics. Fetches and produces that wait for a deleted partit
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
+from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
 from sluice.protocol.apis.delete_topics import (
     DeletableTopicResult,
@@ -19,7 +21,7 @@ _BY_ID_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """One answer a topic; one that is named twice is not deleted."""
+    """One answer a topic; one that is given twice, be it by name and by id, is not deleted."""
     if ctx.version < _BY_ID_SINCE:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     else:
@@ -30,32 +32,50 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsRes
         return DeleteTopicsResponse(
             responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in wanted]
         )
-    times = Counter((state.name, state.topic_id) for state in wanted)
-    return DeleteTopicsResponse(
-        responses=[_delete(ctx, state, times[state.name, state.topic_id]) for state in _once(wanted)]
-    )
+    names = Counter(state.name for state in wanted if state.name is not None and state.topic_id == ZERO_UUID)
+    ids = Counter(state.topic_id for state in wanted if state.name is None and state.topic_id != ZERO_UUID)
+    responses = [_malformed(ctx, state) for state in wanted if (state.name is None) == (state.topic_id == ZERO_UUID)]
+    # A topic that is given by name and by id stays, and has one answer: the name's.
+    by_name = {name: topic for name, n in names.items() if n == 1 and (topic := ctx.broker.cluster.topics.get(name))}
+    named_ids = {topic.topic_id for topic in by_name.values()}
+    responses += [_delete_by_id(ctx, id_, n) for id_, n in ids.items() if n > 1 or id_ not in named_ids]
+    responses += [_delete_by_name(ctx, name, n, by_name.get(name), ids) for name, n in names.items()]
+    return DeleteTopicsResponse(responses=responses)
 
 
-def _once(wanted: list[DeleteTopicState]) -> list[DeleteTopicState]:
-    return list({(state.name, state.topic_id): state for state in wanted}.values())
-
-
-def _delete(ctx: RequestContext, state: DeleteTopicState, times: int) -> DeletableTopicResult:
-    cluster = ctx.broker.cluster
-    if times > 1:
-        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic name or id.")
-    if state.name is not None and state.topic_id != ZERO_UUID:
-        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    if state.name is None and state.topic_id == ZERO_UUID:
-        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicResult:
     if state.name is None:
-        topic = cluster.topics_by_id.get(state.topic_id)
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID
-    else:
-        topic = cluster.topics.get(state.name)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+
+
+def _delete_by_id(ctx: RequestContext, topic_id: bytes, times: int) -> DeletableTopicResult:
+    state = DeleteTopicState(topic_id=topic_id)
+    if times > 1:
+        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+    topic = ctx.broker.cluster.topics_by_id.get(topic_id)
     if topic is None:
+        return _failed(ctx, state, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
+    return _delete(ctx, topic)
+
+
+def _delete_by_name(
+    ctx: RequestContext, name: str, times: int, topic: Topic | None, ids: Mapping[bytes, int]
+) -> DeletableTopicResult:
+    state = DeleteTopicState(name=name)
+    if times > 1:
+        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if topic is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _failed(ctx, state, unknown, unknown.message)
+    if topic.topic_id in ids:
+        state.topic_id = topic.topic_id
+        message = "The provided topic name maps to an ID that was already supplied."
+        return _failed(ctx, state, ErrorCode.INVALID_REQUEST, message)
+    return _delete(ctx, topic)
+
+
+def _delete(ctx: RequestContext, topic: Topic) -> DeletableTopicResult:
     ctx.broker.delete_topic(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 

@@ -75,6 +75,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
 
 
 def _describe(topic: Topic, node_id: int) -> MetadataResponseTopic:
+    replicas, none = [node_id], list[int]()  # the same for all: a topic may have a thousand partitions
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -84,8 +85,9 @@ def _describe(topic: Topic, node_id: int) -> MetadataResponseTopic:
                 partition_index=partition.index,
                 leader_id=node_id,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=[node_id],
-                isr_nodes=[node_id],
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+                offline_replicas=none,
             )
             for partition in topic.partitions
         ],

@@ -83,6 +83,29 @@ def test_what_cannot_be_deleted_is_refused_with_kafkas_error(
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
+@pytest.mark.parametrize("times_by_id", [1, 2], ids=["once", "twice"])
+def test_a_topic_given_by_name_and_by_id_stays(times_by_id: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    results = delete(broker, 6, DeleteTopicState(name="t"), *[topic.topic_id] * times_by_id)
+    expected: list[tuple[str | None, bytes, str]] = [
+        ("t", topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
+    ]
+    if times_by_id > 1:
+        expected.insert(0, (None, topic.topic_id, "Duplicate topic id."))
+    assert [(result.name, result.topic_id, result.error_message) for result in results] == expected
+    assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
+    assert list(broker.broker.cluster.topics) == ["t"]
+
+
+def test_a_name_given_twice_keeps_nobody_from_deleting_by_id() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    codes = [result.error_code for result in delete(broker, 6, "t", "t", topic.topic_id)]
+    assert sorted(codes) == [0, ErrorCode.INVALID_REQUEST]
+    assert broker.broker.cluster.topics == {}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_delete_topic_enable_false_refuses_all(version: int) -> None:
     broker = VirtualBroker("delete.topic.enable=false")

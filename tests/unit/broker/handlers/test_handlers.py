@@ -8,14 +8,25 @@ from hypothesis import strategies as st
 
 from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
+from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -31,9 +42,19 @@ from tests.support.wire import error_codes
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
 
 
+def alter_partition_reassignments(version: int, topic_id: bytes) -> Message:
+    partition = ReassignablePartition(partition_index=0, replicas=[1])
+    return AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[partition])])
+
+
 def create_topics(version: int, topic_id: bytes) -> Message:
     # Versions before KIP-464 know no -1 for the broker's defaults.
     return CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)])
+
+
+def delete_records(version: int, topic_id: bytes) -> Message:
+    partition = DeleteRecordsPartition(partition_index=0, offset=0)
+    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[partition])])
 
 
 def delete_topics(version: int, topic_id: bytes) -> Message:
@@ -65,6 +86,7 @@ PLAIN: dict[str, Maker] = {
     ),
     "CreateTopics": create_topics,
     "DeleteTopics": delete_topics,
+    "DeleteRecords": delete_records,
     "InitProducerId": lambda version, topic_id: InitProducerIdRequest(transactional_id=None),
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
@@ -72,7 +94,17 @@ PLAIN: dict[str, Maker] = {
         include_synonyms=version >= 1,
         include_documentation=version >= 3,
     ),
+    "DescribeLogDirs": lambda version, topic_id: DescribeLogDirsRequest(topics=None),
+    "CreatePartitions": lambda version, topic_id: CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)]
+    ),
+    "ElectLeaders": lambda version, topic_id: ElectLeadersRequest(topic_partitions=None),
+    "AlterPartitionReassignments": alter_partition_reassignments,
+    "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
+    "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name="t")]
+    ),
 }
 SERVED = [
     (API_KEYS[handler.api_key].name, version)
@@ -138,4 +170,5 @@ def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connect
     assert received or client.connection.waiting or client.closed_at_ms is not None or no_answer_wanted
     client.leave()
     assert broker.server.connections == set()
-    assert len(broker.broker.fetches) == len(broker.broker.produces) == 0, "something waits for a client that left"
+    purgatories = (broker.broker.fetches, broker.broker.produces, broker.broker.delete_records)
+    assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], "something waits for a client that left"

@@ -1,0 +1,83 @@
+"""CreatePartitions, key 37, versions 0-3 (KIP-195): more partitions for topics that are there. v3 may be refused for
+its rate (KIP-599), which nothing limits here. Follows ControllerApis.createPartitions and ReplicationControlManager.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+
+from sluice.broker.cluster import Topic, TopicError, assignment_problem
+from sluice.broker.context import RequestContext
+from sluice.broker.handlers.create_topics import MAX_PARTITIONS
+from sluice.protocol.apis.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from sluice.protocol.errors import ErrorCode
+
+_DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+_EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
+
+
+def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """One answer a topic; one that is named twice gets no partitions."""
+    times = Counter(wanted.name for wanted in request.topics)
+    once = [wanted for wanted in request.topics if times[wanted.name] == 1]
+    results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
+    if _additional(ctx, once) > MAX_PARTITIONS:
+        results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
+    else:
+        results += [_create(ctx, wanted, request.validate_only) for wanted in once]
+    return CreatePartitionsResponse(results=results)
+
+
+def _additional(ctx: RequestContext, once: Collection[CreatePartitionsTopic]) -> int:
+    topics = ctx.broker.cluster.topics
+    return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
+
+
+def _create(ctx: RequestContext, wanted: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+    cluster = ctx.broker.cluster
+    topic = cluster.topics.get(wanted.name)
+    if topic is None:
+        return _failed(ctx, wanted.name, _UNKNOWN)
+    error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster.node_id)
+    if error is not None:
+        return _failed(ctx, wanted.name, error)
+    if not validate_only:
+        cluster.add_partitions(topic, wanted.count)
+    return CreatePartitionsTopicResult(name=wanted.name)
+
+
+def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
+    now = len(topic.partitions)
+    if wanted.count == now:
+        return TopicError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+    if wanted.count < now:
+        would = f"{wanted.count} would not be an increase."
+        message = f"The topic {topic.name} currently has {now} partition(s); {would}"
+        return TopicError(ErrorCode.INVALID_PARTITIONS, message)
+    return None
+
+
+def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, node_id: int) -> TopicError | None:
+    if wanted.assignments is None:
+        return None
+    additional = wanted.count - len(topic.partitions)
+    problem: str | None
+    if len(wanted.assignments) != additional:
+        problem = (
+            f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} "
+            "assignment(s) were specified."
+        )
+    else:
+        problems = (assignment_problem(assignment.broker_ids, node_id) for assignment in wanted.assignments)
+        problem = next(filter(None, problems), None)
+    return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _failed(ctx: RequestContext, name: str, error: TopicError) -> CreatePartitionsTopicResult:
+    ctx.error_code = ctx.error_code or error.code
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)

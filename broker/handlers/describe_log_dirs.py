@@ -1,0 +1,52 @@
+"""DescribeLogDirs, key 35, versions 0-5 (KIP-113): how large each partition is, and where; v4 tells how large the
+directory is and what is left (KIP-827), v5 whether it takes new partitions.
+
+Follows ReplicaManager.describeLogDirs. There is one "directory", the memory of all logs: its size is
+`sluice.log.memory.bytes`. Different from Kafka on purpose: what is left is what the logs have not taken, though a full
+memory still takes records, by letting the oldest go.
+"""
+
+from sluice.broker.cluster import Topic
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+LOG_DIR = "memory"
+
+
+def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """The partitions asked for, of those that are there; all of them for null."""
+    topics = ctx.broker.cluster.topics
+    wanted: dict[str, set[int]] = {}
+    if request.topics is None:
+        wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
+    for item in request.topics or ():
+        wanted.setdefault(item.topic, set()).update(item.partitions)
+    described = [_describe(topics[name], indexes) for name, indexes in wanted.items() if name in topics]
+    budget = ctx.broker.logs.budget
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=LOG_DIR,
+                topics=[topic for topic in described if topic.partitions],
+                total_bytes=budget.limit_bytes,
+                usable_bytes=max(0, budget.limit_bytes - budget.used_bytes),
+            )
+        ]
+    )
+
+
+def _describe(topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
+    return DescribeLogDirsTopic(
+        name=topic.name,
+        partitions=[
+            DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_in_bytes)
+            for partition in topic.partitions
+            if partition.index in indexes
+        ],
+    )

@@ -1,0 +1,88 @@
+"""DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in the order of their names, a page at a time.
+
+A page holds at most `response_partition_limit` partitions; the cursor says where the next one begins. Follows
+DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an empty name
+is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all topics of the request).
+"""
+
+from sluice.broker.authorized import TOPIC_OPERATIONS
+from sluice.broker.cluster import Topic, invalid_topic_name
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+# Kafka's max.request.partition.size.limit.
+_MAX_PARTITIONS = 2000
+
+
+def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """The page that begins at the cursor, of the topics asked for; none asked for are all."""
+    topics, cursor = ctx.broker.cluster.topics, request.cursor
+    begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
+    wanted = {topic.name for topic in request.topics}
+    if first < 0 or (cursor is not None and wanted and begin not in wanted):
+        return _refused(ctx, request)
+    left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
+    response = DescribeTopicPartitionsResponse()
+    for name in sorted(name for name in wanted or topics if name >= begin):
+        if left == 0:
+            response.next_cursor = Cursor(topic_name=name)
+            break
+        topic = topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(ctx, name))
+            continue
+        start = first if name == begin else 0
+        end = min(len(topic.partitions), start + left)
+        response.topics.append(_describe(topic, start, end, ctx.broker.cluster.node_id))
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        left -= max(0, end - start)
+    return response
+
+
+def _describe(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPartitionsResponseTopic:
+    replicas, none = [node_id], list[int]()
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=partition.index,
+                leader_id=node_id,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+                eligible_leader_replicas=none,
+                last_known_elr=none,
+                offline_replicas=none,
+            )
+            for partition in topic.partitions[start:end]
+        ],
+    )
+
+
+def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+    invalid = invalid_topic_name(name) is not None
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ctx.error_code = ctx.error_code or code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+    )
+
+
+def _refused(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """Without topics there is no place for the error: Kafka, too, then answers nothing."""
+    code = ctx.error_code = ErrorCode.INVALID_REQUEST
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+    )

@@ -1,0 +1,130 @@
+"""CreatePartitions: topics grow, nothing is done where only validation is asked for, and Kafka's refusals."""
+
+import pytest
+
+from sluice.protocol.apis.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import produce
+from tests.support.virtual_broker import VirtualBroker
+
+
+def wanted(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic:
+    """`assignments`: the brokers of each new partition; none are left to the broker."""
+    assigned = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
+    return CreatePartitionsTopic(name=name, count=count, assignments=assigned or None)
+
+
+def create(
+    broker: VirtualBroker, *topics: CreatePartitionsTopic, validate_only: bool = False
+) -> dict[str, tuple[int, str | None]]:
+    """What became of each topic: error code and message."""
+    request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
+    results = broker.client().ask(request, 3).results
+    assert len(results) == len({result.name for result in results})
+    return {result.name: (result.error_code, result.error_message) for result in results}
+
+
+def partitions_of(broker: VirtualBroker, name: str) -> list[int]:
+    return [partition.index for partition in broker.broker.cluster.topics[name].partitions]
+
+
+def test_a_topic_gets_as_many_partitions_as_asked_for_and_keeps_its_records() -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2, max_message_bytes="5000")
+    client = broker.client()
+    client.ask(produce(9), 9)
+    assert create(broker, wanted("t", 4)) == {"t": (0, None)}
+    assert partitions_of(broker, "t") == [0, 1, 2, 3]
+    assert client.ask(produce(9, partition=3), 9).responses[0].partition_responses[0].error_code == 0
+    assert [broker.partition("t", index).log.log_end_offset for index in range(4)] == [1, 0, 0, 1]
+    assert broker.partition("t", 3).log.config.append.max_message_bytes == 5000
+    (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
+    assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
+
+
+def test_where_only_validation_is_asked_for_nothing_is_created() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert create(broker, wanted("t", 4, [1], [1], [1]), validate_only=True) == {"t": (0, None)}
+    assert partitions_of(broker, "t") == [0]
+
+
+REFUSED = "The manual partition assignment includes "
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        pytest.param(wanted("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, id="an unknown topic: 3"),
+        pytest.param(
+            wanted("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s).", id="as many: 37"
+        ),
+        pytest.param(
+            wanted("t", 1),
+            ErrorCode.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+            id="fewer: 37",
+        ),
+        pytest.param(
+            wanted("t", 4, [1]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+            id="too few assignments: 39",
+        ),
+        pytest.param(
+            wanted("t", 3, []),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            REFUSED + "an empty replica list.",
+            id="no brokers: 39",
+        ),
+        pytest.param(
+            wanted("t", 3, [9, 1]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            REFUSED + "broker 9, but no such broker is registered.",
+            id="an unknown broker: 39",
+        ),
+        pytest.param(
+            wanted("t", 3, [1, 1]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            REFUSED + "the broker 1 more than once.",
+            id="a broker twice: 39",
+        ),
+        pytest.param(
+            wanted("t", 10_003),
+            ErrorCode.POLICY_VIOLATION,
+            "Excessively large number of additional partitions per request.",
+            id="over 10,000 more: 44",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_kafkas_error(
+    topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
+) -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    assert create(broker, topic) == {topic.name: (code, message)}
+    assert partitions_of(broker, "t") == [0, 1]
+
+
+def test_a_topic_named_twice_is_refused_and_others_grow() -> None:
+    broker = VirtualBroker()
+    broker.topic("a")
+    broker.topic("b")
+    assert create(broker, wanted("a", 3), wanted("a", 4), wanted("b", 2)) == {
+        "a": (ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+        "b": (0, None),
+    }
+    assert (partitions_of(broker, "a"), partitions_of(broker, "b")) == ([0], [0, 1])
+
+
+def test_too_many_partitions_in_one_request_are_refused_for_all_its_topics() -> None:
+    broker = VirtualBroker()
+    broker.topic("a")
+    broker.topic("b")
+    codes = {name: code for name, (code, _) in create(broker, wanted("a", 6000), wanted("b", 6000)).items()}
+    assert codes == {"a": ErrorCode.POLICY_VIOLATION, "b": ErrorCode.POLICY_VIOLATION}

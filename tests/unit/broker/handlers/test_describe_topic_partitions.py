@@ -1,0 +1,103 @@
+"""DescribeTopicPartitions: in the order of names, page by page; errors of topics and of cursors."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+from tests.support.virtual_broker import VirtualBroker
+
+TOPIC_OPERATIONS = 0xDF8  # what a real broker without an authorizer answers
+Page = tuple[dict[str, list[int]], tuple[str, int] | None]
+
+
+def broker_with(**topics: int) -> VirtualBroker:
+    """`topics`: the number of partitions of each."""
+    broker = VirtualBroker()
+    for name, partitions in topics.items():
+        broker.topic(name, partitions)
+    return broker
+
+
+def ask(broker: VirtualBroker, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> Any:
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=name) for name in names],
+        response_partition_limit=limit,
+        cursor=Cursor(topic_name=cursor[0], partition_index=cursor[1]) if cursor else None,
+    )
+    return broker.client().ask(request, 0)
+
+
+def page(response: Any) -> Page:
+    assert [topic.error_code for topic in response.topics if topic.error_code] == []
+    topics = {topic.name: [one.partition_index for one in topic.partitions] for topic in response.topics}
+    cursor = response.next_cursor
+    return topics, (cursor.topic_name, cursor.partition_index) if cursor else None
+
+
+def test_a_topic_is_described_with_its_one_replica() -> None:
+    broker = broker_with(t=1)
+    (topic,) = ask(broker, "t").topics
+    assert (topic.name, topic.topic_id) == ("t", broker.broker.cluster.topics["t"].topic_id)
+    assert (topic.is_internal, topic.topic_authorized_operations) == (False, TOPIC_OPERATIONS)
+    (partition,) = topic.partitions
+    assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 0)
+    assert (partition.replica_nodes, partition.isr_nodes, partition.offline_replicas) == ([1], [1], [])
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("names", "limit", "cursor", "expected"),
+    [
+        pytest.param((), 9, None, ({"a": [0, 1], "b": [0, 1, 2], "c": [0]}, None), id="none asked for are all"),
+        pytest.param(("c", "a", "c"), 9, None, ({"a": [0, 1], "c": [0]}, None), id="by name, each once"),
+        pytest.param((), 3, None, ({"a": [0, 1], "b": [0]}, ("b", 1)), id="a page ends within a topic"),
+        pytest.param((), 2, None, ({"a": [0, 1]}, ("b", 0)), id="a page ends with a topic"),
+        pytest.param((), 3, ("b", 1), ({"b": [1, 2], "c": [0]}, None), id="the next page"),
+        pytest.param(("b", "c"), 1, ("b", 2), ({"b": [2]}, ("c", 0)), id="a page of the topics asked for"),
+        pytest.param((), 9, ("bb", 5), ({"c": [0]}, None), id="from a topic that is gone, the next"),
+        pytest.param(("a",), 9, ("a", 7), ({"a": []}, None), id="past the last partition"),
+        pytest.param(("a",), 0, None, ({"a": [0]}, ("a", 1)), id="a limit of 0 is 1"),
+        pytest.param(("a",), -5, None, ({"a": [0]}, ("a", 1)), id="a negative limit is 1"),
+    ],
+)
+def test_pages(names: tuple[str, ...], limit: int, cursor: tuple[str, int] | None, expected: Page) -> None:
+    assert page(ask(broker_with(b=3, c=1, a=2), *names, limit=limit, cursor=cursor)) == expected
+
+
+def test_no_page_has_more_than_2000_partitions() -> None:
+    broker = broker_with(t=2001)
+    topics, cursor = page(ask(broker, limit=9999))
+    assert (len(topics["t"]), cursor) == (2000, ("t", 2000))
+    assert page(ask(broker, limit=9999, cursor=cursor)) == ({"t": [2000]}, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="an unknown topic: 3"),
+        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="an invalid name: 17"),
+        pytest.param("", ErrorCode.INVALID_TOPIC_EXCEPTION, id="no name: 17"),
+    ],
+)
+def test_what_cannot_be_described_leaves_the_others_be(name: str, code: ErrorCode) -> None:
+    topics = {topic.name: topic for topic in ask(broker_with(t=1), "t", name).topics}
+    assert (topics["t"].error_code, len(topics["t"].partitions)) == (0, 1)
+    wrong = topics[name]
+    assert (wrong.error_code, wrong.topic_id, wrong.partitions) == (code, ZERO_UUID, [])
+
+
+@pytest.mark.parametrize(
+    ("names", "cursor"),
+    [
+        pytest.param(("b",), ("a", 0), id="it is at a topic that was not asked for"),
+        pytest.param(("a", "b"), ("a", -1), id="it is at a negative partition"),
+    ],
+)
+def test_a_wrong_cursor_is_refused(names: tuple[str, ...], cursor: tuple[str, int]) -> None:
+    response = ask(broker_with(a=1, b=1), *names, cursor=cursor)
+    assert [(topic.name, topic.error_code, topic.partitions) for topic in response.topics] == [
+        (name, ErrorCode.INVALID_REQUEST, []) for name in names
+    ]
