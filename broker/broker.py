@@ -1,8 +1,9 @@
 """One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
 from sluice.config import Config
@@ -18,6 +19,9 @@ from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
 from .log.log_manager import LogManager
 from .releases import advertised_by, served_as
+
+if TYPE_CHECKING:
+    from .groups.coordinator import GroupCoordinator
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
@@ -86,8 +90,24 @@ class Broker:
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._next_producer_id = _FIRST_PRODUCER_ID
-        self._every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
-        self._every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        self.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    @cached_property
+    def groups(self) -> "GroupCoordinator":
+        """The coordinator of groups, there from when a client first asks for one."""
+        from .groups.coordinator import GroupCoordinator  # not before: a start is not to wait for it
+
+        return GroupCoordinator(self)
+
+    @property
+    def groups_in_use(self) -> "GroupCoordinator | None":
+        """The coordinator of groups; None where no client has asked for one."""
+        return self.groups if "groups" in vars(self) else None
+
+    def every(self, interval_ms: float, action: Callable[[], None]) -> None:
+        """Does something again and again, the first time in `interval_ms`."""
+        self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
 
     def appended(self, partition: Partition) -> None:
         """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
@@ -116,6 +136,8 @@ class Broker:
             self.dispatcher.check_after_turn(self.fetches, partition)
             self.produces.check_and_complete(partition)
             self.delete_records.check_and_complete(partition)
+        if self.groups_in_use is not None:
+            self.groups_in_use.forget_topic(topic)
 
     def new_producer_id(self) -> int:
         """A producer id that nobody had before."""
@@ -143,9 +165,6 @@ class Broker:
             manager, config.rate(f"quota.{property_prefix}.default"), config.rates(f"quota.{property_prefix}.override")
         )
         return manager
-
-    def _every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
 
     def _expire_sensors(self) -> None:
         now_ms = self.clock.wall_ms()

@@ -88,3 +88,14 @@ class RequestContext:
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
+
+    def wait_for_answer(self) -> Outcome:
+        """Parks the request without an operation: whoever keeps it answers it by `Dispatcher.complete`, not within this
+        call of the handler. That its client leaves changes nothing for those who keep it.
+        """
+        self.connection.park(_nothing)
+        return PARKED
+
+
+def _nothing() -> None:
+    pass

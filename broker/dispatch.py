@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
@@ -17,7 +17,6 @@ from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
 from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
@@ -73,6 +72,13 @@ class Route:
         self.latency_sum_s = 0.0
 
 
+class Waiting(Protocol):
+    """Where something waits under a key: a purgatory, or answers that are ready."""
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Completes what can be completed under `key`; returns how much that was."""
+
+
 class Dispatcher:
     """Takes frames from connections to handlers, and responses back."""
 
@@ -84,7 +90,7 @@ class Dispatcher:
             FETCH: enforcement.finish_fetch,
         }
         self._routes: dict[int, Route] = {}
-        self._after_turn: dict[Hashable, DelayedOperationPurgatory] = {}
+        self._after_turn: dict[Hashable, Waiting] = {}
         self._completing = False
         self._wall_ms = 0
         self._turn_ms = _NO_TURN  # when the turn began, monotonic
@@ -118,14 +124,14 @@ class Dispatcher:
         self._completing = True
         try:
             while self._after_turn:
-                key, purgatory = self._after_turn.popitem()
-                purgatory.check_and_complete(key)
+                key, waiting = self._after_turn.popitem()
+                waiting.check_and_complete(key)
         finally:
             self._completing = False
 
-    def check_after_turn(self, purgatory: DelayedOperationPurgatory, key: Hashable) -> None:
-        """Checks the operations that watch `key`, once, at the end of this turn."""
-        self._after_turn[key] = purgatory
+    def check_after_turn(self, waiting: Waiting, key: Hashable) -> None:
+        """Checks what waits under `key`, once, at the end of this turn."""
+        self._after_turn[key] = waiting
 
     # -- one request ---------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,9 @@ class BrokerCollector(Collector):
 
     def _purgatories(self) -> Iterator[Metric]:
         broker = self._broker
-        purgatories = (broker.fetches, broker.produces, broker.delete_records, broker.throttled)
+        purgatories = [broker.fetches, broker.produces, broker.delete_records, broker.throttled]
+        if broker.groups_in_use is not None:
+            purgatories += [broker.groups_in_use.rebalances, broker.groups_in_use.heartbeats]
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]

@@ -128,6 +128,21 @@ _ROWS: tuple[Property, ...] = (
     # record of a 1 MiB batch takes longer than all else the broker does with it.
     Property("sluice.record.validation.max.bytes", size(0, also=-1), "65536", "sluice",
              "Largest batch of which every record is looked at (else header and CRC); -1: every batch, as in Kafka."),
+    # Groups.
+    Property("group.initial.rebalance.delay.ms", integer(0, INT_MAX), "3000", "KIP-134",
+             "How long the first rebalance of an empty group waits for more members."),
+    Property("group.min.session.timeout.ms", integer(0, INT_MAX), "6000", "Kafka",
+             "Shortest session timeout that a member may ask for."),
+    Property("group.max.session.timeout.ms", integer(0, INT_MAX), "1800000", "Kafka",
+             "Longest session timeout that a member may ask for."),
+    Property("group.max.size", integer(1, INT_MAX), str(INT_MAX), "KIP-389",
+             "Most members that a group may have."),
+    Property("offset.metadata.max.bytes", integer(0, INT_MAX), "4096", "Kafka",
+             "Longest metadata that a client may commit with an offset."),
+    Property("offsets.retention.minutes", integer(1, INT_MAX), "10080", "KIP-211",
+             "How long the offsets of a group without members, or of a topic without subscribers, are kept."),
+    Property("offsets.retention.check.interval.ms", integer(1, LONG_MAX), "600000", "Kafka",
+             "How often offsets to be forgotten are looked for."),
     # The topics of the coordinators.
     Property("offsets.topic.num.partitions", _COUNT, "50", "Kafka",
              "Partitions of __consumer_offsets, which is created when a group is first asked for."),

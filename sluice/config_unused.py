@@ -30,7 +30,6 @@ group.consumer.migration.policy group.consumer.min.assignment.interval.ms group.
 group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
 group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
 group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
-group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
 group.share.assignment.interval.ms group.share.assignor.offload.enable group.share.assignors
 group.share.delivery.count.limit group.share.dlq.manager.class.name group.share.enable
 group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
@@ -66,9 +65,8 @@ metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.ma
 metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
-num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks
-offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
-offsets.topic.compression.codec offsets.topic.replication.factor
+num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks offsets.commit.timeout.ms
+offsets.load.buffer.size offsets.topic.compression.codec offsets.topic.replication.factor
 password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.id.expiration.check.interval.ms queued.max.requests remote.fetch.max.wait.ms

@@ -36,7 +36,13 @@ HANDLERS = {
         Handler(1, 0, 18),  # Fetch
         Handler(2, 0, 11),  # ListOffsets
         Handler(3, 0, 13),  # Metadata
+        Handler(8, 0, 10),  # OffsetCommit
+        Handler(9, 0, 10),  # OffsetFetch
         Handler(10, 0, 6),  # FindCoordinator
+        Handler(11, 0, 9),  # JoinGroup
+        Handler(12, 0, 4),  # Heartbeat
+        Handler(13, 0, 5),  # LeaveGroup
+        Handler(14, 0, 5),  # SyncGroup
         Handler(18, 0, 5),  # ApiVersions
         Handler(19, 0, 7),  # CreateTopics
         Handler(20, 0, 6),  # DeleteTopics

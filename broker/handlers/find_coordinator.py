@@ -1,9 +1,8 @@
 """FindCoordinator, key 10, versions 0-6: who coordinates a group. With one broker it is this one; v4 asks for many
-(KIP-699).
+(KIP-699). Follows KafkaApis.getCoordinator. Different on purpose: __consumer_offsets, which begins with the first such
+request, is there at once, where Kafka answers COORDINATOR_NOT_AVAILABLE until it is.
 
-Groups and transactions themselves are not served yet, and ApiVersions says so: a client that wants them is told by its
-own library at once. There is no coordinator for transactions, so that a transactional producer fails here and not
-later.
+There is no coordinator for transactions, so that a transactional producer fails here and not later.
 """
 
 from sluice.broker.context import RequestContext
@@ -31,6 +30,7 @@ def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         ctx.error_code = ErrorCode.INVALID_REQUEST
         message = f"coordinators are found for groups (key type {_GROUP}) only, not for key type {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+    _ = ctx.broker.groups.log.topic
     advertised = ctx.connection.advertised
     return Coordinator(
         key=key, node_id=ctx.broker.cluster.node_id, host=advertised.host, port=advertised.port, error_message=None

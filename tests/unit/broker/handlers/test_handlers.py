@@ -24,17 +24,23 @@ from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
 from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.apis.sync_group import SyncGroupRequest
 from sluice.protocol.message import Message
+from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
@@ -65,9 +71,34 @@ def find_coordinator(version: int, topic_id: bytes) -> Message:
     return FindCoordinatorRequest(key="group", coordinator_keys=["group", "other"])
 
 
+def join_group(version: int, topic_id: bytes) -> Message:
+    return JoinGroupRequest(
+        group_id="group",
+        session_timeout_ms=SESSION_MS,
+        member_id="member",
+        protocol_type="consumer",
+        protocols=[protocol()],
+    )
+
+
+def sync_group(version: int, topic_id: bytes) -> Message:
+    return SyncGroupRequest(
+        group_id="group", generation_id=1, member_id="member", protocol_type="consumer", protocol_name="range"
+    )
+
+
+def leave_group(version: int, topic_id: bytes) -> Message:
+    return LeaveGroupRequest(group_id="group", member_id="member", members=[MemberIdentity(member_id="member")])
+
+
 def list_offsets(version: int, topic_id: bytes) -> Message:
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+
+
+def offset_fetch(version: int, topic_id: bytes) -> Message:
+    # To version 0 a partition without an offset is unknown.
+    return OffsetFetchRequest(group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
 
 
 def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
@@ -80,7 +111,13 @@ PLAIN: dict[str, Maker] = {
     "Fetch": lambda version, topic_id: fetch(0, topic_id=topic_id),
     "ListOffsets": list_offsets,
     "Metadata": lambda version, topic_id: MetadataRequest(topics=[MetadataRequestTopic(name="t")]),
+    "OffsetCommit": lambda version, topic_id: commit_request(group_id="simple", topic_id=topic_id),
+    "OffsetFetch": offset_fetch,
     "FindCoordinator": find_coordinator,
+    "JoinGroup": join_group,
+    "Heartbeat": lambda version, topic_id: HeartbeatRequest(group_id="group", generation_id=1, member_id="member"),
+    "LeaveGroup": leave_group,
+    "SyncGroup": sync_group,
     "ApiVersions": lambda version, topic_id: ApiVersionsRequest(
         client_software_name="test", client_software_version="1.0"
     ),
@@ -121,6 +158,7 @@ def test_every_api_that_is_served_has_a_plain_request_here() -> None:
 def test_a_plain_request_is_answered_without_error(name: str, version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
+    stable_group(broker)
     response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 
@@ -158,6 +196,7 @@ def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connect
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")
     broker = VirtualBroker()
     topic = broker.topic()
+    stable_group(broker)
     client = broker.client()
     received: list[bytes] = []
     client.on_bytes = received.append  # a changed answer need not be readable

@@ -1,0 +1,27 @@
+"""SyncGroup, key 14, versions 0-5: a member of a classic group wants its assignment; the leader brings everyone's.
+
+v3 knows static members (KIP-345); v5 must say which protocol the member thinks was chosen (KIP-559). Follows
+KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
+"""
+
+from sluice.broker.context import Outcome, RequestContext
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+
+_PROTOCOL_SINCE = 5
+
+
+def handle(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+    """The member's assignment, when the leader has sent it; or why there is none."""
+    outcome = _sync(ctx, request)
+    if isinstance(outcome, SyncGroupResponse):
+        ctx.error_code = outcome.error_code
+    return outcome
+
+
+def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+    if ctx.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    return ctx.broker.groups.classic.sync(ctx, request)

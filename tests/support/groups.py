@@ -1,0 +1,211 @@
+"""Classic groups for tests: members that are a connection each, and a group that is there from the start."""
+
+from typing import Any
+
+from sluice.broker.groups.classic_group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
+from sluice.broker.groups.classic_member import ClassicMember
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sluice.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.support.virtual_broker import VirtualBroker
+
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+
+
+def subscription(*topics: str) -> bytes:
+    """What a consumer says of itself: version 0, these topics, no user data."""
+    names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
+    return b"\0\0" + len(topics).to_bytes(4) + names + (-1).to_bytes(4, signed=True)
+
+
+def protocol(name: str = "range", metadata: bytes | None = None) -> JoinGroupRequestProtocol:
+    """One protocol that a member can do; unless told otherwise it consumes topic "t"."""
+    return JoinGroupRequestProtocol(name=name, metadata=subscription("t") if metadata is None else metadata)
+
+
+def stable_group(broker: VirtualBroker, group_id: str = "group", member_id: str = "member") -> ClassicGroup:
+    """A stable group in generation 1, whose one member has this id."""
+    group = broker.broker.groups.create_classic(group_id)
+    group.add(
+        ClassicMember(member_id, None, "client", "/127.0.0.1", REBALANCE_MS, SESSION_MS, "consumer", [protocol()])
+    )
+    group.transition_to(PREPARING_REBALANCE, 0)
+    group.begin_generation(0)
+    assert group.state is COMPLETING_REBALANCE
+    group.transition_to(STABLE, 0)
+    return group
+
+
+class Member:
+    """A member of a group, on a connection of its own. It takes its id and generation from the answers it gets."""
+
+    def __init__(
+        self,
+        broker: VirtualBroker,
+        group_id: str = "group",
+        *,
+        version: int = 9,
+        instance_id: str | None = None,
+        client_id: str = "client",
+    ) -> None:
+        self.client = broker.client(client_id)
+        self.group_id = group_id
+        self.version = version  # of JoinGroup
+        self.instance_id = instance_id
+        self.member_id = ""
+        self.generation_id = -1
+        self.leads = False
+
+    def join_request(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> JoinGroupRequest:
+        """A request to join; without protocols the member can do "range"."""
+        known = {
+            "group_id": self.group_id,
+            "session_timeout_ms": SESSION_MS,
+            "rebalance_timeout_ms": REBALANCE_MS,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+            "protocol_type": "consumer",
+            "protocols": list(protocols) or [protocol()],
+        }
+        return JoinGroupRequest(**(known | fields))
+
+    def send_join(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> None:
+        """Asks to join, once more with the id it is given; the answer comes when the round is over."""
+        self.client.send(self.join_request(*protocols, **fields), self.version)
+        if self.version >= 4 and not self.member_id and self.instance_id is None:
+            self.member_id = self.client.answer().message.member_id
+            self.client.send(self.join_request(*protocols, **fields), self.version)
+
+    def joined(self) -> Any:
+        """The answer to JoinGroup, which has come."""
+        response = self.client.answer().message
+        if not response.error_code:
+            self.member_id, self.generation_id = response.member_id, response.generation_id
+            self.leads = response.leader == response.member_id
+        return response
+
+    def sync_request(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupRequest:
+        """A request for its assignment, with those of all others if it leads."""
+        known = {
+            "group_id": self.group_id,
+            "generation_id": self.generation_id,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": [
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                for member_id, assignment in (assignments or {}).items()
+            ],
+        }
+        return SyncGroupRequest(**(known | fields))
+
+    def send_sync(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> None:
+        """Asks for its assignment."""
+        self.client.send(self.sync_request(assignments, **fields), 5)
+
+    def heartbeat(self, **fields: Any) -> int:
+        """The error code that its heartbeat is answered with."""
+        known = {
+            "group_id": self.group_id,
+            "generation_id": self.generation_id,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+        }
+        code: int = self.client.ask(HeartbeatRequest(**(known | fields)), 4).error_code
+        return code
+
+    def leave(self) -> Any:
+        """Leaves; the answer."""
+        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        return self.client.ask(LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
+
+    def commit(self, offset: int = 7, **fields: Any) -> int:
+        """The error code that a commit of an offset in t-0 is answered with."""
+        known = {
+            "group_id": self.group_id,
+            "generation_id_or_member_epoch": self.generation_id,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+        }
+        code: int = commit_code(self.client.ask(commit_request(offset, **(known | fields)), 9))
+        return code
+
+
+def settled_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
+    """A stable group of so many members, the leader first. Time passes until it is so."""
+    members = [Member(broker, **fields) for _ in range(size)]
+    for member in members:
+        member.send_join()
+    broker.advance(10_000)  # the initial delay, at its default, three times
+    settle_round(members)
+    return members
+
+
+def settle_round(members: list[Member]) -> None:
+    """All members were told a new generation: they sync, and have their assignments."""
+    for member in members:
+        assert member.joined().error_code == 0
+    leader = next(member for member in members if member.leads)
+    for member in members:
+        if member is not leader:
+            member.send_sync()
+    leader.send_sync({member.member_id: member.member_id.encode() for member in members})
+    for member in members:
+        response = member.client.answer().message
+        assert (response.error_code, response.assignment) == (0, member.member_id.encode())
+
+
+def commit_request(offset: int = 7, *, topic: str = "t", partition: int = 0, **fields: Any) -> OffsetCommitRequest:
+    """A commit of one offset; unless told otherwise of the group "group", by nobody."""
+    topic_id = fields.pop("topic_id", bytes(16))
+    parts = ("committed_leader_epoch", "commit_timestamp", "committed_metadata")
+    own = {name: fields.pop(name) for name in parts if name in fields}
+    one = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, **own)
+    topics = [OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[one])]
+    return OffsetCommitRequest(**({"group_id": "group", "topics": topics} | fields))
+
+
+def commit_code(response: Any) -> int:
+    """The error code of the one partition in it."""
+    [topic] = response.topics
+    [partition] = topic.partitions
+    code: int = partition.error_code
+    return code
+
+
+def fetch_request(
+    *partitions: int, version: int = 9, topic: str = "t", topic_id: bytes = bytes(16), **fields: Any
+) -> OffsetFetchRequest:
+    """Asks for the offsets of the group "group" in these partitions, t-0 if none is named."""
+    indexes = list(partitions) or [0]
+    require_stable = fields.pop("require_stable", False)
+    if version < 8:
+        topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
+        return OffsetFetchRequest(group_id="group", topics=topics, require_stable=require_stable)
+    wanted = [OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
+    group = OffsetFetchRequestGroup(**({"group_id": "group", "topics": wanted} | fields))
+    return OffsetFetchRequest(groups=[group], require_stable=require_stable)
+
+
+def fetched(response: Any) -> dict[tuple[str, int], tuple[int, int]]:
+    """(offset, error code) by topic and partition, of an answer of any version that has one group."""
+    topics = response.topics or (response.groups[0].topics if response.groups else [])
+    return {
+        (topic.name, one.partition_index): (one.committed_offset, one.error_code)
+        for topic in topics
+        for one in topic.partitions
+    }
