@@ -71,7 +71,7 @@ class Member:
 
     def join_request(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> JoinGroupRequest:
         """A request to join; without protocols the member can do "range"."""
-        known = {
+        known: dict[str, Any] = {
             "group_id": self.group_id,
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": REBALANCE_MS,
@@ -99,7 +99,7 @@ class Member:
 
     def sync_request(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupRequest:
         """A request for its assignment, with those of all others if it leads."""
-        known = {
+        known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id": self.generation_id,
             "member_id": self.member_id,
@@ -119,7 +119,7 @@ class Member:
 
     def heartbeat(self, **fields: Any) -> int:
         """The error code that its heartbeat is answered with."""
-        known = {
+        known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id": self.generation_id,
             "member_id": self.member_id,
@@ -135,7 +135,7 @@ class Member:
 
     def commit(self, offset: int = 7, **fields: Any) -> int:
         """The error code that a commit of an offset in t-0 is answered with."""
-        known = {
+        known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id_or_member_epoch": self.generation_id,
             "member_id": self.member_id,

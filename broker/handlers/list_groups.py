@@ -1,0 +1,24 @@
+"""ListGroups, key 16, versions 0-5: the groups there are; v4 may ask for some states only (KIP-518), v5 for some kinds
+only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups that pass both filters; an empty filter lets all pass, a state or kind nobody knows none."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                group_state=group.state_name,
+                group_type=group.type,
+            )
+            for group in ctx.broker.groups.groups.values()
+            if (not states or group.state_name.lower() in states) and (not types or group.type in types)
+        ]
+    )

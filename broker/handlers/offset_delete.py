@@ -1,0 +1,46 @@
+"""OffsetDelete, key 47, version 0: deletes committed offsets of topics to which nobody in the group is subscribed
+(KIP-496). Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.broker.groups.offsets import TopicPartition
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+
+
+def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """One answer for each partition, or an error for the group."""
+    there: list[TopicPartition] = []
+    asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
+    topics = []
+    for wanted in request.topics:
+        topic = find_topic(ctx.broker.cluster, wanted.name, ZERO_UUID, by_id=False)
+        answers = []
+        for one in wanted.partitions:
+            error = partition_error(topic, one.partition_index)
+            answers.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
+            if not error:
+                there.append((wanted.name, one.partition_index))
+                asked.append(answers[-1])
+        topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=answers))
+    outcome = _delete(ctx, request.group_id, there)
+    if isinstance(outcome, ErrorCode):
+        ctx.error_code = outcome
+        return OffsetDeleteResponse(error_code=outcome)
+    for answer, code in zip(asked, outcome, strict=True):
+        answer.error_code = code
+    ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+    return OffsetDeleteResponse(topics=topics)
+
+
+def _delete(ctx: RequestContext, group_id: str, partitions: list[TopicPartition]) -> ErrorCode | list[ErrorCode]:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return ctx.broker.groups.delete_offsets(group_id, partitions)

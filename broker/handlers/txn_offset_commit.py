@@ -1,0 +1,60 @@
+"""TxnOffsetCommit, key 28, versions 0-6: offsets that are committed when the producer's transaction is (KIP-98).
+
+v2 has leader epochs (KIP-320), v3 says which member of the group it is (KIP-447), v5 takes the group into the
+transaction on the way (KIP-890), v6 has topic ids (KIP-1319). Follows KafkaApis.handleTxnOffsetCommitRequest.
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.broker.groups.coordinator import Producer
+from sluice.broker.groups.group import Commit, NewOffset
+from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+_TOPIC_IDS_SINCE = 6
+
+
+def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """One answer for each partition."""
+    new: list[NewOffset] = []
+    asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
+    topics = []
+    for wanted in request.topics:
+        topic = find_topic(ctx.broker.cluster, wanted.name, wanted.topic_id, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+        answers = []
+        for one in wanted.partitions:
+            error = partition_error(topic, one.partition_index)
+            answer = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            answers.append(answer)
+            if not isinstance(topic, ErrorCode) and not error:
+                metadata = one.committed_metadata or ""
+                offset, epoch = one.committed_offset, one.committed_leader_epoch
+                new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
+                asked.append(answer)
+        topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
+    if new:
+        for answer, code in zip(asked, _commit(ctx, request, new), strict=True):
+            answer.error_code = code
+    ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+    return TxnOffsetCommitResponse(topics=topics)
+
+
+def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:
+    if not request.group_id:
+        return [ErrorCode.INVALID_GROUP_ID] * len(new)
+    commit = Commit(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        ctx.version,
+        new,
+        transactional=True,
+    )
+    producer = Producer(request.producer_id, request.producer_epoch)
+    return ctx.broker.groups.commit_in_transaction(commit, ctx.now_ms, producer)
