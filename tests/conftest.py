@@ -3,3 +3,7 @@
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")

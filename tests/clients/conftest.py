@@ -24,6 +24,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         assert [line for line in process.log_text().splitlines() if " INFO " not in line] == []
 
 
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """Where the broker of the client matrix listens: a real one, if it is named, or ours."""
+    named = request.config.getoption("bootstrap")
+    if named is not None:
+        return str(named)
+    broker: BrokerProcess = request.getfixturevalue("broker")
+    return broker.bootstrap
+
+
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""

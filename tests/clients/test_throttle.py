@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
 
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.clients.driver import TIMEOUT_S
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
-from tests.support.real_clients import TIMEOUT_S
 from tests.support.records import batch_of, fetch, fetched_bytes, produce, produce_of
 from tests.support.wire import WireClient
 

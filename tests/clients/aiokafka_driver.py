@@ -1,0 +1,485 @@
+"""aiokafka, as the scenarios ask for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from aiokafka import (
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    ConsumerRebalanceListener,
+    TopicPartition,
+)
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import InvalidPartitionsError, MessageSizeTooLargeError, ProducerFenced
+
+from tests.clients.driver import (
+    TIMEOUT_S,
+    Given,
+    InProcess,
+    Member,
+    Round,
+    Row,
+    Step,
+    rebalance,
+    restart_static_member,
+)
+
+# Members look soon whether a rebalance has begun.
+GROUP = {
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "heartbeat_interval_ms": 100,
+    "partition_assignment_strategy": (RangePartitionAssignor,),
+}
+
+
+def finished(main: Coroutine[Any, Any, list[Step]]) -> list[Step]:
+    """Its steps, in time."""
+    return asyncio.run(asyncio.wait_for(main, TIMEOUT_S))
+
+
+async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
+    """Produces the rows to the partitions in turn and waits until all are there."""
+    sent = [
+        await producer.send(
+            topic,
+            row.value,
+            row.key,
+            partition=number % partitions,
+            timestamp_ms=row.timestamp,
+            headers=row.headers,
+        )
+        for number, row in enumerate(rows)
+    ]
+    await asyncio.gather(*sent)
+
+
+def produce(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            acks="all" if given.acks == "all" else int(given.acks),
+            compression_type=None if given.compression == "none" else given.compression,
+            enable_idempotence=given.idempotent,
+        )
+        async with producer:
+            await send(producer, given.topic, given.rows, given.partitions)
+        return [{"sent": len(given.rows)}]
+
+    return finished(main())
+
+
+def read(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level=given.isolation) as consumer:
+            partition = TopicPartition(given.topic, 0)
+            consumer.assign([partition])
+            await consumer.seek_to_beginning(partition)
+            records = [await consumer.getone() for _ in range(given.count)]
+        return [{"rows": [Row(one.key, one.value, list(one.headers), one.timestamp) for one in records]}]
+
+    return finished(main())
+
+
+def oversize(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+            try:
+                await producer.send_and_wait(given.topic, bytes(given.size), partition=0)
+            except MessageSizeTooLargeError as error:
+                return [{"error": error.errno}]
+        return [{"error": 0}]
+
+    return finished(main())
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+async def end(producer: AIOKafkaProducer, one: Round) -> None:
+    await (producer.commit_transaction() if one.end == "commit" else producer.abort_transaction())
+
+
+def transactions(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        steps: list[Step] = []
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        async with producer:
+            for one in given.rounds:
+                await producer.begin_transaction()
+                await send(producer, given.topic, one.rows)
+                await end(producer, one)
+                steps.append({"end": one.end})
+        return steps
+
+    return finished(main())
+
+
+def fence(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        first = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        second = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        await first.start()
+        try:
+            await first.begin_transaction()
+            await first.send_and_wait(given.topic, b"first", partition=0)
+            async with second:
+                try:
+                    await first.commit_transaction()
+                except ProducerFenced:
+                    return [{"fenced": True}]
+            return [{"fenced": False}]
+        finally:
+            await first.stop()
+
+    return finished(main())
+
+
+def transactional_offsets(bootstrap: str, given: Given) -> list[Step]:
+    partition = TopicPartition(given.topic, 0)
+
+    async def main() -> list[Step]:
+        consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        steps: list[Step] = []
+        async with admin_of(bootstrap) as admin, consumer, producer:
+
+            async def committed() -> bool:
+                offsets = await admin.list_consumer_group_offsets(given.group)
+                return partition in offsets and offsets[partition].offset == 3
+
+            for ends, offset in (("commit", 3), ("abort", 6)):
+                await producer.begin_transaction()
+                for _ in range(3):
+                    record = await consumer.getone()
+                    await producer.send_and_wait(given.output, record.value, partition=0)
+                await producer.send_offsets_to_transaction({partition: offset}, given.group)
+                await end(producer, Round([], "commit" if ends == "commit" else "abort"))
+                steps.append({f"after_{ends}": 3 if await until_true(committed, True) else None})
+        return steps
+
+    return finished(main())
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+class Revocations(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types here
+    """Counts how often partitions were taken away."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+        self.count += bool(revoked)
+
+    def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+        pass
+
+
+class GroupMember:
+    """A consumer that runs whenever it is polled: all members of a test share its loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bootstrap: str, given: Given, instance_id: str | None) -> None:
+        self._loop = loop
+        self._revocations = Revocations()
+        self._consumer = loop.run_until_complete(self._start(bootstrap, given, instance_id))
+
+    async def _start(self, bootstrap: str, given: Given, instance_id: str | None) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=given.group, group_instance_id=instance_id, **GROUP
+        )
+        consumer.subscribe([given.topic], listener=self._revocations)
+        # Its start ends with its first assignment, for which other members have to do something as well.
+        await asyncio.wait_for(consumer.start(), TIMEOUT_S)
+        return consumer
+
+    def poll(self) -> None:
+        self._loop.run_until_complete(self._consumer.getmany(timeout_ms=20))
+
+    def assigned(self) -> set[int]:
+        return {partition.partition for partition in self._consumer.assignment()}
+
+    def revocations(self) -> int:
+        return self._revocations.count
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._consumer.stop())
+
+
+def with_members(
+    script: Callable[[Given, Callable[[str | None], Member]], Iterable[Step]],
+) -> Callable[[str, Given], list[Step]]:
+    """A verb that runs a script of group members."""
+
+    def verb(bootstrap: str, given: Given) -> list[Step]:
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            return list(script(given, lambda instance_id: GroupMember(loop, bootstrap, given, instance_id)))
+
+    return verb
+
+
+def resume(bootstrap: str, given: Given) -> list[Step]:
+    async def some() -> list[str]:
+        consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
+        async with consumer:
+            records = [await consumer.getone() for _ in range(5)]
+            await consumer.commit({TopicPartition(given.topic, 0): records[-1].offset + 1})
+        return [record.value.decode() for record in records]
+
+    async def main() -> list[Step]:
+        return [{"first": await some()}, {"resumed": await some()}]
+
+    return finished(main())
+
+
+# -- admin -------------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+async def until_true(ask: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
+    """As `until`, for a question that has to be awaited."""
+    for _ in range(TIMEOUT_S * 7):
+        if await ask() == wanted:
+            return wanted
+        await asyncio.sleep(0.05)
+    return not wanted
+
+
+def topics(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+
+            async def create() -> int:
+                answer = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
+                return int(answer.topic_errors[0][1])
+
+            async def delete() -> int:
+                return int((await admin.delete_topics([given.topic])).topic_error_codes[0][1])
+
+            async def listed() -> bool:
+                return given.topic in await admin.list_topics()
+
+            return [
+                {"created": await create()},
+                {"created again": await create()},
+                {"listed": await until_true(listed, True)},
+                {"partitions": len((await admin.describe_topics([given.topic]))[0]["partitions"])},
+                {"deleted": await delete()},
+                {"listed": await until_true(listed, False)},
+                {"deleted again": await delete()},
+            ]
+
+    return finished(main())
+
+
+def create_partitions(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+
+            async def grow() -> int:
+                try:
+                    await admin.create_partitions({given.topic: NewPartitions(given.partitions)})
+                except InvalidPartitionsError as error:
+                    return int(error.errno)
+                return 0
+
+            async def count() -> int:
+                return len((await admin.describe_topics([given.topic]))[0]["partitions"])
+
+            async def grown() -> bool:
+                return await count() == given.partitions
+
+            error = await grow()
+            await until_true(grown, True)
+            return [{"error": error}, {"partitions": await count()}, {"error": await grow()}]
+
+    return finished(main())
+
+
+async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
+    """The values of these configs."""
+    (answer,) = await admin.describe_configs([ConfigResource(kind, name)])
+    values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
+    return {key: values[key] for key in keys}
+
+
+def topic_configs(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+            return [await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms", "cleanup.policy")]
+
+    return finished(main())
+
+
+def broker_configs(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+            node_id = (await admin.describe_cluster())["brokers"][0]["node_id"]
+            return [await configs(admin, ConfigResourceType.BROKER, str(node_id), "message.max.bytes")]
+
+    return finished(main())
+
+
+def alter_configs(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, given.topic, {"retention.ms": "5000"})])
+
+            async def described() -> Step:
+                return await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms")
+
+            async def altered() -> bool:
+                return (await described())["retention.ms"] == "5000"
+
+            await until_true(altered, True)
+            return [await described()]
+
+    return finished(main())
+
+
+def delete_records(bootstrap: str, given: Given) -> list[Step]:
+    partition = TopicPartition(given.topic, 0)
+
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin, AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+            low = await admin.delete_records({partition: RecordsToDelete(given.count)})
+            earliest = await consumer.beginning_offsets([partition])
+            return [{"low_watermark": low[partition]}, {"earliest": earliest[partition]}]
+
+    return finished(main())
+
+
+def list_offsets(bootstrap: str, given: Given) -> list[Step]:
+    partition = TopicPartition(given.topic, 0)
+
+    async def main() -> list[Step]:
+        async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+            earliest = await consumer.beginning_offsets([partition])
+            latest = await consumer.end_offsets([partition])
+            found = await consumer.offsets_for_times({partition: given.count})
+            step: Step = {"earliest": earliest[partition], "latest": latest[partition]}
+            return [step | {"by_timestamp": found[partition].offset}]
+
+    return finished(main())
+
+
+@asynccontextmanager
+async def live_group(bootstrap: str, given: Given) -> AsyncIterator[AIOKafkaConsumer]:
+    """A group with one member, which has committed offset 3."""
+    consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
+    async with consumer:
+        await consumer.commit({TopicPartition(given.topic, 0): 3})
+        yield consumer
+
+
+def list_groups(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+            return [{"listed": (given.group, "consumer") in await admin.list_consumer_groups()}]
+
+    return finished(main())
+
+
+def describe_group(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+
+            async def described() -> Step:
+                (answer,) = await admin.describe_consumer_groups([given.group])
+                _, _, state, _, _, members, *_ = answer.groups[0]
+                return {"state": state, "members": len(members)}
+
+            async with live_group(bootstrap, given):
+                live = await described()
+            return [live, await described()]
+
+    return finished(main())
+
+
+def list_group_offsets(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+            offsets = await admin.list_consumer_group_offsets(given.group)
+            return [{"offset": offsets[TopicPartition(given.topic, 0)].offset}]
+
+    return finished(main())
+
+
+def cluster(bootstrap: str, given: Given) -> list[Step]:
+    async def main() -> list[Step]:
+        async with admin_of(bootstrap) as admin:
+            answer = await admin.describe_cluster()
+            nodes = [node["node_id"] for node in answer["brokers"]]
+            controller = answer["controller_id"] in nodes
+            return [{"nodes": len(nodes), "controller": controller, "id": bool(answer["cluster_id"])}]
+
+    return finished(main())
+
+
+NO_KIP_848 = "has the classic protocol only"
+NO_ADMIN_CALL = "its admin client has no such call"
+
+AIOKAFKA = InProcess(
+    "aiokafka",
+    lambda: version("aiokafka"),
+    {
+        "produce": produce,
+        "read": read,
+        "oversize": oversize,
+        "transactions": transactions,
+        "fence": fence,
+        "transactional_offsets": transactional_offsets,
+        "rebalance": with_members(rebalance),
+        "static": with_members(restart_static_member),
+        "resume": resume,
+        "topics": topics,
+        "create_partitions": create_partitions,
+        "topic_configs": topic_configs,
+        "broker_configs": broker_configs,
+        "alter_configs": alter_configs,
+        "delete_records": delete_records,
+        "list_offsets": list_offsets,
+        "list_groups": list_groups,
+        "describe_group": describe_group,
+        "list_group_offsets": list_group_offsets,
+        "cluster": cluster,
+    },
+    {
+        "null-record": "refuses to send one",
+        "group-cooperative": "has no cooperative assignor",
+        **dict.fromkeys(
+            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"), NO_KIP_848
+        ),
+        "max-timestamp": "asks for timestamps of 0 and later only",
+        **dict.fromkeys(
+            (
+                "incremental-alter-configs",
+                "delete-groups",
+                "alter-group-offsets",
+                "delete-group-offsets",
+                "client-quotas",
+                "list-transactions",
+                "describe-transactions",
+                "describe-producers",
+                "log-dirs",
+            ),
+            NO_ADMIN_CALL,
+        ),
+    },
+)

@@ -1,0 +1,308 @@
+"""kafka-python, as the scenarios ask for it: admin calls, and the table of all that it does."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from importlib.metadata import version
+
+import kafka
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.consumer import OffsetSpec
+from kafka.structs import OffsetAndMetadata
+
+from tests.clients.driver import (
+    Given,
+    InProcess,
+    Row,
+    Step,
+    rebalance,
+    restart_static_member,
+    until,
+)
+from tests.clients.kafka_python_driver import (
+    fence,
+    group_consumer,
+    oversize,
+    poll_for,
+    produce,
+    read,
+    resume,
+    send,
+    transactional_offsets,
+    transactional_producer,
+    transactions,
+    with_members,
+)
+
+
+@contextmanager
+def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        yield admin
+
+
+def partitions_of(admin: KafkaAdminClient, topic: str) -> int:
+    return len(admin.describe_topics([topic])[0]["partitions"])
+
+
+def topics(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def create() -> int:
+            answer = admin.create_topics({given.topic: {"num_partitions": given.partitions}}, raise_errors=False)
+            return int(answer["topics"][0]["error_code"])
+
+        def delete() -> int:
+            return int(admin.delete_topics([given.topic], raise_errors=False)["topics"][0]["error_code"])
+
+        def listed() -> bool:
+            return given.topic in admin.list_topics()
+
+        yield {"created": create()}
+        yield {"created again": create()}
+        yield {"listed": until(listed, True)}
+        yield {"partitions": partitions_of(admin, given.topic)}
+        yield {"deleted": delete()}
+        yield {"listed": until(listed, False)}
+        yield {"deleted again": delete()}
+
+
+def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def grow() -> int:
+            answer = admin.create_partitions({given.topic: given.partitions}, raise_errors=False)
+            return int(answer.results[0].error_code)
+
+        yield {"error": grow()}
+        yield {"partitions": until(lambda: partitions_of(admin, given.topic), given.partitions)}
+        yield {"error": grow()}
+
+
+# -- configs -----------------------------------------------------------------------------------------------------------
+
+
+def configs(admin: KafkaAdminClient, kind: str, name: str, *keys: str) -> Step:
+    """The values of these configs."""
+    resource = ConfigResource(ConfigResourceType[kind.upper()], name)
+    found = admin.describe_configs([resource], config_filter="all")[kind][name]
+    return {key: found[key]["value"] for key in keys}
+
+
+def topic_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        yield configs(admin, "topic", given.topic, "retention.ms", "cleanup.policy")
+
+
+def broker_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        (node,) = admin.describe_cluster()["brokers"]
+        yield configs(admin, "broker", str(node["broker_id"]), "message.max.bytes")
+
+
+def alter(admin: KafkaAdminClient, topic: str, operation: str, value: str, incremental: bool) -> Step:
+    """Alters a config and returns it once it has the value."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": (operation, value)})
+    admin.alter_configs([resource], incremental=incremental)
+    wanted: Step = {"retention.ms": value}
+    return until(lambda: configs(admin, "topic", topic, "retention.ms"), wanted)
+
+
+def incremental_alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        for operation, value in (("SET", "5000"), ("DELETE", "604800000")):
+            altered = alter(admin, given.topic, operation, value, True)
+            yield altered | configs(admin, "topic", given.topic, "retention.bytes")
+
+
+def alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        yield alter(admin, given.topic, "SET", "5000", False)
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def offset_of(admin: KafkaAdminClient, topic: str, spec: int) -> OffsetAndMetadata:
+    """What ListOffsets finds in partition 0."""
+    partition = TopicPartition(topic, 0)
+    return admin.list_partition_offsets({partition: spec})[partition]
+
+
+def delete_records(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with admin_of(bootstrap) as admin:
+        yield {"low_watermark": admin.delete_records({partition: given.count})[partition]["low_watermark"]}
+        yield {"earliest": offset_of(admin, given.topic, OffsetSpec.EARLIEST).offset}
+
+
+def list_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    specs = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "by_timestamp": given.count}
+    with admin_of(bootstrap) as admin:
+        yield {name: offset_of(admin, given.topic, spec).offset for name, spec in specs.items()}
+
+
+def max_timestamp(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        found = offset_of(admin, given.topic, OffsetSpec.MAX_TIMESTAMP)
+        yield {"offset": found.offset, "timestamp": found.timestamp}
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def live_group(bootstrap: str, given: Given) -> Iterator[None]:
+    """A group with one member, which has committed offset 3."""
+    with group_consumer(bootstrap, given) as consumer:
+        poll_for(consumer, 1)
+        consumer.commit({TopicPartition(given.topic, 0): OffsetAndMetadata(3, "", -1)})
+        yield
+
+
+def list_groups(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        yield {"listed": given.group in [group["group_id"] for group in admin.list_groups()]}
+
+
+def describe_group(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def described() -> Step:
+            group = admin.describe_groups([given.group])[given.group]
+            return {"state": group["group_state"], "members": len(group["members"])}
+
+        with live_group(bootstrap, given):
+            yield described()
+        yield described()
+
+
+def delete_group(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def delete() -> int:
+            result = admin.delete_groups([given.group])[given.group]
+            return 0 if result == "OK" else int(getattr(kafka.errors, result).errno)
+
+        with live_group(bootstrap, given):
+            yield {"while it has a member": delete()}
+        yield {"while it is empty": delete()}
+        yield {"once it is gone": delete()}
+
+
+def group_offset(admin: KafkaAdminClient, given: Given) -> int:
+    offsets = admin.list_group_offsets({given.group: [TopicPartition(given.topic, 0)]})[given.group]
+    return int(offsets[TopicPartition(given.topic, 0)].offset)
+
+
+def list_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        yield {"offset": group_offset(admin, given)}
+
+
+def alter_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    with live_group(bootstrap, given):
+        pass
+    with admin_of(bootstrap) as admin:
+        admin.alter_group_offsets(given.group, {TopicPartition(given.topic, 0): OffsetAndMetadata(7, "", -1)})
+        yield {"offset": group_offset(admin, given)}
+
+
+def delete_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with live_group(bootstrap, given):
+        pass
+    with admin_of(bootstrap) as admin:
+        yield {"error": admin.delete_group_offsets(given.group, [partition])[partition].errno}
+        yield {"left": len(admin.list_group_offsets(given.group)[given.group])}
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def cluster(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        answer = admin.describe_cluster()
+    nodes = [node["broker_id"] for node in answer["brokers"]]
+    yield {"nodes": len(nodes), "controller": answer["controller_id"] in nodes, "id": bool(answer["cluster_id"])}
+
+
+@contextmanager
+def open_transaction(bootstrap: str, given: Given) -> Iterator[None]:
+    """A transaction that has written one record."""
+    with transactional_producer(bootstrap, given) as producer:
+        producer.begin_transaction()
+        send(producer, given.topic, [Row(None, b"v", [], 0)])
+        yield
+        producer.abort_transaction()
+
+
+def list_transactions(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, open_transaction(bootstrap, given):
+        listed = [one for listings in admin.list_transactions().values() for one in listings]
+        (state,) = [one.state for one in listed if one.transactional_id == given.transactional_id]
+        yield {"state": state.value}
+
+
+def describe_transaction(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, open_transaction(bootstrap, given):
+        described = admin.describe_transactions([given.transactional_id])[given.transactional_id]
+        yield {"state": described.state.value, "partitions": len(described.topic_partitions)}
+
+
+def describe_producers(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with admin_of(bootstrap) as admin, open_transaction(bootstrap, given):
+        yield {"producers": len(admin.describe_producers([partition])[partition].active_producers)}
+
+
+def log_dirs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        (broker,) = admin.describe_log_dirs([given.topic])
+    (log_dir,) = broker["log_dirs"]
+    yield {"partitions": sum(len(topic["partitions"]) for topic in log_dir["topics"])}
+
+
+KAFKA_PYTHON = InProcess(
+    "kafka-python",
+    lambda: version("kafka-python"),
+    {
+        "produce": produce,
+        "read": read,
+        "oversize": oversize,
+        "transactions": transactions,
+        "fence": fence,
+        "transactional_offsets": transactional_offsets,
+        "rebalance": with_members(rebalance),
+        "static": with_members(restart_static_member),
+        "resume": resume,
+        "topics": topics,
+        "create_partitions": create_partitions,
+        "topic_configs": topic_configs,
+        "broker_configs": broker_configs,
+        "incremental_alter_configs": incremental_alter_configs,
+        "alter_configs": alter_configs,
+        "delete_records": delete_records,
+        "list_offsets": list_offsets,
+        "max_timestamp": max_timestamp,
+        "list_groups": list_groups,
+        "describe_group": describe_group,
+        "delete_group": delete_group,
+        "list_group_offsets": list_group_offsets,
+        "alter_group_offsets": alter_group_offsets,
+        "delete_group_offsets": delete_group_offsets,
+        "cluster": cluster,
+        "list_transactions": list_transactions,
+        "describe_transaction": describe_transaction,
+        "describe_producers": describe_producers,
+        "log_dirs": log_dirs,
+    },
+    {
+        **dict.fromkeys(("null-header", "null-record"), "refuses to send one"),
+        **dict.fromkeys(
+            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
+            "has the classic protocol only",
+        ),
+        "client-quotas": "its admin client has no such call",
+    },
+)

@@ -1,0 +1,213 @@
+"""kafka-python, as the scenarios ask for it: producers, consumers, groups. Admin calls are in kafka_python_admin.py."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any
+
+import kafka
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import InvalidProducerEpochError, MessageSizeTooLargeError, ProducerFencedError
+from kafka.structs import OffsetAndMetadata
+
+from tests.clients.driver import (
+    TIMEOUT_S,
+    Given,
+    Member,
+    Row,
+    Step,
+    until,
+)
+
+# When a poll runs out of time in the middle of a rebalance, the library may lose the assignment that arrives between
+# this poll and the next, and wait for ever. So no poll runs out of time: there is a record for whoever is assigned.
+POLL_MS = TIMEOUT_S * 1000
+ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+
+
+def send(producer: KafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
+    """Produces the rows to the partitions in turn and waits until all are there."""
+    sent = [
+        producer.send(topic, row.value, row.key, row.headers, partition=number % partitions, timestamp_ms=row.timestamp)
+        for number, row in enumerate(rows)
+    ]
+    for future in sent:
+        future.get(timeout=TIMEOUT_S)
+
+
+def produce(bootstrap: str, given: Given) -> list[Step]:
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap,
+        acks="all" if given.acks == "all" else int(given.acks),
+        compression_type=None if given.compression == "none" else given.compression,
+        enable_idempotence=given.idempotent,
+        linger_ms=5,
+    )
+    with closing(producer):
+        send(producer, given.topic, given.rows, given.partitions)
+    return [{"sent": len(given.rows)}]
+
+
+def poll_for(consumer: KafkaConsumer, count: int) -> list[Any]:
+    """The next `count` records. It ends with the first of them, so a long poll costs nothing: see POLL_MS."""
+    records: list[Any] = []
+    deadline = monotonic() + TIMEOUT_S
+    while len(records) < count:
+        assert monotonic() < deadline, f"{len(records)} of {count} records"
+        for polled in consumer.poll(timeout_ms=POLL_MS, max_records=count - len(records)).values():
+            records += polled
+    return records
+
+
+def read(bootstrap: str, given: Given) -> list[Step]:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, isolation_level=given.isolation)
+    with closing(consumer):
+        partition = TopicPartition(given.topic, 0)
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        records = poll_for(consumer, given.count)
+    return [{"rows": [Row(one.key, one.value, list(one.headers), one.timestamp) for one in records]}]
+
+
+def oversize(bootstrap: str, given: Given) -> list[Step]:
+    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+        try:
+            producer.send(given.topic, bytes(given.size), partition=0).get(timeout=TIMEOUT_S)
+        except MessageSizeTooLargeError as error:
+            return [{"error": error.errno}]
+    return [{"error": 0}]
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def transactional_producer(bootstrap: str, given: Given) -> Iterator[KafkaProducer]:
+    with closing(KafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)) as producer:
+        producer.init_transactions()
+        yield producer
+
+
+def transactions(bootstrap: str, given: Given) -> Iterable[Step]:
+    with transactional_producer(bootstrap, given) as producer:
+        for one in given.rounds:
+            producer.begin_transaction()
+            send(producer, given.topic, one.rows)
+            if one.end == "commit":
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+            yield {"end": one.end}
+
+
+def fence(bootstrap: str, given: Given) -> list[Step]:
+    with transactional_producer(bootstrap, given) as first:
+        first.begin_transaction()
+        send(first, given.topic, [Row(None, b"first", [], 0)])
+        with transactional_producer(bootstrap, given):
+            try:
+                first.commit_transaction()
+            except (ProducerFencedError, InvalidProducerEpochError):
+                return [{"fenced": True}]
+    return [{"fenced": False}]
+
+
+def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with transactional_producer(bootstrap, given) as producer, group_consumer(bootstrap, given) as consumer:
+        for ends, offset in (("commit", 3), ("abort", 6)):
+            producer.begin_transaction()
+            for record in poll_for(consumer, 3):
+                producer.send(given.output, record.value, partition=0)
+            offsets = {partition: OffsetAndMetadata(offset, "", -1)}
+            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+            if ends == "commit":
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+            yield {f"after_{ends}": until(lambda: consumer.committed(partition), 3)}
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+def new_group_consumer(bootstrap: str, given: Given, instance_id: str | None = None) -> KafkaConsumer:
+    return KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=given.group,
+        group_instance_id=instance_id,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        heartbeat_interval_ms=100,  # it looks soon whether a rebalance has begun
+        partition_assignment_strategy=[ASSIGNORS[given.assignor]],
+    )
+
+
+class GroupMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """A consumer in a thread of its own, which reads the same records again and again and counts what it loses."""
+
+    def __init__(self, bootstrap: str, given: Given, instance_id: str | None) -> None:
+        self._revocations = 0
+        self._closing = False
+        self._consumer = new_group_consumer(bootstrap, given, instance_id)
+        self._consumer.subscribe([given.topic], listener=self)
+        self._failure: Exception | None = None
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with closing(self._consumer):
+                while not self._closing:
+                    for partition in self._consumer.poll(timeout_ms=POLL_MS, max_records=1):
+                        self._consumer.seek(partition, 0)
+                    sleep(0.01)
+        except Exception as failure:
+            self._failure = failure
+
+    def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+        self._revocations += bool(revoked)
+
+    def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+        pass
+
+    def poll(self) -> None:
+        sleep(0.02)
+        if self._failure is not None:
+            raise self._failure
+
+    def assigned(self) -> set[int]:
+        return {partition.partition for partition in self._consumer.assignment()}
+
+    def revocations(self) -> int:
+        return self._revocations
+
+    def close(self) -> None:
+        self._closing = True
+        self._thread.join()
+
+
+def with_members(
+    script: Callable[[Given, Callable[[str | None], Member]], Iterable[Step]],
+) -> Callable[[str, Given], Iterable[Step]]:
+    """A verb that runs a script of group members."""
+    return lambda bootstrap, given: script(given, lambda instance_id: GroupMember(bootstrap, given, instance_id))
+
+
+@contextmanager
+def group_consumer(bootstrap: str, given: Given) -> Iterator[KafkaConsumer]:
+    with closing(new_group_consumer(bootstrap, given)) as consumer:
+        consumer.subscribe([given.topic])
+        yield consumer
+
+
+def resume(bootstrap: str, given: Given) -> Iterable[Step]:
+    for name in ("first", "resumed"):
+        with group_consumer(bootstrap, given) as consumer:
+            records = poll_for(consumer, 5)
+            offset = OffsetAndMetadata(records[-1].offset + 1, "", -1)
+            consumer.commit({TopicPartition(given.topic, 0): offset})
+        yield {name: [record.value.decode() for record in records]}

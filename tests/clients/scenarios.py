@@ -1,0 +1,336 @@
+"""What every client is asked to do, and what must come of it: one table for all clients, and for any broker.
+
+A scenario is a few calls of verbs (driver.py), each with the steps that it must give. For each there is an empty topic
+of its own, and a group id and a transactional id that nobody else uses.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tests.clients.driver import Given, Round, Row, Step
+
+
+class Call(NamedTuple):
+    """One verb, and the steps it must give."""
+
+    verb: str
+    given: Given
+    steps: Sequence[Step]
+
+
+class Scenario(NamedTuple):
+    """One thing that a client does: one row of the table."""
+
+    name: str
+    title: str
+    calls: Sequence[Call]
+    topics: Mapping[str, int] = {"topic": 1}  # which fields of `Given` name topics that are there, and their partitions
+    configs: Mapping[str, str] = {}  # of these topics
+    codec: int | None = None  # how the batches must be stored, as in their attributes
+
+
+# In the past, apart, and not in order: whoever makes them up again cannot get these.
+START_MS = 1_600_000_000_000
+
+
+def plain(*values: str) -> list[Row]:
+    """Rows of which only the values matter."""
+    return [Row(None, value.encode(), [], START_MS + number) for number, value in enumerate(values)]
+
+
+SOME = plain("a", "b", "c")
+COMPRESSIBLE = [Row(b"many", b"%d " % number * 500, [("n", b"%d" % number)], START_MS + number) for number in range(50)]
+HEADERS = [
+    Row(b"k", b"two of a name", [("header", b"\x00\xff"), ("header", b"again")], START_MS),
+    Row(b"k", b"empty", [("empty", b"")], START_MS),
+    Row(b"k", "значение 🦜".encode(), [("ünïcödé", b"h")], START_MS),
+]
+NULLS = [
+    Row(None, b"no key", [], START_MS),
+    Row(b"tombstone", None, [], START_MS),
+    Row(b"", b"", [], START_MS),
+]
+TIMESTAMPS = [Row(b"k", b"v", [], ms) for ms in (START_MS, START_MS + 777, START_MS - 100_000_000_000, 1, START_MS + 1)]
+MANY = [Row(None, b"%d" % number, [], START_MS + number) for number in range(50_000)]
+LATEST_IN_THE_MIDDLE = [Row(None, b"v", [], START_MS + ms) for ms in (0, 1_000, 5_000, 2_000, 2_000)]
+
+COMMITTED, ABORTED = plain("c1", "c2"), plain("a1", "a2", "a3")
+LATER = plain("later")
+
+# A consumer that is polled gets something, whichever partitions it has.
+FILLED = Call("produce", Given(partitions=4, rows=plain(*"0123")), [{"sent": 4}])
+TEN = Call("produce", Given(rows=plain(*"0123456789")), [{"sent": 10}])
+
+
+def round_trip(rows: list[Row], given: Given | None = None) -> list[Call]:
+    """Produce these rows, and read them back."""
+    given = given or Given()
+    wanted = Given(rows=rows, acks=given.acks, compression=given.compression, idempotent=given.idempotent)
+    return [
+        Call("produce", wanted, [{"sent": len(rows)}]),
+        Call("read", Given(count=len(rows)), [{"rows": rows}]),
+    ]
+
+
+def alone(verb: str, steps: Sequence[Step], given: Given | None = None) -> list[Call]:
+    """A scenario of one call."""
+    return [Call(verb, given or Given(), steps)]
+
+
+def grouped(verb: str, steps: Sequence[Step], given: Given | None = None) -> list[Call]:
+    """A scenario of one call about a group that reads a topic with records."""
+    return [TEN, *alone(verb, steps, given)]
+
+
+def shared(protocol: str, assignor: str) -> list[Call]:
+    """A second member joins and leaves a group that reads four partitions."""
+    steps: list[Step] = [
+        {"members": 1, "partitions": [4]},
+        {"members": 2, "partitions": [2, 2]},
+        {"members": 1, "partitions": [4]},
+    ]
+    return [FILLED, Call("rebalance", of_group(protocol, assignor), steps)]
+
+
+def of_group(protocol: str, assignor: str = "range") -> Given:
+    """A group of this protocol that reads four partitions."""
+    return Given(partitions=4, protocol="consumer" if protocol == "consumer" else "classic", assignor=assignor)
+
+
+def static(protocol: str) -> list[Call]:
+    """One of two static members is restarted."""
+    steps: list[Step] = [{"partitions": [2, 2], "kept": True, "revocations_of_the_other": 0}]
+    return [FILLED, Call("static", of_group(protocol), steps)]
+
+
+RESUMED: list[Step] = [{"first": list("01234")}, {"resumed": list("56789")}]
+FOUR = {"topic": 4}
+
+SCENARIOS: Sequence[Scenario] = (
+    # -- records
+    Scenario("acks-0", "produce with acks=0", round_trip(SOME, Given(acks="0"))),
+    Scenario("acks-1", "produce with acks=1", round_trip(SOME, Given(acks="1"))),
+    Scenario("acks-all", "produce with acks=all", round_trip(SOME, Given(acks="all"))),
+    *(
+        Scenario(
+            f"compression-{compression}",
+            f"compression {compression}",
+            round_trip(COMPRESSIBLE, Given(compression=compression)),
+            codec=codec,
+        )
+        for codec, compression in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))
+    ),
+    Scenario("headers", "headers", round_trip(HEADERS)),
+    Scenario("null-header", "header without a value", round_trip([Row(b"k", b"v", [("null", None)], START_MS)])),
+    Scenario("nulls", "null and empty keys and values", round_trip(NULLS)),
+    Scenario("null-record", "record without key and value", round_trip([Row(None, None, [], START_MS)])),
+    Scenario("timestamps", "timestamps that the application sets", round_trip(TIMESTAMPS)),
+    Scenario("50000-records", "50,000 records in order", round_trip(MANY)),
+    Scenario("auto-create", "a topic is there once it is asked for", round_trip(SOME), topics={}),
+    Scenario(
+        "oversize-record",
+        "record above max.message.bytes refused",
+        alone("oversize", [{"error": 10}], Given(size=50_000)),
+        configs={"max.message.bytes": "10000"},
+    ),
+    # -- idempotence and transactions
+    Scenario("idempotence", "idempotent producer", round_trip(COMPRESSIBLE, Given(idempotent=True))),
+    Scenario(
+        "transactions",
+        "transactions, read committed and uncommitted",
+        [
+            Call(
+                "transactions",
+                Given(rounds=[Round(COMMITTED, "commit"), Round(ABORTED, "abort"), Round(LATER, "commit")]),
+                [{"end": "commit"}, {"end": "abort"}, {"end": "commit"}],
+            ),
+            Call("read", Given(count=3, isolation="read_committed"), [{"rows": COMMITTED + LATER}]),
+            Call("read", Given(count=6, isolation="read_uncommitted"), [{"rows": COMMITTED + ABORTED + LATER}]),
+        ],
+    ),
+    Scenario(
+        "fencing", "the later of two producers with one transactional id wins", alone("fence", [{"fenced": True}])
+    ),
+    Scenario(
+        "offsets-in-transactions",
+        "offsets committed and aborted in transactions",
+        [TEN, Call("transactional_offsets", Given(), [{"after_commit": 3}, {"after_abort": 3}])],
+        topics={"topic": 1, "output": 1},
+    ),
+    # -- groups
+    Scenario("group-classic", "group, classic protocol: join and leave", shared("classic", "range"), topics=FOUR),
+    Scenario(
+        "group-cooperative",
+        "group, cooperative assignor: join and leave",
+        shared("classic", "cooperative-sticky"),
+        topics=FOUR,
+    ),
+    Scenario(
+        "group-consumer",
+        "group, consumer protocol (KIP-848): join and leave",
+        shared("consumer", "uniform"),
+        topics=FOUR,
+    ),
+    Scenario("static-classic", "static member restarts, classic", static("classic"), topics=FOUR),
+    Scenario("static-consumer", "static member restarts, KIP-848", static("consumer"), topics=FOUR),
+    Scenario("resume-classic", "commit and resume, classic", [TEN, Call("resume", Given(), RESUMED)]),
+    Scenario(
+        "resume-consumer",
+        "commit and resume, KIP-848",
+        [TEN, Call("resume", Given(protocol="consumer"), RESUMED)],
+    ),
+    # -- admin: topics, configs, records
+    Scenario(
+        "topics",
+        "create, list, describe, delete topics",
+        alone(
+            "topics",
+            [
+                {"created": 0},
+                {"created again": 36},
+                {"listed": True},
+                {"partitions": 3},
+                {"deleted": 0},
+                {"listed": False},
+                {"deleted again": 3},
+            ],
+            Given(partitions=3),
+        ),
+        topics={},
+    ),
+    Scenario(
+        "create-partitions",
+        "create partitions",
+        alone("create_partitions", [{"error": 0}, {"partitions": 3}, {"error": 37}], Given(partitions=3)),
+    ),
+    Scenario(
+        "topic-configs",
+        "describe configs of a topic",
+        alone("topic_configs", [{"retention.ms": "1234", "cleanup.policy": "delete"}]),
+        configs={"retention.ms": "1234"},
+    ),
+    Scenario(
+        "broker-configs", "describe configs of a broker", alone("broker_configs", [{"message.max.bytes": "1048588"}])
+    ),
+    Scenario(
+        "incremental-alter-configs",
+        "alter configs one by one",
+        alone(
+            "incremental_alter_configs",
+            [
+                {"retention.ms": "5000", "retention.bytes": "777"},
+                {"retention.ms": "604800000", "retention.bytes": "777"},
+            ],
+        ),
+        configs={"retention.bytes": "777"},
+    ),
+    Scenario(
+        "alter-configs",
+        "alter configs all at once (the legacy way)",
+        alone("alter_configs", [{"retention.ms": "5000"}]),
+    ),
+    Scenario(
+        "delete-records",
+        "delete records",
+        [TEN, Call("delete_records", Given(count=4), [{"low_watermark": 4}, {"earliest": 4}])],
+    ),
+    Scenario(
+        "list-offsets",
+        "offsets: earliest, latest, by timestamp",
+        [
+            Call("produce", Given(rows=LATEST_IN_THE_MIDDLE), [{"sent": 5}]),
+            Call("list_offsets", Given(count=START_MS + 1_001), [{"earliest": 0, "latest": 5, "by_timestamp": 2}]),
+        ],
+    ),
+    Scenario(
+        "max-timestamp",
+        "offset of the latest timestamp",
+        [
+            Call("produce", Given(rows=LATEST_IN_THE_MIDDLE), [{"sent": 5}]),
+            Call("max_timestamp", Given(), [{"offset": 2, "timestamp": START_MS + 5_000}]),
+        ],
+    ),
+    # -- admin: groups
+    Scenario("list-groups", "list groups", grouped("list_groups", [{"listed": True}])),
+    Scenario(
+        "describe-groups",
+        "describe a classic group",
+        grouped("describe_group", [{"state": "Stable", "members": 1}, {"state": "Empty", "members": 0}]),
+    ),
+    Scenario(
+        "describe-consumer-groups",
+        "describe a KIP-848 group",
+        grouped(
+            "describe_group",
+            [{"state": "Stable", "members": 1}, {"state": "Empty", "members": 0}],
+            Given(protocol="consumer"),
+        ),
+    ),
+    Scenario(
+        "delete-groups",
+        "delete a group",
+        grouped("delete_group", [{"while it has a member": 68}, {"while it is empty": 0}, {"once it is gone": 69}]),
+    ),
+    Scenario("list-group-offsets", "list offsets of a group", grouped("list_group_offsets", [{"offset": 3}])),
+    Scenario("alter-group-offsets", "alter offsets of a group", grouped("alter_group_offsets", [{"offset": 7}])),
+    Scenario(
+        "delete-group-offsets",
+        "delete offsets of a group",
+        grouped("delete_group_offsets", [{"error": 0}, {"left": 0}]),
+    ),
+    # -- admin: the rest
+    Scenario("cluster", "describe the cluster", alone("cluster", [{"nodes": 1, "controller": True, "id": True}])),
+    Scenario(
+        "client-quotas", "alter and describe client quotas", alone("client_quotas", [{"rate": 1e6}, {"rate": None}])
+    ),
+    Scenario("list-transactions", "list transactions", alone("list_transactions", [{"state": "Ongoing"}])),
+    Scenario(
+        "describe-transactions",
+        "describe a transaction",
+        alone("describe_transaction", [{"state": "Ongoing", "partitions": 1}]),
+    ),
+    Scenario(
+        "describe-producers", "describe producers of a partition", alone("describe_producers", [{"producers": 1}])
+    ),
+    Scenario("log-dirs", "describe log directories", alone("log_dirs", [{"partitions": 1}])),
+)
+
+# -- what a broker must serve for it
+
+_CLASSIC = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")
+_KIP_848 = ("ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
+_TRANSACTIONS = ("InitProducerId", "AddPartitionsToTxn", "EndTxn")
+_OF_GROUPS = (
+    *("rebalance", "static", "resume", "list_groups", "describe_group", "delete_group"),
+    *("list_group_offsets", "alter_group_offsets", "delete_group_offsets"),
+)
+_OF_TRANSACTIONS = ("transactions", "fence", "list_transactions", "describe_transaction", "describe_producers")
+_NEEDS: Mapping[str, Sequence[str]] = {
+    "alter_configs": ("AlterConfigs",),
+    "client_quotas": ("AlterClientQuotas", "DescribeClientQuotas"),
+    "create_partitions": ("CreatePartitions",),
+    "delete_group": ("DeleteGroups",),
+    "delete_group_offsets": ("OffsetDelete",),
+    "delete_records": ("DeleteRecords",),
+    "describe_producers": ("DescribeProducers",),
+    "describe_transaction": ("DescribeTransactions",),
+    "incremental_alter_configs": ("IncrementalAlterConfigs",),
+    "list_groups": ("ListGroups",),
+    "list_transactions": ("ListTransactions",),
+    "log_dirs": ("DescribeLogDirs",),
+    "transactional_offsets": (*_CLASSIC, *_TRANSACTIONS, "AddOffsetsToTxn", "TxnOffsetCommit"),
+}
+
+
+def needs(scenario: Scenario) -> set[str]:
+    """The APIs beyond those for records, topics and the cluster that no client can do it without."""
+    found: set[str] = set()
+    for verb, given, _ in scenario.calls:
+        found.update(_NEEDS.get(verb, ()))
+        if verb in _OF_TRANSACTIONS:
+            found.update(_TRANSACTIONS)
+        if verb in _OF_GROUPS:
+            found.update(_KIP_848 if given.protocol == "consumer" else _CLASSIC)
+        if verb == "describe_group":
+            found.add("ConsumerGroupDescribe" if given.protocol == "consumer" else "DescribeGroups")
+    return found

@@ -1,0 +1,133 @@
+"""Every client does every scenario that it has the means for, on our broker, or on the one that --bootstrap names."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.records.batch import iter_batches
+from tests.clients.clients import CLIENTS
+from tests.clients.driver import Driver, Given, Row, until
+from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
+from tests.support.records import fetch, fetched_bytes
+from tests.support.wire import WireClient
+
+CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION = 5, 9, 11
+
+
+def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, str]) -> None:
+    """Creates topics with so many partitions each, and waits until they can be used."""
+    with WireClient(bootstrap) as wire:
+        new = [
+            CreatableTopic(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            )
+            for name, partitions in names.items()
+        ]
+        answer = wire.ask(CreateTopicsRequest(topics=new, timeout_ms=30_000), CREATE_TOPICS_VERSION)
+        assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+
+        def unknown() -> set[int]:
+            described = wire.ask(asked, METADATA_VERSION).topics
+            return {topic.error_code for topic in described} | {
+                partition.error_code for topic in described for partition in topic.partitions
+            }
+
+        assert until(unknown, {0}) == {0}
+
+
+def stored_codecs(bootstrap: str, topic: str) -> set[int]:
+    """How the batches of a topic are compressed."""
+    with WireClient(bootstrap) as wire:
+        data = fetched_bytes(wire.ask(fetch(0, topic=topic), FETCH_VERSION))
+    return {header.compression for _, header in iter_batches(data)}
+
+
+def same(found: Sequence[object], wanted: Sequence[object]) -> None:
+    """Compares rows one by one, so that what differs can be read among 50,000."""
+    match found, wanted:
+        case [{"rows": list(rows)}], [{"rows": list(wanted_rows)}]:
+            differs = [
+                (number, row, other)
+                for number, (row, other) in enumerate(zip(rows, wanted_rows, strict=False))
+                if row != other
+            ]
+            assert (differs[:3], len(rows)) == ([], len(wanted_rows))
+        case _:
+            assert found == wanted
+
+
+def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
+    """Makes the topics, and holds each call's steps against the wanted ones."""
+    names = {"topic": topic, "output": f"{topic}-output"}
+    if scenario.topics:
+        topics = {names[field]: partitions for field, partitions in scenario.topics.items()}
+        create_topics(bootstrap, topics, scenario.configs)
+    for call in scenario.calls:
+        given: Given = msgspec.structs.replace(call.given, **names, group=topic, transactional_id=topic)
+        same(driver.run(bootstrap, call.verb, given), [msgspec.to_builtins(step) for step in call.steps])
+    if scenario.codec is not None:
+        assert scenario.codec in stored_codecs(bootstrap, topic), "it was compressed some other way"
+
+
+@cache
+def served(bootstrap: str) -> set[str]:
+    """The names of the APIs that the broker serves."""
+    with WireClient(bootstrap) as wire:
+        return {
+            API_KEYS[row.api_key].name for row in wire.ask(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS
+        }
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_matrix(client: Driver, scenario: Scenario, bootstrap: str) -> None:
+    if (reason := client.unsupported.get(scenario.name)) is not None:
+        pytest.skip(f"{client.name} {reason}")
+    if (reason := client.missing()) is not None:
+        pytest.skip(f"{client.name}: {reason}")
+    if lacking := needs(scenario) - served(bootstrap):
+        pytest.skip(f"the broker does not serve {', '.join(sorted(lacking))}")
+    run(client, scenario, bootstrap, f"{client.name}-{scenario.name}-{uuid4().hex[:8]}")
+
+
+# Of each kind one; kafka-python can send no header without a value.
+ROWS = [
+    Row(b"key", b"value", [("header", b"\x00\xff"), ("header", b"again")], START_MS),
+    Row(None, b"no key", [], START_MS + 777),
+    Row(b"tombstone", None, [("empty", b"")], START_MS - 1),
+]
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.mark.parametrize("reader", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_a_client_reads_what_all_others_produced(reader: Driver, bootstrap: str) -> None:
+    topic = f"{reader.name}-reads-all-{uuid4().hex[:8]}"
+    create_topics(bootstrap, {topic: 1}, {})
+    written = [
+        (client, codec)
+        for client in CLIENTS
+        for codec in CODECS
+        if not {client.missing(), client.unsupported.get(f"compression-{codec}")} - {None}
+        and f"compression-{codec}" not in reader.unsupported
+    ]
+    for client, codec in written:
+        client.run(bootstrap, "produce", Given(topic=topic, rows=ROWS, compression=codec))
+    rows = reader.run(bootstrap, "read", Given(topic=topic, count=len(written) * len(ROWS)))
+    same(rows, [{"rows": msgspec.to_builtins(ROWS * len(written))}])
+
+
+def test_every_client_does_each_scenario_or_says_why_not() -> None:
+    names = [scenario.name for scenario in SCENARIOS]
+    assert len(set(names)) == len(names)
+    assert [name for client in CLIENTS for name in client.unsupported if name not in names] == []
