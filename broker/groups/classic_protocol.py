@@ -271,10 +271,10 @@ class ClassicProtocol:
     def _let_go(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance id
-            known_id = group.static_members.get(identity.group_instance_id or "")
-            if known_id is None:
+            instance_id = identity.group_instance_id
+            if instance_id is None or instance_id not in group.static_members:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            member_id = known_id
+            member_id = group.static_members[instance_id]
         elif member_id in group.pending_members:
             group.remove(member_id)
             return ErrorCode.NONE

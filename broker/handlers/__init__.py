@@ -43,18 +43,23 @@ HANDLERS = {
         Handler(12, 0, 4),  # Heartbeat
         Handler(13, 0, 5),  # LeaveGroup
         Handler(14, 0, 5),  # SyncGroup
+        Handler(15, 0, 6),  # DescribeGroups
+        Handler(16, 0, 5),  # ListGroups
         Handler(18, 0, 5),  # ApiVersions
         Handler(19, 0, 7),  # CreateTopics
         Handler(20, 0, 6),  # DeleteTopics
         Handler(21, 0, 2),  # DeleteRecords
         Handler(22, 0, 5),  # InitProducerId; 6 is two-phase commit's, and unstable
         Handler(23, 0, 4),  # OffsetForLeaderEpoch
+        Handler(28, 0, 6),  # TxnOffsetCommit
         Handler(32, 0, 4),  # DescribeConfigs
         Handler(35, 0, 5),  # DescribeLogDirs
         Handler(37, 0, 3),  # CreatePartitions
+        Handler(42, 0, 3),  # DeleteGroups
         Handler(43, 0, 2),  # ElectLeaders
         Handler(45, 0, 1),  # AlterPartitionReassignments
         Handler(46, 0, 0),  # ListPartitionReassignments
+        Handler(47, 0, 0),  # OffsetDelete
         Handler(60, 0, 2),  # DescribeCluster
         Handler(75, 0, 0),  # DescribeTopicPartitions
     )

@@ -16,10 +16,12 @@ from sluice.protocol.apis.alter_partition_reassignments import (
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
@@ -28,9 +30,15 @@ from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -39,6 +47,11 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest
+from sluice.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from sluice.protocol.message import Message
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
@@ -96,6 +109,12 @@ def list_offsets(version: int, topic_id: bytes) -> Message:
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
 
 
+def offset_delete(version: int, topic_id: bytes) -> Message:
+    partition = OffsetDeleteRequestPartition(partition_index=0)
+    topics = [OffsetDeleteRequestTopic(name="t", partitions=[partition])]
+    return OffsetDeleteRequest(group_id="empty", topics=topics)
+
+
 def offset_fetch(version: int, topic_id: bytes) -> Message:
     # To version 0 a partition without an offset is unknown.
     return OffsetFetchRequest(group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
@@ -104,6 +123,12 @@ def offset_fetch(version: int, topic_id: bytes) -> Message:
 def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
     partition = OffsetForLeaderPartition(partition=0, leader_epoch=0)
     return OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[partition])])
+
+
+def txn_offset_commit(version: int, topic_id: bytes) -> Message:
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topics = [TxnOffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[partition])]
+    return TxnOffsetCommitRequest(transactional_id="x", group_id="empty", topics=topics)
 
 
 PLAIN: dict[str, Maker] = {
@@ -118,12 +143,19 @@ PLAIN: dict[str, Maker] = {
     "Heartbeat": lambda version, topic_id: HeartbeatRequest(group_id="group", generation_id=1, member_id="member"),
     "LeaveGroup": leave_group,
     "SyncGroup": sync_group,
+    "DescribeGroups": lambda version, topic_id: DescribeGroupsRequest(
+        groups=["group"], include_authorized_operations=version >= 3
+    ),
+    "ListGroups": lambda version, topic_id: ListGroupsRequest(
+        states_filter=["Stable"] if version >= 4 else [], types_filter=["classic"] if version >= 5 else []
+    ),
     "ApiVersions": lambda version, topic_id: ApiVersionsRequest(
         client_software_name="test", client_software_version="1.0"
     ),
     "CreateTopics": create_topics,
     "DeleteTopics": delete_topics,
     "DeleteRecords": delete_records,
+    "TxnOffsetCommit": txn_offset_commit,
     "InitProducerId": lambda version, topic_id: InitProducerIdRequest(transactional_id=None),
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
@@ -135,9 +167,11 @@ PLAIN: dict[str, Maker] = {
     "CreatePartitions": lambda version, topic_id: CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)]
     ),
+    "DeleteGroups": lambda version, topic_id: DeleteGroupsRequest(groups_names=["empty"]),
     "ElectLeaders": lambda version, topic_id: ElectLeadersRequest(topic_partitions=None),
     "AlterPartitionReassignments": alter_partition_reassignments,
     "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
+    "OffsetDelete": offset_delete,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name="t")]
@@ -159,6 +193,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     broker = VirtualBroker()
     topic = broker.topic()
     stable_group(broker)
+    broker.broker.groups.create_classic("empty")
     response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 
