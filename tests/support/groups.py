@@ -49,6 +49,13 @@ def stable_group(broker: VirtualBroker, group_id: str = "group", member_id: str 
     return group
 
 
+def classic_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
+    """A classic group that is there."""
+    group = broker.broker.groups.groups[group_id]
+    assert isinstance(group, ClassicGroup)
+    return group
+
+
 class Member:
     """A member of a group, on a connection of its own. It takes its id and generation from the answers it gets."""
 

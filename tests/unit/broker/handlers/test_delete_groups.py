@@ -1,0 +1,42 @@
+"""DeleteGroups: groups without members, with all they committed."""
+
+import pytest
+
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import Member, commit_request, fetch_request, fetched, settled_group, stable_group
+from tests.support.virtual_broker import VirtualBroker
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_each_group_has_its_own_answer(version: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    stable_group(broker, "busy")
+    client = broker.client()
+    client.ask(commit_request(group_id="simple"), 9)
+    response = client.ask(DeleteGroupsRequest(groups_names=["busy", "simple", "none", "simple", ""]), version)
+    assert [(one.group_id, one.error_code) for one in response.results] == [
+        ("busy", ErrorCode.NON_EMPTY_GROUP),
+        ("simple", ErrorCode.NONE),
+        ("none", ErrorCode.GROUP_ID_NOT_FOUND),
+        ("", ErrorCode.GROUP_ID_NOT_FOUND),
+    ]
+    assert list(broker.broker.groups.groups) == ["busy"]
+    assert fetched(client.ask(fetch_request(group_id="simple"), 9)) == {("t", 0): (-1, 0)}
+
+
+def test_a_group_whose_members_left_may_be_deleted_and_begins_anew() -> None:
+    broker = VirtualBroker()
+    (member,) = settled_group(broker, 1)
+    member.leave()
+    pending = Member(broker)
+    pending.member_id = pending.client.ask(pending.join_request(), 9).member_id
+    response = broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    assert response.results[0].error_code == ErrorCode.NONE
+    assert len(broker.broker.groups.heartbeats) == 0
+    # An id that was given out is not known to the group that comes after.
+    refusal = pending.client.ask(pending.join_request(), 9)
+    assert refusal.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    (newcomer,) = settled_group(broker, 1)
+    assert newcomer.generation_id == 1

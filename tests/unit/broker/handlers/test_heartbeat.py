@@ -1,0 +1,52 @@
+"""Heartbeat: members are alive, and learn whether they must join again."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import Member, settled_group, stable_group
+from tests.support.virtual_broker import VirtualBroker
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        pytest.param({}, ErrorCode.NONE, id="a member"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
+        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="a group that is not there"),
+        pytest.param({"group_id": "empty"}, ErrorCode.UNKNOWN_MEMBER_ID, id="a group without members"),
+        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
+        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="the generation before"),
+        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="a generation to come"),
+    ],
+)
+def test_a_heartbeat_tells_whether_one_is_a_member(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+    broker = VirtualBroker()
+    stable_group(broker)
+    broker.broker.groups.create_classic("empty")
+    known: dict[str, Any] = {"group_id": "group", "member_id": "member", "generation_id": 1}
+    assert broker.client().ask(HeartbeatRequest(**(known | fields)), version).error_code == code
+
+
+def test_a_static_member_is_told_when_another_has_its_place() -> None:
+    broker = VirtualBroker()
+    (member,) = settled_group(broker, 1, instance_id="i")
+    assert member.heartbeat(member_id="i-another") == ErrorCode.FENCED_INSTANCE_ID
+    assert member.heartbeat(group_instance_id="other") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert member.heartbeat() == ErrorCode.NONE
+
+
+def test_in_each_round_a_heartbeat_tells_what_to_do() -> None:
+    broker = VirtualBroker()
+    members = settled_group(broker, 2)
+    newcomer = Member(broker)
+    newcomer.send_join()
+    assert [member.heartbeat() for member in members] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    for member in members:
+        member.send_join()
+    for member in (*members, newcomer):
+        member.joined()
+    assert [member.heartbeat() for member in (*members, newcomer)] == [ErrorCode.NONE] * 3

@@ -1,0 +1,104 @@
+"""OffsetFetch: what was committed, of one group or many, of some partitions or all."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import commit_request, fetch_request, fetched
+from tests.support.virtual_broker import Client, VirtualBroker
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def committed() -> tuple[VirtualBroker, Client, bytes]:
+    """A broker on which the group "group" has 5 for t-0, its client, and the topic's id."""
+    broker = VirtualBroker()
+    topic_id = broker.topic(partitions=2).topic_id
+    client = broker.client()
+    client.ask(commit_request(5, committed_metadata="m", committed_leader_epoch=2), 9)
+    return broker, client, topic_id
+
+
+@pytest.mark.parametrize("version", range(11))
+@pytest.mark.parametrize(
+    ("group_id", "partition", "offset"),
+    [
+        pytest.param("group", 0, 5, id="an offset"),
+        pytest.param("group", 1, -1, id="a partition without one"),
+        pytest.param("group", 7, -1, id="a partition that is not there"),
+        pytest.param("other", 0, -1, id="a group that is not there"),
+    ],
+)
+def test_an_offset_or_none(version: int, group_id: str, partition: int, offset: int) -> None:
+    _, client, topic_id = committed()
+    request = fetch_request(partition, version=version, topic_id=topic_id)
+    for asked in (request, *request.groups):
+        asked.group_id = group_id
+    response = client.ask(request, version)
+    code = UNKNOWN if version == 0 and offset == -1 else ErrorCode.NONE
+    assert list(fetched(response).values()) == [(offset, code)]
+    topics = response.topics or response.groups[0].topics
+    [answer] = topics[0].partitions
+    assert answer.metadata == ("m" if offset == 5 else "")
+    assert answer.committed_leader_epoch == (2 if offset == 5 and version >= 5 else -1)
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_null_asks_for_all_offsets_of_a_group(version: int) -> None:
+    broker, client, _ = committed()
+    broker.topic("a")
+    client.ask(commit_request(8, topic="a"), 9)
+    client.ask(commit_request(6, partition=1), 9)
+    if version < 8:
+        request = OffsetFetchRequest(group_id="group", topics=None)
+    else:
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=None)])
+    response = client.ask(request, version)
+    topics = response.topics or response.groups[0].topics
+    names = {topic.topic_id: topic.name for topic in broker.broker.cluster.topics.values()}
+    found = [
+        (names[topic.topic_id] if version >= 10 else topic.name, one.partition_index, one.committed_offset)
+        for topic in topics
+        for one in topic.partitions
+    ]
+    assert found == [("a", 0, 8), ("t", 0, 5), ("t", 1, 6)]
+
+
+@pytest.mark.parametrize("version", range(8, 11))
+def test_many_groups_are_asked_for_at_once(version: int) -> None:
+    _, client, topic_id = committed()
+    topics = [OffsetFetchRequestTopics(name="t", topic_id=topic_id, partition_indexes=[0])]
+    groups = [OffsetFetchRequestGroup(group_id=group_id, topics=topics) for group_id in ("other", "group")]
+    response = client.ask(OffsetFetchRequest(groups=groups), version)
+    assert [
+        (group.group_id, group.error_code, group.topics[0].partitions[0].committed_offset) for group in response.groups
+    ] == [("other", 0, -1), ("group", 0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "expected"),
+    [
+        pytest.param(bytes(range(16)), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="an id nobody has"),
+        pytest.param(bytes(16), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="no id"),
+    ],
+)
+def test_from_version_10_on_topics_go_by_id(topic_id: bytes, expected: tuple[int, int]) -> None:
+    _, client, _ = committed()
+    response = client.ask(fetch_request(version=10, topic_id=topic_id), 10)
+    assert list(fetched(response).values()) == [expected]
+
+
+def test_offsets_go_with_their_topic() -> None:
+    broker, client, _ = committed()
+    client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    broker.topic()  # another one of that name
+    assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
+
+
+def test_no_topics_are_no_offsets() -> None:
+    _, client, _ = committed()
+    empty: Any = client.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=[])]), 9)
+    assert empty.groups[0].topics == []
