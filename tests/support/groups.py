@@ -202,7 +202,8 @@ def fetch_request(
     require_stable = fields.pop("require_stable", False)
     if version < 8:
         topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
-        return OffsetFetchRequest(group_id="group", topics=topics, require_stable=require_stable)
+        known = {"group_id": "group", "topics": topics, "require_stable": require_stable}
+        return OffsetFetchRequest(**(known | fields))
     wanted = [OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
     group = OffsetFetchRequestGroup(**({"group_id": "group", "topics": wanted} | fields))
     return OffsetFetchRequest(groups=[group], require_stable=require_stable)

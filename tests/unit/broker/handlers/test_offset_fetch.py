@@ -34,10 +34,7 @@ def committed() -> tuple[VirtualBroker, Client, bytes]:
 )
 def test_an_offset_or_none(version: int, group_id: str, partition: int, offset: int) -> None:
     _, client, topic_id = committed()
-    request = fetch_request(partition, version=version, topic_id=topic_id)
-    for asked in (request, *request.groups):
-        asked.group_id = group_id
-    response = client.ask(request, version)
+    response = client.ask(fetch_request(partition, version=version, topic_id=topic_id, group_id=group_id), version)
     code = UNKNOWN if version == 0 and offset == -1 else ErrorCode.NONE
     assert list(fetched(response).values()) == [(offset, code)]
     topics = response.topics or response.groups[0].topics

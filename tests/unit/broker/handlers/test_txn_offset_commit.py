@@ -98,7 +98,7 @@ def test_members_are_checked(version: int, fields: dict[str, Any], code: ErrorCo
     broker = VirtualBroker()
     topic = broker.topic()
     stable_group(broker)
-    member = {"member_id": "member", "generation_id_or_member_epoch": 1} | fields
+    member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1} | fields
     assert commit_code(broker.client().ask(txn_request(topic_id=topic.topic_id, **member), version)) == code
 
 

@@ -1,0 +1,235 @@
+"""A classic group under everything that members can do to it, in any order, in virtual time.
+
+The model is small: what each client was told, and for how long it has been waiting. It knows nothing of rounds. What
+must hold of every group is checked after every step, by its answers and by its own books.
+"""
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sluice.broker.groups.classic_group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    HEARTBEAT_ANSWERS,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+)
+from sluice.broker.groups.timer import GroupTimer
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import Member, protocol, subscription
+from tests.support.virtual_broker import VirtualBroker
+
+SESSION_MS = 10_000
+REBALANCE_MS = 30_000
+# No round lasts longer: what waits is answered, or its group is without anyone who could answer.
+LONGEST_WAIT_MS = REBALANCE_MS
+ACTORS = st.integers(0, 4)  # the first two are static members
+WAYS = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range")])
+TOPICS = st.sampled_from(["t", "u"])
+JOIN_REFUSALS = {
+    ErrorCode.MEMBER_ID_REQUIRED,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+}
+SYNC_REFUSALS = {
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+}
+
+
+class Actor:
+    """A client process: it has one request under way at most, and remembers since when."""
+
+    def __init__(self, broker: VirtualBroker, number: int, version: int) -> None:
+        instance_id = f"i{number}" if number < 2 else None
+        self.member = Member(broker, version=version, instance_id=instance_id)
+        self.waits_since_ms: float | None = None
+
+    @property
+    def who(self) -> str:
+        """Who it is to the group, across restarts of a static member."""
+        return self.member.instance_id or self.member.member_id
+
+
+class ClassicGroupMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = VirtualBroker("group.initial.rebalance.delay.ms=3000", "group.max.size=4")
+        self.admin = self.broker.client()
+        self.actors = [Actor(self.broker, number, 9) for number in range(5)]
+        self.last_generation = 0
+        self.leaders: dict[int, str] = {}  # generation -> who was told all members
+        self.protocols: dict[int, set[str]] = {}  # generation -> what its members were told
+        self.ids: dict[str, set[bytes]] = {}  # who -> the member ids it had
+
+    # -- what members do -----------------------------------------------------------------------------------------------
+
+    @rule(number=ACTORS, ways=WAYS, topic=TOPICS)
+    def join(self, number: int, ways: tuple[str, ...], topic: str) -> None:
+        actor = self.actors[number]
+        if actor.waits_since_ms is None:
+            actor.waits_since_ms = self.broker.now_ms
+            protocols = [protocol(name, subscription(topic)) for name in ways]
+            member = actor.member
+            request = member.join_request(*protocols, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS)
+            member.client.send(request, member.version)
+
+    @rule(number=ACTORS)
+    def sync(self, number: int) -> None:
+        actor = self.actors[number]
+        if actor.waits_since_ms is None:
+            actor.waits_since_ms = self.broker.now_ms
+            everyone = {member_id: member_id.encode() for member_id in self.member_ids()}
+            member = actor.member
+            member.client.send(member.sync_request(everyone if member.leads else {}), 4)
+
+    @rule(number=ACTORS)
+    def heartbeat(self, number: int) -> None:
+        actor, group = self.actors[number], self.group
+        if actor.waits_since_ms is not None:
+            return
+        member = actor.member
+        wanted: ErrorCode
+        if group is None:
+            wanted = ErrorCode.UNKNOWN_MEMBER_ID
+        elif (error := group.member_error(member.member_id, member.instance_id)) != ErrorCode.NONE:
+            wanted = error
+        elif member.generation_id != group.generation_id:
+            wanted = ErrorCode.ILLEGAL_GENERATION
+        else:
+            wanted = HEARTBEAT_ANSWERS[group.state]
+        assert member.heartbeat() == wanted
+
+    @rule(number=ACTORS)
+    def leave(self, number: int) -> None:
+        member = self.actors[number].member
+        identity = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
+        was_in = self.group is not None and self.group.member_error(member.member_id, member.instance_id) == 0
+        response = self.admin.ask(LeaveGroupRequest(group_id="group", members=[identity]), 5)
+        assert not (was_in and response.members[0].error_code)
+        if was_in:
+            assert member.member_id not in self.member_ids()
+
+    @rule(number=ACTORS, version=st.sampled_from([3, 5, 9]))
+    def restart(self, number: int, version: int) -> None:
+        """The process is killed, and another begins."""
+        self.actors[number].member.client.leave()
+        self.actors[number] = Actor(self.broker, number, max(version, 5) if number < 2 else version)
+
+    @rule(ms=st.sampled_from([1, 1_000, 3_000, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
+    def time_passes(self, ms: int) -> None:
+        # In steps no longer than what would let two rounds pass unseen.
+        while ms > 0:
+            step = min(ms, 3_000)
+            self.broker.advance(step)
+            self.take_answers()
+            ms -= step
+
+    @precondition(lambda self: self.group is not None and self.group.state is STABLE)
+    @rule()
+    def all_rejoin(self) -> None:
+        for number in range(5):
+            self.join(number, ("range",), "t")
+
+    # -- what must hold ------------------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> ClassicGroup | None:
+        group = self.broker.broker.groups.groups.get("group")
+        assert group is None or isinstance(group, ClassicGroup)
+        return group
+
+    def member_ids(self) -> list[str]:
+        """Of the group as it is."""
+        return list(self.group.members) if self.group is not None else []
+
+    @invariant()
+    def take_answers(self) -> None:
+        """Every request is answered once, and within the longest wait."""
+        for actor in self.actors:
+            answers = actor.member.client.take_answers()
+            assert len(answers) <= (actor.waits_since_ms is not None), "an answer that nobody waits for"
+            for answer in answers:
+                actor.waits_since_ms = None
+                (self.joined if answer.api == "JoinGroup" else self.synced)(actor, answer.message)
+            if actor.waits_since_ms is not None:
+                waited_ms = self.broker.now_ms - actor.waits_since_ms
+                assert waited_ms <= LONGEST_WAIT_MS, f"{actor.who} has been waiting for {waited_ms} ms"
+
+    def joined(self, actor: Actor, response: Any) -> None:
+        member = actor.member
+        if response.error_code:
+            assert response.error_code in JOIN_REFUSALS
+            member.member_id = response.member_id if response.error_code == ErrorCode.MEMBER_ID_REQUIRED else ""
+            return
+        member.member_id, member.generation_id = response.member_id, response.generation_id
+        member.leads = response.leader == response.member_id
+        assert response.generation_id >= self.last_generation, "a generation went back"
+        self.last_generation = response.generation_id
+        self.ids.setdefault(actor.who, set()).add(member.member_id.encode())
+        told = self.protocols.setdefault(response.generation_id, set())
+        told.add(response.protocol_name)
+        assert len(told) == 1, "a generation has one protocol"
+        if response.members:
+            leader = self.leaders.setdefault(response.generation_id, actor.who)
+            assert leader == actor.who, "a generation has one leader"
+            assert member.leads
+            assert response.member_id in {one.member_id for one in response.members}
+
+    def synced(self, actor: Actor, response: Any) -> None:
+        if response.error_code:
+            assert response.error_code in SYNC_REFUSALS
+        else:
+            assert response.assignment in (b"", *self.ids[actor.who]), "somebody else's assignment"
+
+    @invariant()
+    def the_books_are_right(self) -> None:
+        group, groups = self.group, self.broker.broker.groups
+        if group is None:
+            return
+        members = group.members
+        assert (group.leader_id is None) == (not members)
+        assert group.leader_id is None or group.leader_id in members
+        assert {one.group_instance_id: one.member_id for one in members.values() if one.is_static} == (
+            group.static_members
+        )
+        assert not members or group.state is not EMPTY
+        assert len(members) <= 4
+        assert group.state is PREPARING_REBALANCE or all(one.awaiting_join is None for one in members.values())
+        assert group.state is COMPLETING_REBALANCE or all(one.awaiting_sync is None for one in members.values())
+        assert not members.keys() & group.pending_members.keys()
+        if group.state in (COMPLETING_REBALANCE, STABLE):
+            assert all(group.protocol_name in {way.name for way in one.protocols} for one in members.values())
+            assert self.runs(group.sync_timer) == bool(group.pending_sync)
+        assert self.runs(group.join_timer) == (group.state is PREPARING_REBALANCE)
+        for one in members.values():
+            assert self.runs(one.session) or not one.must_heartbeat, "a member that can never be found dead"
+        sessions = sum(self.runs(one.session) for one in members.values()) + len(group.pending_members)
+        assert len(groups.heartbeats) == sessions
+        assert len(groups.rebalances) == self.runs(group.join_timer) + self.runs(group.sync_timer)
+
+    def runs(self, timer: GroupTimer | None) -> bool:
+        """Whether it may still act."""
+        return timer is not None and not timer.completed
+
+    def teardown(self) -> None:
+        """Left alone, everyone is answered and everyone is out."""
+        for _ in range(10):
+            self.time_passes(REBALANCE_MS)
+        assert all(actor.waits_since_ms is None for actor in self.actors)
+        assert self.group is None or (self.group.state is EMPTY and not self.group.pending_members)
+        groups = self.broker.broker.groups
+        assert len(groups.heartbeats) == len(groups.rebalances) == 0
+
+
+TestClassicGroup = ClassicGroupMachine.TestCase
+TestClassicGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
