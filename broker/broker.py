@@ -18,6 +18,9 @@ from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
 from .log.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from .configs.control import ConfigurationControl
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
@@ -108,6 +111,13 @@ class Broker:
     def every(self, interval_ms: float, action: Callable[[], None]) -> None:
         """Does something again and again, the first time in `interval_ms`."""
         self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
+
+    @cached_property
+    def configs(self) -> "ConfigurationControl":
+        """What can be altered while the broker runs; loaded with the first request that asks for it."""
+        from .configs.control import ConfigurationControl
+
+        return ConfigurationControl(self.cluster)
 
     def appended(self, partition: Partition) -> None:
         """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
