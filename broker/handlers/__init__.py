@@ -62,6 +62,8 @@ HANDLERS = {
         Handler(45, 0, 1),  # AlterPartitionReassignments
         Handler(46, 0, 0),  # ListPartitionReassignments
         Handler(47, 0, 0),  # OffsetDelete
+        Handler(48, 0, 1),  # DescribeClientQuotas
+        Handler(49, 0, 1),  # AlterClientQuotas
         Handler(60, 0, 2),  # DescribeCluster
         Handler(74, 0, 1),  # ListConfigResources
         Handler(75, 0, 0),  # DescribeTopicPartitions

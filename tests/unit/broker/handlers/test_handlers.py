@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -20,6 +21,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
@@ -63,6 +65,11 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
+
+
+def alter_client_quotas(version: int, topic_id: bytes) -> Message:
+    entity, op = EntityData(entity_type="user", entity_name="u"), OpData(key="producer_byte_rate", value=5.0)
+    return AlterClientQuotasRequest(entries=[EntryData(entity=[entity], ops=[op])])
 
 
 def alter_partition_reassignments(version: int, topic_id: bytes) -> Message:
@@ -182,6 +189,8 @@ PLAIN: dict[str, Maker] = {
     "AlterPartitionReassignments": alter_partition_reassignments,
     "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
     "OffsetDelete": offset_delete,
+    "DescribeClientQuotas": lambda version, topic_id: DescribeClientQuotasRequest(),
+    "AlterClientQuotas": alter_client_quotas,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
