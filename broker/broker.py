@@ -18,6 +18,11 @@ from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
 from .log.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from sluice.quotas.client_quotas import ClientQuotas
+
+    from .configs.control import ConfigurationControl
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
@@ -76,8 +81,12 @@ class Broker:
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.housekeeping = DelayedOperationPurgatory("Housekeeping", self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
-        self.produce_quotas = self._quotas("Produce", "producer")
-        self.fetch_quotas = self._quotas("Fetch", "consumer")
+        self.produce_quotas = self._quota_manager("Produce")
+        self.fetch_quotas = self._quota_manager("Fetch")
+        self._quota_stores = {
+            "producer_byte_rate": self._quota_store(self.produce_quotas, "quota.producer"),
+            "consumer_byte_rate": self._quota_store(self.fetch_quotas, "quota.consumer"),
+        }
         self.enforcement = Enforcement(self.profile, self.produce_quotas, self.fetch_quotas, self.throttled)
         self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
         self.cluster = Cluster(config, self.logs, random.randbytes)
@@ -108,6 +117,20 @@ class Broker:
     def every(self, interval_ms: float, action: Callable[[], None]) -> None:
         """Does something again and again, the first time in `interval_ms`."""
         self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
+
+    @cached_property
+    def client_quotas(self) -> "ClientQuotas":
+        """The quotas that can be altered while the broker runs; loaded with the first request that asks for them."""
+        from sluice.quotas.client_quotas import ClientQuotas
+
+        return ClientQuotas(self._quota_stores)
+
+    @cached_property
+    def configs(self) -> "ConfigurationControl":
+        """What can be altered while the broker runs; loaded with the first request that asks for it."""
+        from .configs.control import ConfigurationControl
+
+        return ConfigurationControl(self.cluster)
 
     def appended(self, partition: Partition) -> None:
         """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
@@ -152,7 +175,7 @@ class Broker:
         partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
         self.delete_records.check_and_complete(partition)
 
-    def _quotas(self, kind: str, property_prefix: str) -> ClientQuotaManager:
+    def _quota_manager(self, kind: str) -> ClientQuotaManager:
         config = self.config
         window = QuotaConfig(
             num_samples=config.integer("quota.window.num"),
@@ -160,11 +183,10 @@ class Broker:
             rate=self.profile.rate,
         )
         shares: EmptyClientId = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
-        manager = ClientQuotaManager(kind, window, empty_client_id=shares)
-        QuotaStore(
-            manager, config.rate(f"quota.{property_prefix}.default"), config.rates(f"quota.{property_prefix}.override")
-        )
-        return manager
+        return ClientQuotaManager(kind, window, empty_client_id=shares)
+
+    def _quota_store(self, manager: ClientQuotaManager, prefix: str) -> QuotaStore:
+        return QuotaStore(manager, self.config.rate(f"{prefix}.default"), self.config.rates(f"{prefix}.override"))
 
     def _expire_sensors(self) -> None:
         now_ms = self.clock.wall_ms()

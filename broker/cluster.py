@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from sluice.config import Config, TopicConfig, validate_topic_config
+from sluice.config import Config, TopicConfig, refused_topic_configs
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
@@ -140,8 +140,7 @@ class Cluster:
         error = self._refusal(new)
         if error is not None:
             return error
-        own = {name: value for name, value in new.configs.items() if value is not None}
-        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
+        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, _set(new.configs)))
         # A log takes no memory before its first record; one that is only for validation is never registered.
         new_log = partial(PartitionLog, budget=self._logs.budget) if validate_only else self._logs.create
         self._extend(topic, self.partition_count(new), new_log)
@@ -210,8 +209,8 @@ class Cluster:
         for name, value in new.configs.items():
             if value is None:
                 return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
-            if (problem := validate_topic_config(name, value)) is not None:
-                return TopicError(ErrorCode.INVALID_CONFIG, problem)
+        if (problem := refused_topic_configs(self.config, _set(new.configs))) is not None:
+            return TopicError(ErrorCode.INVALID_CONFIG, problem)
         return self._refused_shape(new)
 
     def _refused_shape(self, new: NewTopic) -> TopicError | None:
@@ -297,6 +296,10 @@ class Cluster:
             topic_id = bytes(raw)
             if topic_id not in self.topics_by_id and not urlsafe_b64encode(topic_id).startswith(b"-"):
                 return topic_id
+
+
+def _set(configs: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in configs.items() if value is not None}
 
 
 def invalid_topic_name(name: str) -> str | None:

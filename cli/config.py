@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from sluice.config import Config, Setting
+from sluice.config import Config
+from sluice.config_setting import Setting
 
 HIDDEN = "(hidden)"
 

@@ -6,36 +6,24 @@ ignores it); one that only Kafka has a use for is taken, with a warning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
+from sluice.config_setting import (
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    Setting,
+    Synonym,
+)
 from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from sluice.config_values import Value, Values, text_of
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-# Where a value comes from, as Kafka's ConfigSource calls it.
-DEFAULT_CONFIG = "DEFAULT_CONFIG"
-STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
-DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
-
-
-class Setting:
-    """A property and the value in force: what a table of settings or a DescribeConfigs response shows."""
-
-    __slots__ = ("origin", "property", "source", "value")
-
-    def __init__(self, property_: Property, value: str | None, source: str, origin: str) -> None:
-        self.property = property_
-        self.value = value  # canonical text; None is Kafka's null
-        self.source = source  # DEFAULT_CONFIG, STATIC_BROKER_CONFIG or, of a topic, DYNAMIC_TOPIC_CONFIG
-        self.origin = origin  # the same for people, see Config.origin
-
-    @property
-    def sensitive(self) -> bool:
-        """Whether the value must not be shown."""
-        return self.property.kind.type == "PASSWORD"
 
 
 class Endpoint:
@@ -56,12 +44,14 @@ _ALIASES = {"broker.id": "node.id"}
 class Config(Values):
     """The broker's settings. `warnings`: a line for each source that had names without effect here."""
 
-    __slots__ = ("_origins", "warnings")
+    __slots__ = ("_dynamic", "_origins", "_static", "warnings")
 
     def __init__(self) -> None:
         super().__init__(
             {row.name: None if row.default is None else row.kind.parse(row.default) for row in PROPERTIES.values()}
         )
+        self._static = self._values
+        self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
         self._origins: dict[str, str] = {}
         self.warnings: list[str] = []
 
@@ -85,18 +75,43 @@ class Config(Values):
         config._check_together()
         return config
 
-    def source(self, name: str) -> str:
-        """DEFAULT_CONFIG or STATIC_BROKER_CONFIG."""
-        return STATIC_BROKER_CONFIG if name in self._origins else DEFAULT_CONFIG
+    def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
+        """Puts in force what was altered while the broker runs, valid as it is (KIP-226); what the broker has of its
+        own goes before what all brokers have, and both before what it was started with.
+        """
+        self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
+        altered = {**cluster_wide, **per_broker}
+        self._values = self._static | {name: PROPERTIES[name].kind.parse(text) for name, text in altered.items()}
+
+    def synonyms(self, name: str) -> list[Synonym]:
+        """What the value of a property may come from, the first that is set going before the others.
+
+        From the property itself on, as in Kafka: of a retention in hours, `log.retention.ms` says nothing.
+        """
+        names = tuple(_RETENTION_UNITS_MS) if name in _RETENTION_UNITS_MS else (name,)
+        static = {key: text_of(self._static[key]) for key in names if key in self._origins}
+        defaults = {key: PROPERTIES[key].default for key in names}
+        layers: list[tuple[str, Mapping[str, str | None]]] = [
+            *self._dynamic.items(),
+            (STATIC_BROKER_CONFIG, static),
+            (DEFAULT_CONFIG, defaults),
+        ]
+        found = [
+            Synonym(key, text, source)
+            for source, values in layers
+            for key in names
+            if (text := values.get(key)) is not None
+        ]
+        return list(dropwhile(lambda synonym: synonym.name != name, found))
 
     def origin(self, name: str) -> str:
-        """The same for people: default, server.properties line 3, KAFKA_LISTENERS or --override."""
+        """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS or --override."""
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
         """Every property, in the table's order."""
         return [
-            Setting(row, text_of(self._values[row.name]), self.source(row.name), self.origin(row.name))
+            Setting(row, text_of(self._values[row.name]), self.synonyms(row.name), self.origin(row.name))
             for row in PROPERTIES.values()
         ]
 
@@ -191,14 +206,14 @@ class Config(Values):
 
 
 class TopicConfig(Values):
-    """The configs in force for one topic. `own`: what was set on it, each valid by `validate_topic_config`."""
+    """The configs in force for one topic. `own`: what was set on it, of which `refused_topic_configs` says nothing."""
 
-    __slots__ = ("_broker", "_own")
+    __slots__ = ("_broker", "own")
 
     def __init__(self, broker: Config, own: Mapping[str, str]) -> None:
         super().__init__({row.name: _in_force(row, broker, own) for row in TOPIC_PROPERTIES.values()})
         self._broker = broker
-        self._own = own
+        self.own = own
 
     def segment_bytes(self) -> int:
         """Size of the largest segment."""
@@ -208,33 +223,50 @@ class TopicConfig(Values):
     def entries(self) -> list[Setting]:
         """Every config, in the table's order; the internal one only if it was set, as in Kafka."""
         return [
-            Setting(row, text_of(self._values[row.name]), *self._where(row.name))
+            self._setting(row)
             for row in TOPIC_PROPERTIES.values()
-            if row.name != "internal.segment.bytes" or row.name in self._own
+            if row.name != "internal.segment.bytes" or row.name in self.own
         ]
 
-    def _where(self, name: str) -> tuple[str, str]:
-        if name in self._own:
-            return DYNAMIC_TOPIC_CONFIG, "topic"
-        default_of = TOPIC_DEFAULT_OF.get(name)
-        if default_of is None:
-            return DEFAULT_CONFIG, "default"
-        if default_of == "log.retention.ms":
-            default_of = self._broker.retention_property()
-        return self._broker.source(default_of), self._broker.origin(default_of)
+    def _setting(self, row: Property) -> Setting:
+        value = text_of(self._values[row.name])
+        default_of = TOPIC_DEFAULT_OF.get(row.name)
+        synonyms = [] if default_of is None else self._broker.synonyms(default_of)
+        if row.name in self.own:
+            return Setting(row, value, [Synonym(row.name, value or "", DYNAMIC_TOPIC_CONFIG), *synonyms], "topic")
+        return Setting(row, value, synonyms, "default" if default_of is None else self._broker.origin(default_of))
 
 
-def validate_topic_config(name: str, value: str | None) -> str | None:
-    """What is wrong with a config for a topic, in words for the error message of INVALID_CONFIG; None if nothing is."""
-    row = TOPIC_PROPERTIES.get(name)
-    if row is None:
-        return f"{name}: no such topic config"
-    if value is None:
-        return f"{name}: null: must be {row.kind.accepts}"
+def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
+    """Why a topic cannot have these configs, in words for the error message of INVALID_CONFIG; None if it can."""
+    problems = (_problem(name, value) for name, value in own.items())
+    problem = next(filter(None, problems), None)
+    return problem or _conflict(TopicConfig(broker, own))
+
+
+def refused_value(row: Property, value: str) -> str | None:
+    """What is wrong with a value, as Kafka begins to say it, and then what is accepted; None if nothing is."""
     try:
         row.kind.parse(value)
     except ValueError:
-        return f"{name}={value}: must be {row.kind.accepts}"
+        return f"Invalid value {value} for configuration {row.name}: must be {row.kind.accepts}"
+    return None
+
+
+def _problem(name: str, value: str) -> str | None:
+    row = TOPIC_PROPERTIES.get(name)
+    return f"Unknown topic config name: {name}" if row is None else refused_value(row, value)
+
+
+def _conflict(config: TopicConfig) -> str | None:
+    least, most = config.integer("min.compaction.lag.ms"), config.integer("max.compaction.lag.ms")
+    if least > most:
+        return f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+    if config.boolean("remote.storage.enable"):
+        return (
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
     return None
 
 

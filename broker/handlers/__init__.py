@@ -53,14 +53,19 @@ HANDLERS = {
         Handler(23, 0, 4),  # OffsetForLeaderEpoch
         Handler(28, 0, 6),  # TxnOffsetCommit
         Handler(32, 0, 4),  # DescribeConfigs
+        Handler(33, 0, 2),  # AlterConfigs
         Handler(35, 0, 5),  # DescribeLogDirs
         Handler(37, 0, 3),  # CreatePartitions
         Handler(42, 0, 3),  # DeleteGroups
         Handler(43, 0, 2),  # ElectLeaders
+        Handler(44, 0, 1),  # IncrementalAlterConfigs
         Handler(45, 0, 1),  # AlterPartitionReassignments
         Handler(46, 0, 0),  # ListPartitionReassignments
         Handler(47, 0, 0),  # OffsetDelete
+        Handler(48, 0, 1),  # DescribeClientQuotas
+        Handler(49, 0, 1),  # AlterClientQuotas
         Handler(60, 0, 2),  # DescribeCluster
+        Handler(74, 0, 1),  # ListConfigResources
         Handler(75, 0, 0),  # DescribeTopicPartitions
     )
 }

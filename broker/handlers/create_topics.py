@@ -6,8 +6,8 @@ ReplicationControlManager.createTopics.
 from collections import Counter
 
 from sluice.broker.cluster import NewTopic, Topic, TopicError
+from sluice.broker.configs.resource import CONFIG_SOURCES
 from sluice.broker.context import RequestContext
-from sluice.broker.handlers.describe_configs import CONFIG_SOURCES
 from sluice.protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,

@@ -1,12 +1,13 @@
-"""DescribeConfigs, key 32, versions 0-4: the settings of the broker and of topics, from the tables that define them.
+"""DescribeConfigs, key 32, versions 0-4: the settings of topics, brokers, groups and client metrics subscriptions.
 
 v1 says where a value comes from and what else it could have been (KIP-226), v3 its type and what it is for (KIP-569).
-Follows Kafka's ConfigHelper.
+Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`.
 """
 
-from sluice.broker.cluster import invalid_topic_name
+from sluice.broker.configs.broker_configs import ALTERABLE
+from sluice.broker.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
 from sluice.broker.context import RequestContext
-from sluice.config import DEFAULT_CONFIG, DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG, Setting
+from sluice.config_setting import DEFAULT_CONFIG, Setting
 from sluice.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -17,9 +18,8 @@ from sluice.protocol.apis.describe_configs import (
 )
 from sluice.protocol.errors import ErrorCode
 
-# ConfigResource.Type and DescribeConfigsResponse.ConfigSource, ConfigType of Kafka.
-TOPIC, BROKER = 2, 4
-CONFIG_SOURCES = {DYNAMIC_TOPIC_CONFIG: 1, STATIC_BROKER_CONFIG: 4, DEFAULT_CONFIG: 5}
+# ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
+_DYNAMIC_BROKER_LOGGER_CONFIG = 6
 CONFIG_TYPES = {
     "BOOLEAN": 1,
     "STRING": 2,
@@ -41,64 +41,55 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConf
 def _describe(
     ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    cluster = ctx.broker.cluster
-    if resource.resource_type == TOPIC:
-        if (problem := invalid_topic_name(resource.resource_name)) is not None:
-            return _refused(ctx, resource, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        topic = cluster.topics.get(resource.resource_name)
-        if topic is None:
-            return _refused(ctx, resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        return _found(request, resource, topic.config.entries())
-    if resource.resource_type != BROKER:
-        message = (
-            f"Unsupported resource type: {resource.resource_type}; accepted are {TOPIC} (topic) and {BROKER} (broker)"
-        )
-        return _refused(ctx, resource, ErrorCode.INVALID_REQUEST, message)
-    if resource.resource_name == "":
-        return _found(request, resource, [])  # the cluster-wide dynamic defaults: there are none
-    if resource.resource_name != str(cluster.node_id):
-        message = (
-            f"Unexpected broker id, expected {cluster.node_id} or empty string, but received {resource.resource_name}"
-        )
-        return _refused(ctx, resource, ErrorCode.INVALID_REQUEST, message)
-    return _found(request, resource, ctx.broker.config.entries())
-
-
-def _found(
-    request: DescribeConfigsRequest, resource: DescribeConfigsResource, settings: list[Setting]
-) -> DescribeConfigsResult:
+    configs, kind, name = ctx.broker.configs, resource.resource_type, resource.resource_name
+    found: list[DescribeConfigsResourceResult]
+    if kind == BROKER_LOGGER:
+        levels = configs.loggers.describe(name)
+        if isinstance(levels, Refusal):
+            return _refused(ctx, resource, levels)
+        found = [_level(logger, level) for logger, level in levels.items()]
+    elif kind in configs.stores:
+        settings = configs.stores[kind].describe(name)
+        if isinstance(settings, Refusal):
+            return _refused(ctx, resource, settings)
+        found = [_setting(request, kind, setting) for setting in settings]
+    else:
+        message = f"Unexpected resource type {kind} for resource {name}"
+        return _refused(ctx, resource, Refusal(ErrorCode.INVALID_REQUEST, message))
     keys = resource.configuration_keys  # null or empty: all
     return DescribeConfigsResult(
-        error_message=None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=[_setting(request, resource, one) for one in settings if not keys or one.property.name in keys],
+        resource_type=kind,
+        resource_name=name,
+        configs=[one for one in found if not keys or one.name in keys],
     )
 
 
-def _setting(
-    request: DescribeConfigsRequest, resource: DescribeConfigsResource, setting: Setting
-) -> DescribeConfigsResourceResult:
-    row, source = setting.property, CONFIG_SOURCES[setting.source]
-    value = None if setting.sensitive else setting.value
+def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(name=logger, value=level, config_source=_DYNAMIC_BROKER_LOGGER_CONFIG)
+
+
+def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> DescribeConfigsResourceResult:
+    row, hidden = setting.property, setting.sensitive
     result = DescribeConfigsResourceResult(
         name=row.name,
-        value=value,
-        read_only=resource.resource_type == BROKER,  # nothing of the broker can be altered while it runs
+        value=None if hidden else setting.value,
+        read_only=kind == BROKER and row.name not in ALTERABLE,
         is_default=setting.source == DEFAULT_CONFIG,
-        config_source=source,
-        is_sensitive=setting.sensitive,
+        config_source=CONFIG_SOURCES[setting.source],
+        is_sensitive=hidden,
         config_type=CONFIG_TYPES[row.kind.type],
         documentation=row.doc if request.include_documentation else None,
     )
     if request.include_synonyms:
-        result.synonyms = [DescribeConfigsSynonym(name=row.name, value=value, source=source)]
+        result.synonyms = [
+            DescribeConfigsSynonym(name=name, value=None if hidden else value, source=CONFIG_SOURCES[source])
+            for name, value, source in setting.synonyms
+        ]
     return result
 
 
-def _refused(
-    ctx: RequestContext, resource: DescribeConfigsResource, code: ErrorCode, message: str | None
-) -> DescribeConfigsResult:
+def _refused(ctx: RequestContext, resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
+    code, message = refusal
     ctx.error_code = ctx.error_code or code
     return DescribeConfigsResult(
         error_code=code,

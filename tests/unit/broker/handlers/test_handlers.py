@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -19,6 +21,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
@@ -27,9 +30,12 @@ from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitio
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
+from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -59,6 +65,11 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
+
+
+def alter_client_quotas(version: int, topic_id: bytes) -> Message:
+    entity, op = EntityData(entity_type="user", entity_name="u"), OpData(key="producer_byte_rate", value=5.0)
+    return AlterClientQuotasRequest(entries=[EntryData(entity=[entity], ops=[op])])
 
 
 def alter_partition_reassignments(version: int, topic_id: bytes) -> Message:
@@ -163,16 +174,25 @@ PLAIN: dict[str, Maker] = {
         include_synonyms=version >= 1,
         include_documentation=version >= 3,
     ),
+    "AlterConfigs": lambda version, topic_id: AlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=2, resource_name="t")]
+    ),
     "DescribeLogDirs": lambda version, topic_id: DescribeLogDirsRequest(topics=None),
     "CreatePartitions": lambda version, topic_id: CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)]
     ),
     "DeleteGroups": lambda version, topic_id: DeleteGroupsRequest(groups_names=["empty"]),
     "ElectLeaders": lambda version, topic_id: ElectLeadersRequest(topic_partitions=None),
+    "IncrementalAlterConfigs": lambda version, topic_id: IncrementalAlterConfigsRequest(
+        resources=[IncrementalResource(resource_type=2, resource_name="t")]
+    ),
     "AlterPartitionReassignments": alter_partition_reassignments,
     "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
     "OffsetDelete": offset_delete,
+    "DescribeClientQuotas": lambda version, topic_id: DescribeClientQuotasRequest(),
+    "AlterClientQuotas": alter_client_quotas,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
+    "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name="t")]
     ),

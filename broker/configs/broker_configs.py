@@ -1,0 +1,89 @@
+"""Configs of the broker that can be altered while it runs (KIP-226): its own, and those of all brokers (an empty name).
+
+Follows Kafka's DynamicBrokerConfig. What can be altered is what topics take for a default, and the expiration of
+producers; it holds for the logs that are open. Different on purpose: Kafka can alter more, and keeps names that nobody
+knows; here a name without effect is refused.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sluice.broker.cluster import Cluster
+from sluice.config import refused_value
+from sluice.config_setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
+from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF
+from sluice.config_values import text_of
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+
+ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), "producer.id.expiration.ms"})
+_ALL_BROKERS = ""
+
+
+class BrokerConfigs:
+    """See `ConfigStore`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._name = str(cluster.node_id)
+        self._own: dict[str, Mapping[str, str]] = {self._name: {}, _ALL_BROKERS: {}}
+
+    def names(self) -> Iterable[str]:
+        return (self._name,)
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._own[name]
+
+    def misnamed(self, name: str) -> Refusal | None:
+        if name == _ALL_BROKERS:
+            return None
+        return wrong_node(name, self._cluster.node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
+
+    def list_to_change(self, name: str, key: str) -> str | None:
+        row = PROPERTIES.get(key)
+        return row.default or "" if row is not None and row.kind.type == "LIST" else None
+
+    def not_a_list(self, operation: str, key: str) -> str:
+        if key not in PROPERTIES:
+            return f"Unknown config name: {key}"
+        return f"Config value {operation.lower()} is not allowed for config key: {key}"
+
+    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
+        fixed = [key for key in own if key not in ALTERABLE]
+        if fixed:
+            message = (
+                f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
+                f"this broker can: {', '.join(sorted(ALTERABLE))}"
+            )
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        problems = (refused_value(PROPERTIES[key], value) for key, value in own.items())
+        problem = next(filter(None, problems), None)
+        # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
+        return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        self._own[name] = own
+        self._cluster.config.set_dynamic(self._own[self._name], self._own[_ALL_BROKERS])
+        for topic in self._cluster.topics.values():
+            self._cluster.configure(topic, topic.config.own)
+
+    def describe(self, name: str) -> list[Setting] | Refusal:
+        if name == _ALL_BROKERS:
+            return [_default(key, value) for key, value in self._own[name].items()]
+        unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
+        wrong = wrong_node(name, self._cluster.node_id, "Broker id", unexpected)
+        return self._cluster.config.entries() if wrong is None else wrong
+
+
+def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal | None:
+    """What is wrong with the name of a broker; Kafka has other words for it in each place."""
+    if name == str(node_id):
+        return None
+    if not name.removeprefix("-").isdecimal():
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{what} must be an integer, but it is: {name}")
+    return Refusal(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+
+
+def _default(key: str, value: str) -> Setting:
+    row = PROPERTIES[key]
+    return Setting(row, text_of(row.kind.parse(value)), [Synonym(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG)], "")

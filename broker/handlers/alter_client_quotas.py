@@ -1,0 +1,52 @@
+"""AlterClientQuotas, key 49, versions 0-1 (KIP-546): sets and removes the quotas of users and client ids.
+
+Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.quotas.client_quotas`.
+"""
+
+from sluice.broker.context import RequestContext
+from sluice.protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    EntryResult,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.quotas.client_quotas import Entity
+
+
+def handle(ctx: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """One answer an entity, altered as a whole or not at all. One that comes twice is altered as it first came, and has
+    the answer of the second, an error, as in Kafka.
+    """
+    results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
+    for entry in request.entries:
+        # Of a type that comes twice the last holds.
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        identity = frozenset(entity.items())
+        problem = _alter(ctx, entity, entry, request.validate_only, again=identity in results)
+        results[identity] = _result(ctx, entity, problem)
+    return AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _alter(ctx: RequestContext, entity: Entity, entry: EntryData, validate_only: bool, *, again: bool) -> str | None:
+    changes = {op.key: None if op.remove else op.value for op in entry.ops}
+    if again or len(changes) < len(entry.ops):
+        # Kafka says this also where it is a key of the entity that comes twice.
+        parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
+        return f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
+    quotas = ctx.broker.client_quotas
+    problem = quotas.refusal(entity, changes)
+    if problem is None and not validate_only:
+        quotas.alter(entity, changes)
+    return problem
+
+
+def _result(ctx: RequestContext, entity: Entity, problem: str | None) -> EntryResult:
+    code = ErrorCode.NONE if problem is None else ErrorCode.INVALID_REQUEST
+    ctx.error_code = ctx.error_code or code
+    return EntryResult(
+        error_code=code,
+        error_message=problem,
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+    )

@@ -1,0 +1,519 @@
+"""IncrementalAlterConfigs: of all that has configs; what was set holds at once; Kafka's refusals."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import batch, produce
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+Op = tuple[str, int, str | None]  # name, operation, value
+
+
+def resource(kind: int, name: str, *ops: Op) -> AlterConfigsResource:
+    configs = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in ops]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+
+
+def alter_all(
+    broker: VirtualBroker, *resources: AlterConfigsResource, validate_only: bool = False
+) -> list[tuple[int, str | None]]:
+    """Error code and message of each resource, in their order."""
+    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    responses = broker.client().ask(request, 1).responses
+    assert [(one.resource_type, one.resource_name) for one in responses] == [
+        (one.resource_type, one.resource_name) for one in resources
+    ]
+    return [(one.error_code, one.error_message) for one in responses]
+
+
+def alter(broker: VirtualBroker, kind: int, name: str, *ops: Op) -> None:
+    """Alters what can be altered."""
+    assert alter_all(broker, resource(kind, name, *ops)) == [(0, None)]
+
+
+def configs_of(broker: VirtualBroker, kind: int, name: str, *keys: str) -> dict[str, Any]:
+    """Value and source of each of these configs."""
+    wanted = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+    (result,) = broker.client().ask(DescribeConfigsRequest(resources=[wanted]), 4).results
+    return {config.name: (config.value, config.config_source) for config in result.configs}
+
+
+def broker_with_topic(**configs: str) -> VirtualBroker:
+    broker = VirtualBroker()
+    broker.topic("t", 1, **configs)
+    return broker
+
+
+class TestTopics:
+    def test_what_is_set_holds_for_logs_that_are_open(self) -> None:
+        broker = broker_with_topic()
+        client = broker.client()
+        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == []
+        alter(broker, TOPIC, "t", ("max.message.bytes", SET, "1000"), ("retention.ms", SET, "77"))
+        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == [ErrorCode.MESSAGE_TOO_LARGE]
+        assert broker.partition().log.config.retention_ms == 77
+        alter(broker, TOPIC, "t", ("max.message.bytes", DELETE, None))
+        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == []
+
+    def test_as_many_replicas_must_be_in_sync_as_the_topic_says_now(self) -> None:
+        broker = broker_with_topic()
+        alter(broker, TOPIC, "t", ("min.insync.replicas", SET, "2"))
+        assert error_codes(broker.client().ask(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+
+    @pytest.mark.parametrize(
+        ("before", "operation", "value", "after"),
+        [
+            pytest.param(None, APPEND, "compact", ("delete,compact", 1), id="append to the default"),
+            pytest.param("compact", APPEND, "delete", ("compact,delete", 1), id="append to what is set"),
+            pytest.param("compact", APPEND, "compact,delete", ("compact,delete", 1), id="append what is there already"),
+            pytest.param("compact,delete", SUBTRACT, "delete", ("compact", 1), id="subtract"),
+            pytest.param(None, SUBTRACT, "delete", ("", 1), id="subtract the default"),
+            pytest.param("compact", SUBTRACT, "delete", ("compact", 1), id="subtract what is not there"),
+            pytest.param("compact", SET, "delete", ("delete", 1), id="set"),
+            pytest.param("compact", DELETE, None, ("delete", 5), id="remove"),
+            pytest.param("compact", DELETE, "x", ("delete", 5), id="remove with a value"),
+        ],
+    )
+    def test_lists_are_altered_item_by_item(
+        self, before: str | None, operation: int, value: str | None, after: tuple[str, int]
+    ) -> None:
+        broker = broker_with_topic(**({"cleanup_policy": before} if before else {}))
+        alter(broker, TOPIC, "t", ("cleanup.policy", operation, value))
+        assert configs_of(broker, TOPIC, "t", "cleanup.policy") == {"cleanup.policy": after}
+
+    def test_other_configs_of_the_topic_stay(self) -> None:
+        broker = broker_with_topic(retention_ms="5")
+        alter(broker, TOPIC, "t", ("retention.bytes", SET, "6"))
+        found = configs_of(broker, TOPIC, "t", "retention.ms", "retention.bytes")
+        assert found == {"retention.ms": ("5", 1), "retention.bytes": ("6", 1)}
+
+    @pytest.mark.parametrize(
+        ("name", "ops", "code", "message"),
+        [
+            pytest.param(
+                "nowhere",
+                [("retention.ms", SET, "1")],
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "The topic 'nowhere' does not exist.",
+                id="an unknown topic: 3",
+            ),
+            pytest.param(
+                "", [], ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.", id="no name: 42"
+            ),
+            pytest.param(
+                "a b",
+                [],
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                "Topic name is invalid: 'a b' contains one or more characters other than "
+                "ASCII alphanumerics, '.', '_' and '-'",
+                id="an invalid name: 17",
+            ),
+            pytest.param(
+                "t",
+                [("no.such", SET, "1")],
+                ErrorCode.INVALID_CONFIG,
+                "Unknown topic config name: no.such",
+                id="an unknown config: 40",
+            ),
+            pytest.param(
+                "t",
+                [("retention.ms", SET, "abc")],
+                ErrorCode.INVALID_CONFIG,
+                "Invalid value abc for configuration retention.ms: must be an integer of at least -1",
+                id="an invalid value: 40",
+            ),
+            pytest.param(
+                "t",
+                [("retention.ms", APPEND, "1")],
+                ErrorCode.INVALID_CONFIG,
+                "Can't APPEND to key retention.ms because its type is not LIST.",
+                id="append to what is no list: 40",
+            ),
+            pytest.param(
+                "t",
+                [("no.such", SUBTRACT, "1")],
+                ErrorCode.INVALID_CONFIG,
+                "Can't SUBTRACT to key no.such because its type is not LIST.",
+                id="subtract from what nobody knows: 40",
+            ),
+            pytest.param(
+                "t",
+                [("retention.ms", SET, None), ("retention.bytes", APPEND, None)],
+                ErrorCode.INVALID_REQUEST,
+                "Null value not supported for : retention.ms, retention.bytes",
+                id="no values: 42",
+            ),
+            pytest.param(
+                "t",
+                [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)],
+                ErrorCode.INVALID_REQUEST,
+                "Error due to duplicate config keys",
+                id="a config twice: 42",
+            ),
+            pytest.param(
+                "t",
+                [("retention.ms", 7, "1")],
+                ErrorCode.INVALID_REQUEST,
+                "Unknown operations type 7",
+                id="an unknown operation: 42",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused_and_then_nothing_is_altered(
+        self, name: str, ops: list[Op], code: ErrorCode, message: str
+    ) -> None:
+        broker = broker_with_topic()
+        wanted = resource(TOPIC, name, ("flush.ms", SET, "9"), *ops)
+        assert alter_all(broker, wanted) == [(code, message)]
+        assert broker.broker.cluster.topics["t"].config.own == {}
+
+    def test_a_value_may_not_grow_past_what_kafka_can_keep(self) -> None:
+        broker = broker_with_topic()
+        key = "leader.replication.throttled.replicas"
+        alter(broker, TOPIC, "t", (key, SET, ",".join(f"{n}:1" for n in range(3000))))
+        longer = resource(TOPIC, "t", (key, APPEND, ",".join(f"{n}:1" for n in range(3000, 6000))))
+        message = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+        assert alter_all(broker, longer) == [(ErrorCode.INVALID_CONFIG, message)]
+
+    def test_a_config_that_nobody_knows_may_be_removed(self) -> None:
+        alter(broker_with_topic(), TOPIC, "t", ("no.such", DELETE, None))
+
+    def test_where_only_validation_is_asked_for_nothing_is_altered(self) -> None:
+        broker = broker_with_topic()
+        good, bad = resource(TOPIC, "t", ("flush.ms", SET, "9")), resource(TOPIC, "u", ("flush.ms", SET, "9"))
+        codes = [code for code, _ in alter_all(broker, good, bad, validate_only=True)]
+        assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert broker.broker.cluster.topics["t"].config.own == {}
+
+
+class TestBrokers:
+    def test_what_all_brokers_have_and_what_one_has_of_its_own_holds_for_topics(self) -> None:
+        broker = broker_with_topic()
+        log = broker.partition().log
+        alter(broker, BROKER, "", ("log.retention.ms", SET, "8888"), ("message.max.bytes", SET, "2000"))
+        assert (log.config.retention_ms, log.config.append.max_message_bytes) == (8888, 2000)
+        alter(broker, BROKER, "1", ("log.retention.ms", SET, "7777"))
+        assert log.config.retention_ms == 7777
+        assert configs_of(broker, TOPIC, "t", "retention.ms") == {"retention.ms": ("7777", 2)}
+        assert configs_of(broker, BROKER, "1", "message.max.bytes") == {"message.max.bytes": ("2000", 3)}
+        assert configs_of(broker, BROKER, "") == {"log.retention.ms": ("8888", 3), "message.max.bytes": ("2000", 3)}
+        alter(broker, BROKER, "1", ("log.retention.ms", DELETE, None))
+        alter(broker, BROKER, "", ("message.max.bytes", DELETE, None))
+        assert (log.config.retention_ms, log.config.append.max_message_bytes) == (8888, 1_048_588)
+
+    def test_what_a_topic_has_of_its_own_goes_first(self) -> None:
+        broker = broker_with_topic(retention_ms="5")
+        alter(broker, BROKER, "1", ("log.retention.ms", SET, "7777"))
+        assert broker.partition().log.config.retention_ms == 5
+
+    def test_a_topic_created_later_has_them_too(self) -> None:
+        broker = VirtualBroker()
+        alter(broker, BROKER, "1", ("log.cleanup.policy", APPEND, "compact"), ("min.insync.replicas", SET, "2"))
+        topic = broker.topic()
+        assert (topic.config.names("cleanup.policy"), topic.min_insync_replicas) == (("delete", "compact"), 2)
+
+    def test_producers_are_forgotten_when_it_says(self) -> None:
+        broker = broker_with_topic()
+        alter(broker, BROKER, "1", ("producer.id.expiration.ms", SET, "5"))
+        assert broker.partition().log.config.producer_id_expiration_ms == 5
+
+    @pytest.mark.parametrize(
+        ("name", "op", "code", "begins"),
+        [
+            pytest.param(
+                "1",
+                ("num.partitions", SET, "3"),
+                ErrorCode.INVALID_REQUEST,
+                "Cannot update these configs dynamically: [num.partitions]; this broker can: compression.type, ",
+                id="what cannot be altered: 42",
+            ),
+            pytest.param(
+                "",
+                ("no.such", SET, "3"),
+                ErrorCode.INVALID_REQUEST,
+                "Cannot update these configs dynamically: [no.such]; this broker can: ",
+                id="what nobody knows: 42",
+            ),
+            pytest.param(
+                "1",
+                ("log.retention.ms", SET, "x"),
+                ErrorCode.INVALID_REQUEST,
+                "Invalid value x for configuration log.retention.ms: must be ",
+                id="an invalid value: 42",
+            ),
+            pytest.param(
+                "2",
+                ("log.retention.ms", SET, "1"),
+                ErrorCode.INVALID_REQUEST,
+                "Unexpected broker id, expected 1, but received 2",
+                id="another broker: 42",
+            ),
+            pytest.param(
+                "x",
+                ("log.retention.ms", SET, "1"),
+                ErrorCode.INVALID_REQUEST,
+                "Node id must be an integer, but it is: x",
+                id="no broker's id: 42",
+            ),
+            pytest.param(
+                "1",
+                ("log.retention.ms", APPEND, "1"),
+                ErrorCode.INVALID_CONFIG,
+                "Config value append is not allowed for config key: log.retention.ms",
+                id="append to what is no list: 40",
+            ),
+            pytest.param(
+                "1",
+                ("no.such", SUBTRACT, "1"),
+                ErrorCode.INVALID_CONFIG,
+                "Unknown config name: no.such",
+                id="subtract from what nobody knows: 40",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, op: Op, code: ErrorCode, begins: str) -> None:
+        ((found, message),) = alter_all(VirtualBroker(), resource(BROKER, name, op))
+        assert found == code
+        assert message is not None
+        assert message.startswith(begins)
+
+
+class TestGroups:
+    def test_they_are_kept_for_each_group(self) -> None:
+        broker = VirtualBroker()
+        alter(broker, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
+        key = "consumer.session.timeout.ms"
+        assert [configs_of(broker, GROUP, name, key)[key] for name in ("g", "h")] == [("50000", 8), ("45000", 5)]
+        groups = broker.broker.configs.groups
+        assert [groups.in_force(name).integer(key) for name in ("g", "h")] == [50_000, 45_000]
+
+    @pytest.mark.parametrize(
+        ("name", "op", "code", "message"),
+        [
+            pytest.param(
+                "",
+                ("consumer.session.timeout.ms", SET, "50000"),
+                ErrorCode.INVALID_REQUEST,
+                "Default group resources are not allowed.",
+                id="no name: 42",
+            ),
+            pytest.param(
+                "g",
+                ("share.auto.offset.reset", SET, "earliest"),
+                ErrorCode.INVALID_CONFIG,
+                "Unknown group config name: share.auto.offset.reset",
+                id="what is not here: 40",
+            ),
+            pytest.param(
+                "g",
+                ("consumer.session.timeout.ms", SET, "44999"),
+                ErrorCode.INVALID_CONFIG,
+                "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+                id="less than the broker allows: 40",
+            ),
+            pytest.param(
+                "g",
+                ("consumer.heartbeat.interval.ms", SET, "15001"),
+                ErrorCode.INVALID_CONFIG,
+                "consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.",
+                id="more than the broker allows: 40",
+            ),
+            pytest.param(
+                "g",
+                ("consumer.session.timeout.ms", SET, "a"),
+                ErrorCode.INVALID_CONFIG,
+                "Invalid value a for configuration consumer.session.timeout.ms: "
+                "must be an integer from 1 to 2147483647",
+                id="an invalid value: 40",
+            ),
+            pytest.param(
+                "g",
+                ("consumer.session.timeout.ms", APPEND, "1"),
+                ErrorCode.INVALID_CONFIG,
+                "Can't APPEND to key consumer.session.timeout.ms because its type is not LIST.",
+                id="append to what is no list: 40",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, op: Op, code: ErrorCode, message: str) -> None:
+        broker = VirtualBroker()
+        assert alter_all(broker, resource(GROUP, name, op)) == [(code, message)]
+        assert list(broker.broker.configs.groups.names()) == []
+
+
+class TestClientMetrics:
+    def test_a_subscription_is_there_while_something_is_set_for_it(self) -> None:
+        broker = VirtualBroker()
+        alter(broker, CLIENT_METRICS, "m", ("metrics", SET, "a.,b."), ("match", SET, "client_id=x.*"))
+        assert configs_of(broker, CLIENT_METRICS, "m", "metrics", "interval.ms") == {
+            "metrics": ("a.,b.", 7),
+            "interval.ms": ("300000", 5),
+        }
+        assert list(broker.broker.configs.client_metrics.names()) == ["m"]
+        alter(broker, CLIENT_METRICS, "m", ("metrics", DELETE, None), ("match", DELETE, None))
+        assert list(broker.broker.configs.client_metrics.names()) == []
+
+    @pytest.mark.parametrize(
+        ("name", "op", "code", "message"),
+        [
+            pytest.param(
+                "",
+                ("metrics", SET, "*"),
+                ErrorCode.INVALID_REQUEST,
+                "Subscription name can't be empty",
+                id="no name: 42",
+            ),
+            pytest.param(
+                "m",
+                ("x", SET, "1"),
+                ErrorCode.INVALID_REQUEST,
+                "Unknown client metrics configuration: x",
+                id="what nobody knows: 42",
+            ),
+            *(
+                pytest.param(
+                    "m",
+                    ("interval.ms", SET, value),
+                    ErrorCode.INVALID_REQUEST,
+                    f"Invalid value {value} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+                    id=f"an interval that is {words}: 42",
+                )
+                for value, words in (("99", "too short"), ("3600001", "too long"))
+            ),
+            *(
+                pytest.param(
+                    "m",
+                    ("match", SET, pattern),
+                    ErrorCode.INVALID_CONFIG,
+                    f"Illegal client matching pattern: {pattern}",
+                    id=f"a pattern with {words}: 40",
+                )
+                for pattern, words in (
+                    ("colour=blue", "an unknown selector"),
+                    ("client_id", "no expression"),
+                    ("client_id=a=b", "two expressions"),
+                    ("client_id=[", "an expression that is none"),
+                )
+            ),
+            pytest.param(
+                "m",
+                ("metrics", SET, "a,"),
+                ErrorCode.INVALID_CONFIG,
+                "Configuration 'metrics' values must not be empty.",
+                id="a metric without a name: 40",
+            ),
+            pytest.param(
+                "m",
+                ("metrics", APPEND, "a"),
+                ErrorCode.INVALID_CONFIG,
+                "Can't APPEND to key metrics because its type is not LIST.",
+                id="append, which Kafka does not know here: 40",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, op: Op, code: ErrorCode, message: str) -> None:
+        broker = VirtualBroker()
+        assert alter_all(broker, resource(CLIENT_METRICS, name, op)) == [(code, message)]
+        assert list(broker.broker.configs.client_metrics.names()) == []
+
+
+class TestLoggers:
+    @pytest.fixture(autouse=True)
+    def _levels(self) -> Iterator[None]:
+        loggers = [logging.getLogger(name) for name in (None, "sluice.broker")]
+        before = [logger.level for logger in loggers]
+        yield
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+    def test_a_level_is_set_and_taken_away(self) -> None:
+        broker = VirtualBroker()
+        alter(broker, BROKER_LOGGER, "1", ("root", SET, "ERROR"), ("sluice.broker", SET, "TRACE"))
+        assert configs_of(broker, BROKER_LOGGER, "1", "sluice.broker") == {"sluice.broker": ("TRACE", 6)}
+        alter(broker, BROKER_LOGGER, "1", ("sluice.broker", DELETE, None))
+        assert configs_of(broker, BROKER_LOGGER, "1", "sluice.broker") == {"sluice.broker": ("ERROR", 6)}
+
+    def test_where_only_validation_is_asked_for_levels_stay(self) -> None:
+        before = logging.getLogger("sluice.broker").level
+        wanted = resource(BROKER_LOGGER, "1", ("sluice.broker", SET, "TRACE"))
+        assert alter_all(VirtualBroker(), wanted, validate_only=True) == [(0, None)]
+        assert logging.getLogger("sluice.broker").level == before
+
+    @pytest.mark.parametrize(
+        ("name", "op", "code", "message"),
+        [
+            pytest.param(
+                "2",
+                ("root", SET, "INFO"),
+                ErrorCode.INVALID_REQUEST,
+                "Unexpected node id. Expected 1, but received 2",
+                id="another broker: 42",
+            ),
+            pytest.param(
+                "",
+                ("root", SET, "INFO"),
+                ErrorCode.INVALID_REQUEST,
+                "Node id must be an integer, but it is: ",
+                id="no broker: 42",
+            ),
+            pytest.param(
+                "1",
+                ("no.such", SET, "INFO"),
+                ErrorCode.INVALID_CONFIG,
+                "Logger no.such does not exist!",
+                id="an unknown logger: 40",
+            ),
+            pytest.param(
+                "1",
+                ("root", SET, "debug"),
+                ErrorCode.INVALID_CONFIG,
+                "Cannot set the log level of root to debug as it is not a supported log level. "
+                "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN",
+                id="an unknown level: 40",
+            ),
+            pytest.param(
+                "1",
+                ("root", DELETE, None),
+                ErrorCode.INVALID_REQUEST,
+                "Removing the log level of the root logger is not allowed",
+                id="the root without a level: 42",
+            ),
+            pytest.param(
+                "1",
+                ("root", APPEND, "INFO"),
+                ErrorCode.INVALID_REQUEST,
+                "APPEND operation is not allowed for the BROKER_LOGGER resource",
+                id="append: 42",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, op: Op, code: ErrorCode, message: str) -> None:
+        wanted = resource(BROKER_LOGGER, name, ("sluice.broker", SET, "FATAL"), op)
+        assert alter_all(VirtualBroker(), wanted) == [(code, message)]
+        assert logging.getLogger("sluice.broker").level != logging.CRITICAL
+
+
+def test_a_resource_that_comes_twice_is_altered_neither_time() -> None:
+    broker = broker_with_topic()
+    twice = (resource(TOPIC, "t", ("flush.ms", SET, "1")), resource(TOPIC, "t", ("flush.messages", SET, "1")))
+    refused = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    assert alter_all(broker, *twice) == [refused, refused]
+    assert broker.broker.cluster.topics["t"].config.own == {}
+
+
+def test_a_type_that_nobody_knows_is_refused() -> None:
+    refused = (ErrorCode.INVALID_REQUEST, "Unknown resource type 99")
+    assert alter_all(VirtualBroker(), resource(99, "x", ("a", SET, "b"))) == [refused]

@@ -1,0 +1,44 @@
+"""ListConfigResources: what has configs, by type."""
+
+import pytest
+
+from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.virtual_broker import VirtualBroker
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
+    broker = VirtualBroker("node.id=3")
+    broker.topic("t")
+    broker.topic("u")
+    configs = broker.broker.configs
+    configs.groups.configure("g", {"consumer.session.timeout.ms": "50000"})
+    configs.client_metrics.configure("m", {"metrics": "*"})
+    response = broker.client().ask(ListConfigResourcesRequest(resource_types=list(kinds)), version)
+    return response.error_code, [(one.resource_type, one.resource_name) for one in response.config_resources]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        pytest.param(
+            (),
+            [(GROUP, "g"), (CLIENT_METRICS, "m"), (BROKER_LOGGER, "3"), (BROKER, "3"), (TOPIC, "t"), (TOPIC, "u")],
+            id="none asked for are all",
+        ),
+        pytest.param((TOPIC, GROUP), [(GROUP, "g"), (TOPIC, "t"), (TOPIC, "u")], id="two types"),
+        pytest.param((BROKER, BROKER), [(BROKER, "3")], id="a type twice is told once"),
+    ],
+)
+def test_resources_are_told_by_type(kinds: tuple[int, ...], expected: list[tuple[int, str]]) -> None:
+    assert listed(1, *kinds) == (0, expected)
+
+
+def test_version_0_knows_client_metrics_alone() -> None:
+    assert listed(0) == (0, [(CLIENT_METRICS, "m")])
+
+
+def test_a_type_that_nobody_knows_is_refused() -> None:
+    assert listed(1, TOPIC, 99) == (ErrorCode.UNSUPPORTED_VERSION, [])
