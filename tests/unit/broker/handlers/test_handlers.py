@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -23,7 +24,10 @@ from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
+from sluice.protocol.apis.describe_producers import DescribeProducersRequest
+from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -33,6 +37,7 @@ from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
+from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -52,9 +57,15 @@ from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from sluice.protocol.apis.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from sluice.protocol.message import Message
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
+from tests.support.transactions import Producer, add_request, end_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
@@ -128,7 +139,12 @@ def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
 def txn_offset_commit(version: int, topic_id: bytes) -> Message:
     partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topics = [TxnOffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[partition])]
-    return TxnOffsetCommitRequest(transactional_id="x", group_id="empty", topics=topics)
+    return TxnOffsetCommitRequest(transactional_id="tx", group_id="empty", topics=topics)
+
+
+def write_txn_markers(version: int, topic_id: bytes) -> Message:
+    topics = [WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7, topics=topics)])
 
 
 PLAIN: dict[str, Maker] = {
@@ -158,6 +174,10 @@ PLAIN: dict[str, Maker] = {
     "TxnOffsetCommit": txn_offset_commit,
     "InitProducerId": lambda version, topic_id: InitProducerIdRequest(transactional_id=None),
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
+    "AddPartitionsToTxn": lambda version, topic_id: add_request(version, 0, 0),
+    "AddOffsetsToTxn": lambda version, topic_id: AddOffsetsToTxnRequest(transactional_id="tx", group_id="empty"),
+    "EndTxn": lambda version, topic_id: end_request(0, 0),
+    "WriteTxnMarkers": write_txn_markers,
     "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)],
         include_synonyms=version >= 1,
@@ -173,6 +193,11 @@ PLAIN: dict[str, Maker] = {
     "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
     "OffsetDelete": offset_delete,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
+    "DescribeProducers": lambda version, topic_id: DescribeProducersRequest(
+        topics=[DescribeProducersTopic(name="t", partition_indexes=[0])]
+    ),
+    "DescribeTransactions": lambda version, topic_id: DescribeTransactionsRequest(transactional_ids=["tx"]),
+    "ListTransactions": lambda version, topic_id: ListTransactionsRequest(state_filters=["Ongoing"]),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name="t")]
     ),
@@ -182,6 +207,12 @@ SERVED = [
     for handler in HANDLERS.values()
     for version in range(handler.min_version, handler.max_version + 1)
 ]
+
+
+def open_transaction(broker: VirtualBroker) -> None:
+    """Of the transactional id "tx", by producer 0 in epoch 0, with the offsets of the group "empty"."""
+    producer = Producer(broker)
+    assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
 
 
 def test_every_api_that_is_served_has_a_plain_request_here() -> None:
@@ -194,6 +225,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     topic = broker.topic()
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
+    open_transaction(broker)
     response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 
