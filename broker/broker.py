@@ -17,6 +17,7 @@ from sluice.quotas.store import QuotaStore
 from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
+from .features import listed_features
 from .log.log_manager import LogManager
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
     from .groups.coordinator import GroupCoordinator
+    from .transactions.coordinator import TransactionCoordinator
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
@@ -94,6 +96,7 @@ class Broker:
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
+        self.features = listed_features(release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
@@ -113,6 +116,13 @@ class Broker:
     def groups_in_use(self) -> "GroupCoordinator | None":
         """The coordinator of groups; None where no client has asked for one."""
         return self.groups if "groups" in vars(self) else None
+
+    @cached_property
+    def transactions(self) -> "TransactionCoordinator":
+        """The coordinator of transactions, made when one is first asked about."""
+        from .transactions.coordinator import TransactionCoordinator  # only those who use it wait for it
+
+        return TransactionCoordinator(self)
 
     def every(self, interval_ms: float, action: Callable[[], None]) -> None:
         """Does something again and again, the first time in `interval_ms`."""
@@ -166,6 +176,10 @@ class Broker:
         """A producer id that nobody had before."""
         self._next_producer_id += 1
         return self._next_producer_id - 1
+
+    def later(self, delay_ms: float, action: Callable[[], None]) -> None:
+        """Does something once, when time has passed."""
+        self.housekeeping.delay(_Later(delay_ms, action))
 
     def close(self) -> None:
         """Stops time: nothing that waits completes any more."""

@@ -51,6 +51,10 @@ HANDLERS = {
         Handler(21, 0, 2),  # DeleteRecords
         Handler(22, 0, 5),  # InitProducerId; 6 is two-phase commit's, and unstable
         Handler(23, 0, 4),  # OffsetForLeaderEpoch
+        Handler(24, 0, 5),  # AddPartitionsToTxn
+        Handler(25, 0, 4),  # AddOffsetsToTxn
+        Handler(26, 0, 5),  # EndTxn
+        Handler(27, 0, 2),  # WriteTxnMarkers
         Handler(28, 0, 6),  # TxnOffsetCommit
         Handler(32, 0, 4),  # DescribeConfigs
         Handler(33, 0, 2),  # AlterConfigs
@@ -65,6 +69,9 @@ HANDLERS = {
         Handler(48, 0, 1),  # DescribeClientQuotas
         Handler(49, 0, 1),  # AlterClientQuotas
         Handler(60, 0, 2),  # DescribeCluster
+        Handler(61, 0, 0),  # DescribeProducers
+        Handler(65, 0, 0),  # DescribeTransactions
+        Handler(66, 0, 2),  # ListTransactions
         Handler(74, 0, 1),  # ListConfigResources
         Handler(75, 0, 0),  # DescribeTopicPartitions
     )

@@ -3,18 +3,26 @@ handlers.
 
 v3 says which client asks (KIP-511), v5 which broker it means to reach: another one's answer is REBOOTSTRAP_REQUIRED
 (KIP-1242). An unknown version is answered in version 0 with error 35 and the versions of ApiVersions itself, so that a
-client of any age can read it. No features are listed: Java clients up to 3.7 refuse one whose minimum version is 0,
-and nothing here depends on one.
+client of any age can read it. Up to v3 no feature is listed whose lowest level is 0: Java clients up to 3.7 refuse to
+read one (KAFKA-17492).
 """
 
 from sluice.broker.context import RequestContext
 from sluice.protocol.apis import API_VERSIONS
-from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from sluice.protocol.apis.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from sluice.protocol.errors import ErrorCode
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 _NAMED_SINCE = 3
+_LEVEL_0_SINCE = 4
 _ANY_NODE = -1
+_FEATURES_EPOCH = 0  # they never change
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -28,7 +36,23 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
-    return ApiVersionsResponse(api_keys=_advertised(ctx))
+    features = ctx.broker.features.values()
+    return ApiVersionsResponse(
+        api_keys=_advertised(ctx),
+        supported_features=[
+            SupportedFeatureKey(name=feature.name, min_version=feature.min_level, max_version=feature.max_level)
+            for feature in features
+            if feature.min_level > 0 or ctx.version >= _LEVEL_0_SINCE
+        ],
+        finalized_features_epoch=_FEATURES_EPOCH,
+        # By that name: the range of levels, which is one level since Kafka 3.0.
+        finalized_features=[
+            FinalizedFeatureKey(
+                name=feature.name, max_version_level=feature.finalized_level, min_version_level=feature.finalized_level
+            )
+            for feature in features
+        ],
+    )
 
 
 def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:

@@ -1,17 +1,48 @@
-"""InitProducerId, key 22, versions 0-5: a producer id for an idempotent producer (KIP-98). v3 lets a producer name the
-id it has (KIP-360); without a transactional id it gets a new one all the same, as in Kafka's TransactionCoordinator.
+"""InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
+
+v3 lets a producer name the id and epoch it has (KIP-360), v4 knows PRODUCER_FENCED. Without a transactional id it gets
+a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever had it before is fenced.
 """
 
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_KNOWS_FENCED_SINCE = 4
 
 
-def handle(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new id with epoch 0; INVALID_REQUEST for a transactional id, since transactions are not served, and for an id
-    without epoch or an epoch without id.
-    """
-    if request.transactional_id is not None or (request.producer_id == -1) != (request.producer_epoch == -1):
-        ctx.error_code = ErrorCode.INVALID_REQUEST
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
-    return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
+def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Message | Outcome:
+    """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return _refused(ctx, ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
+    return _initialize(ctx, request, request.transactional_id)
+
+
+def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str) -> Message | Outcome:
+    from sluice.broker.transactions.coordinator import ProducerResult  # idempotent producers do not need it
+    from sluice.broker.transactions.reply import reply_when_done
+
+    expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
+
+    def respond(result: ProducerResult) -> Message:
+        if result.error_code:
+            return _refused(ctx, result.error_code)
+        return InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
+
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.init_producer_id(
+            transactional_id, request.transaction_timeout_ms, expected, done
+        ),
+        respond,
+    )
+
+
+def _refused(ctx: RequestContext, code: ErrorCode) -> InitProducerIdResponse:
+    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    ctx.error_code = code
+    return InitProducerIdResponse(error_code=code, producer_epoch=-1)

@@ -5,6 +5,8 @@ batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP
 (KIP-516). Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
 """
 
+from collections.abc import Mapping
+
 from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.log.log_results import AppendResult
@@ -17,6 +19,8 @@ from sluice.protocol.apis.produce import (
     TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 from sluice.purgatory.operation import DelayedOperation
@@ -25,10 +29,30 @@ ALL = -1  # acks: the answer waits for all in-sync replicas
 _ACKS = (ALL, 0, 1)
 _NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
+_FLAGS_AT = ATTRIBUTES_AT + 1
+# Partition -> why nothing is appended to it: an error code, and what its producer is told besides.
+Refusals = Mapping[Partition, tuple[ErrorCode, str | None]]
+_NONE_REFUSED: Refusals = {}
 
 
-def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Outcome:
+def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     """Appends what can be appended and answers for each partition; with acks=all when all replicas have it."""
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            records = item.records
+            if (
+                isinstance(records, memoryview)
+                and len(records) > HEADER_BYTES
+                and records[_FLAGS_AT] & TRANSACTIONAL_FLAG
+            ):
+                from sluice.broker.transactions.producing import produce_when_verified  # most producers never need it
+
+                return produce_when_verified(ctx, request)
+    return append(ctx, request, _NONE_REFUSED)
+
+
+def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> ProduceResponse | Outcome:
+    """What `handle` does when it is known which partitions must not be written to."""
     cluster, acks = ctx.broker.cluster, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
@@ -41,9 +65,12 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Ou
             if topic is None or not 0 <= index < len(topic.partitions):
                 unknown_id = by_id and topic is None
                 code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answers.append(_refused(ctx, index, code))
+                answers.append(refuse(ctx, index, code))
                 continue
             partition = topic.partitions[index]
+            if refused and partition in refused:
+                answers.append(refuse(ctx, index, *refused[partition]))
+                continue
             answer = _append(ctx, acks, partition, item)
             answers.append(answer)
             if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
@@ -51,30 +78,35 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Ou
         responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
     response = ProduceResponse(responses=responses)
     if acks == 0:
-        if ctx.error_code:
-            # There is no answer to put the error into, so the client learns of it by losing its connection.
-            ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
-        return NO_RESPONSE
+        return unanswered(ctx)
     if pending:
         operation = _DelayedProduce(ctx, request.timeout_ms, response, pending)
         return ctx.park(operation, ctx.broker.produces, [item.partition for item in pending])
     return response
 
 
+def unanswered(ctx: RequestContext) -> Outcome:
+    """What becomes of a request with acks=0."""
+    if ctx.error_code:
+        # There is no answer to put the error into, so the client learns of it by losing its connection.
+        ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
+    return NO_RESPONSE
+
+
 def _append(
     ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
     if acks not in _ACKS:
-        return _refused(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     records = _NO_RECORDS if data.records is None else data.records
     assert isinstance(records, memoryview)  # as the decoder gives them
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
-        return _refused(ctx, data.index, invalid.code, invalid.message)
+        return refuse(ctx, data.index, invalid.code, invalid.message)
     topic, log = partition.topic, partition.log
     if acks == ALL and topic.min_insync_replicas > 1:  # there is one replica, the leader
-        return _refused(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS)
+        return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS)
     before = log.log_end_offset
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
@@ -106,7 +138,8 @@ def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionP
     )
 
 
-def _refused(ctx: RequestContext, index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
+def refuse(ctx: RequestContext, index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
+    """The answer for a partition to which nothing is appended."""
     ctx.error_code = ctx.error_code or code
     return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
 

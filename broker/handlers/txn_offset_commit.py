@@ -1,13 +1,15 @@
 """TxnOffsetCommit, key 28, versions 0-6: offsets that are committed when the producer's transaction is (KIP-98).
 
-v2 has leader epochs (KIP-320), v3 says which member of the group it is (KIP-447), v5 takes the group into the
-transaction on the way (KIP-890), v6 has topic ids (KIP-1319). Follows KafkaApis.handleTxnOffsetCommitRequest.
+v2 has leader epochs (KIP-320), v3 says which member of the group it is (KIP-447), v4 knows TRANSACTION_ABORTABLE and v5
+takes the group into the transaction on the way (KIP-890), v6 has topic ids (KIP-1319). Follows
+KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.coordinator import Producer
 from sluice.broker.groups.group import Commit, NewOffset
 from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -15,11 +17,14 @@ from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
+_KNOWS_ABORTABLE_SINCE = 4
+_ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
     asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
@@ -37,16 +42,40 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCom
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
                 asked.append(answer)
         topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
-    if new:
-        for answer, code in zip(asked, _commit(ctx, request, new), strict=True):
+
+    def respond(refusal: ErrorCode) -> TxnOffsetCommitResponse:
+        codes = [refusal] * len(new) if refusal else _commit(ctx, request, new)
+        for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
-    ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
-    return TxnOffsetCommitResponse(topics=topics)
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return TxnOffsetCommitResponse(topics=topics)
+
+    def tell(code: ErrorCode) -> TxnOffsetCommitResponse:
+        told = ErrorCode.INVALID_TXN_STATE if ctx.version < _KNOWS_ABORTABLE_SINCE else code
+        return respond(told if code == ErrorCode.TRANSACTION_ABORTABLE else code)
+
+    if not new:
+        return respond(ErrorCode.NONE)
+    if not request.group_id:
+        return respond(ErrorCode.INVALID_GROUP_ID)
+    shard = ctx.broker.groups.log.partition_of(request.group_id)
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.verify_partition(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            shard,
+            ctx.version >= _ADDS_PARTITION_SINCE,
+            done,
+        ),
+        tell,
+    )
 
 
 def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:
-    if not request.group_id:
-        return [ErrorCode.INVALID_GROUP_ID] * len(new)
+    if not new:
+        return []
     commit = Commit(
         request.group_id,
         request.member_id,

@@ -85,11 +85,19 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, data: memoryview, now_ms: int, leader_epoch: int, origin: int = CLIENT) -> AppendResult:
+    def append(
+        self,
+        data: memoryview,
+        now_ms: int,
+        leader_epoch: int,
+        origin: int = CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendResult:
         """Stores one batch, or says why not (then nothing has changed). The high watermark stays.
 
         `data` is what a producer sent: magic 2, or 0 and 1, which are stored as 2. If it is writable, it may be changed
-        in place; it is not kept. What COORDINATOR appends are the ends of transactions, and records of its own topic.
+        in place; it is not kept. What COORDINATOR appends are the ends of transactions, judged by the rules of
+        `transaction_version`, and records of its own topic.
         """
         first_offset = self.log_end_offset
         try:
@@ -108,7 +116,7 @@ class PartitionLog:
         if has_producer:
             if header.is_control:
                 marker = _read_marker(records)
-                verdict = self._producers.check_marker(header, marker, first_offset)
+                verdict = self._producers.check_marker(header, marker, first_offset, transaction_version)
             elif origin == CLIENT:
                 verdict = self._producers.check_batch(header, first_offset)
             else:
@@ -202,6 +210,11 @@ class PartitionLog:
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
         return self._producers.aborted_transactions(offset, upper_offset)
+
+    @property
+    def producers(self) -> ProducerState:
+        """What is known of those who write here with a producer id."""
+        return self._producers
 
     # Offsets by time and by leader
 

@@ -11,20 +11,29 @@ the offset at which an open transaction began. A batch is judged before it is st
     a producer id never seen (or forgotten)                      taken, whatever its sequence
     not transactional while its transaction is open              INVALID_TXN_STATE
     a marker from a coordinator older than the last              TRANSACTION_COORDINATOR_FENCED
+    a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, but for a marker's repeat
 
 Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch forgets the five batches, not the open transaction. Markers
-come from the transaction coordinator; they end the producer's transaction, and carry no sequence number.
+come from the transaction coordinator; they end the producer's transaction, and carry no sequence number. Under
+transaction version 2 the coordinator raises the epoch with every transaction, so that its marker has a higher one than
+the records before it, and a late marker cannot end the next transaction (KIP-890).
+
+Before a producer's first transactional batch the coordinator is asked whether the partition is in the transaction
+(broker/transactions/verification.py). From then until a batch or a marker is stored the partition remembers the lowest
+sequence that was asked about: a later batch must not be stored before it, though its question be answered first.
 
 The first unstable offset is where the oldest transaction began that is open, or whose marker is not yet below the high
 watermark. Readers of committed records read up to it. For each aborted transaction an entry is kept that tells such
 readers which records to skip.
 
-Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry and TransactionIndex. Left out:
-snapshots (there is no disk), verification of a transaction with its coordinator (KIP-890), and transaction version 2.
+Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
+TransactionIndex. Left out: snapshots (there is no disk), and the guard that ties an append to its verification: here
+nothing happens between the two.
 """
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
 
@@ -35,9 +44,11 @@ from sluice.protocol.records.batch import BatchHeader
 
 NO_EPOCH = -1
 NO_OFFSET = -1
+MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
 # As many batches as a producer may have in flight (max.in.flight.requests.per.connection <= 5 with idempotence).
 BATCHES_TO_RETAIN = 5
+_RAISES_EPOCHS = 2  # the transaction version from which on every transaction has an epoch of its own
 
 
 class StoredBatch(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +88,25 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     last_stable_offset: int
 
 
+class Verification:
+    """A producer whose first transactional batch has been asked about and not been stored yet."""
+
+    __slots__ = ("epoch", "lowest_sequence", "raises_epochs", "started_ms")
+
+    def __init__(self, epoch: int, sequence: int, raises_epochs: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.raises_epochs = raises_epochs  # the producer knows transaction version 2
+        self.started_ms = now_ms
+
+    def ask_again(self, epoch: int, sequence: int) -> None:
+        """Another batch is asked about: one of a higher epoch starts anew, one of the same may be an earlier one."""
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
 class ProducerEntry:
     """What is known of one producer id."""
 
@@ -109,7 +139,7 @@ class ProducerEntry:
 class ProducerState:
     """The producers of one partition. `partition` ("topic-0") is for messages."""
 
-    __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated")
+    __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated", "_verifications")
 
     def __init__(self, partition: str) -> None:
         self._partition = partition
@@ -119,6 +149,10 @@ class ProducerState:
         # First offset -> offset of the marker, until the high watermark has passed the marker.
         self._unreplicated: dict[int, int] = {}
         self._aborted: list[AbortedTransaction] = []  # in order of their markers
+        self._verifications: dict[int, Verification] = {}
+
+    def __iter__(self) -> Iterator[tuple[int, ProducerEntry]]:
+        return iter(self._entries.items())
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -126,6 +160,10 @@ class ProducerState:
     def check_batch(self, header: BatchHeader, first_offset: int) -> StoredBatch | Refusal | None:
         """Judges a batch that would get `first_offset`: a repeat of what is returned, refused, or fine (None)."""
         entry = self._entries.get(header.producer_id)
+        if self._verifications:
+            verdict = self._check_verified(header, entry, first_offset)
+            if verdict is not None:
+                return verdict
         if entry is None:
             return None
         sequence = header.base_sequence
@@ -139,7 +177,7 @@ class ProducerState:
                     return self._out_of_order(header, first_offset, last_sequence)
             return self._check_transaction(header, entry, first_offset)
         if header.producer_epoch < entry.epoch:
-            return self._fenced(header, entry, first_offset, transaction_version=-1)
+            return self._fenced(header, entry, first_offset)
         if sequence != 0 and entry.epoch != NO_EPOCH:
             return Refusal(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -149,13 +187,39 @@ class ProducerState:
             )
         return self._check_transaction(header, entry, first_offset)
 
+    def _check_verified(
+        self, header: BatchHeader, entry: ProducerEntry | None, first_offset: int
+    ) -> StoredBatch | Refusal | None:
+        """Judges a batch of a producer that is being verified, by what holds for those alone."""
+        verification = self._verifications.get(header.producer_id)
+        if verification is None:
+            return None
+        if entry is not None:
+            repeat = entry.repeat_of(header)
+            if repeat is not None:
+                return repeat
+            if header.producer_epoch < entry.epoch:
+                return self._fenced(header, entry, first_offset)
+        sequence = header.base_sequence
+        if verification.raises_epochs and sequence != 0 and (entry is None or not entry.batches):
+            expected = "Expected sequence 0 for transactions v2 idempotent producer with no existing state."
+        elif sequence > verification.lowest_sequence:
+            expected = f"{verification.lowest_sequence} (earliest seen sequence)"
+        else:
+            return None
+        return Refusal(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Invalid sequence number for producer {header.producer_id} at offset {first_offset} in partition "
+            f"{self._partition}: {sequence} (incoming seq. number). {expected}",
+        )
+
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
         """Judges data that a coordinator writes in a producer's name: by its epoch, for it numbers no records."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
         if header.producer_epoch < entry.epoch:
-            return self._fenced(header, entry, first_offset, transaction_version=-1)
+            return self._fenced(header, entry, first_offset)
         return self._check_transaction(header, entry, first_offset)
 
     def _out_of_order(self, header: BatchHeader, first_offset: int, last_sequence: int) -> Refusal:
@@ -175,13 +239,25 @@ class ProducerState:
             f"{self._partition}",
         )
 
-    def check_marker(self, header: BatchHeader, marker: Marker, first_offset: int) -> Refusal | None:
-        """Judges the end of a transaction: refused, or fine (None)."""
+    def check_marker(
+        self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
+    ) -> Refusal | None:
+        """Judges the end of a transaction, written under `transaction_version`: refused, or fine (None)."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
-        if header.producer_epoch < entry.epoch:
-            return self._fenced(header, entry, first_offset, transaction_version=1)
+        epoch = header.producer_epoch
+        if epoch < entry.epoch:
+            return self._fenced(header, entry, first_offset)
+        # Without a transaction it is a marker that is written again. With the highest of all epochs no transaction
+        # should have begun; one that did can end.
+        begun = entry.current_txn_first_offset != NO_OFFSET and epoch != MAX_EPOCH
+        if transaction_version >= _RAISES_EPOCHS and epoch == entry.epoch and begun:
+            return Refusal(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {header.producer_id} at offset {first_offset} in {self._partition} is {epoch}, "
+                f"which is <= the last seen epoch {entry.epoch} (TV{transaction_version})",
+            )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             return Refusal(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -190,9 +266,7 @@ class ProducerState:
             )
         return None
 
-    def _fenced(
-        self, header: BatchHeader, entry: ProducerEntry, first_offset: int, transaction_version: int
-    ) -> Refusal:
+    def _fenced(self, header: BatchHeader, entry: ProducerEntry, first_offset: int) -> Refusal:
         # A transactional batch is found out before Kafka knows the offset. -1: Kafka knows no version for data.
         if header.is_transactional:
             reason = (
@@ -202,9 +276,29 @@ class ProducerState:
         else:
             reason = (
                 f"Epoch of producer {header.producer_id} at offset {first_offset} in {self._partition} is "
-                f"{header.producer_epoch}, which is < the last seen epoch {entry.epoch} (TV{transaction_version})"
+                f"{header.producer_epoch}, which is < the last seen epoch {entry.epoch} (TV-1)"
             )
         return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
+
+    def is_fenced(self, producer_id: int, epoch: int) -> bool:
+        """Whether a later epoch of the producer was seen here."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and epoch < entry.epoch
+
+    def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether records of an open transaction of this very epoch are here."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.epoch == epoch
+
+    def start_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, raises_epochs: bool, now_ms: int
+    ) -> None:
+        """Takes note that the coordinator is asked about a batch with this first sequence (-1: it numbers none)."""
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            self._verifications[producer_id] = Verification(epoch, sequence, raises_epochs, now_ms)
+        else:
+            verification.ask_again(epoch, sequence)
 
     def batch_stored(self, header: BatchHeader, first_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Takes note of a client's batch, with the offsets and the timestamp it was stored with."""
@@ -219,6 +313,8 @@ class ProducerState:
         if header.is_transactional and entry.current_txn_first_offset == NO_OFFSET:
             entry.current_txn_first_offset = first_offset
             self._ongoing[first_offset] = header.producer_id
+        if self._verifications and header.is_transactional:
+            self._verifications.pop(header.producer_id, None)
 
     def marker_stored(self, header: BatchHeader, marker: Marker, offset: int) -> None:
         """Takes note of a transaction's end; a marker without a transaction moves epochs only."""
@@ -237,6 +333,10 @@ class ProducerState:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = marker.timestamp
+        verification = self._verifications.get(producer_id)
+        # A producer of version 2 asks about its next transaction with the epoch of this marker, maybe before it came.
+        if verification and not (verification.raises_epochs and verification.epoch == header.producer_epoch):
+            del self._verifications[producer_id]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the oldest undecided transaction began, for a high watermark that only grows; None: all are decided."""
@@ -280,3 +380,10 @@ class ProducerState:
         ]
         for producer_id in idle:
             del self._entries[producer_id]
+        forgotten = [
+            producer_id
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.started_ms >= expiration_ms
+        ]
+        for producer_id in forgotten:
+            del self._verifications[producer_id]

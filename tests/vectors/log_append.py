@@ -66,15 +66,17 @@ class Sequence(msgspec.Struct):
     events: list[Event]
 
 
-def check_sequence(vector: Vector) -> list[str] | None:
+def check_sequence(vector: Vector) -> list[str]:
     """Appends what the vector appends, and returns where the log does something else, up to the first such event."""
     sequence = msgspec.convert(vector, Sequence)
-    if sequence.transaction_version > 1:
-        return None  # the stricter epochs of markers that version 2 has (KIP-890) are not built
     log = LogManager(MEMORY_BYTES).create(PARTITION, log_config(sequence.config))
     for number, event in enumerate(sequence.events):
         result = log.append(
-            memoryview(bytearray.fromhex(event.hex)), event.t, event.leader_epoch, ORIGINS[event.origin]
+            memoryview(bytearray.fromhex(event.hex)),
+            event.t,
+            event.leader_epoch,
+            ORIGINS[event.origin],
+            sequence.transaction_version,
         )
         failures = differences(event, result, log)
         if failures:

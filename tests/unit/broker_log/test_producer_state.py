@@ -36,9 +36,9 @@ class Partition:
             self.end_offset = last_offset + 1
         return verdict
 
-    def end(self, batch: BatchHeader, *, aborts: bool, coordinator_epoch: int = 0) -> Refusal | None:
+    def end(self, batch: BatchHeader, *, aborts: bool, coordinator_epoch: int = 0, version: int = 1) -> Refusal | None:
         marker = Marker(aborts, coordinator_epoch, 9)
-        verdict = self.state.check_marker(batch, marker, self.end_offset)
+        verdict = self.state.check_marker(batch, marker, self.end_offset, version)
         if verdict is None:
             self.state.marker_stored(batch, marker, self.end_offset)
             self.end_offset += 1

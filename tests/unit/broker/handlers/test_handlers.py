@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.alter_partition_reassignments import (
@@ -26,7 +27,10 @@ from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
+from sluice.protocol.apis.describe_producers import DescribeProducersRequest
+from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -39,6 +43,7 @@ from sluice.protocol.apis.list_config_resources import ListConfigResourcesReques
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
+from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -58,9 +63,15 @@ from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from sluice.protocol.apis.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from sluice.protocol.message import Message
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
+from tests.support.transactions import Producer, add_request, end_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
@@ -139,7 +150,12 @@ def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
 def txn_offset_commit(version: int, topic_id: bytes) -> Message:
     partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topics = [TxnOffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[partition])]
-    return TxnOffsetCommitRequest(transactional_id="x", group_id="empty", topics=topics)
+    return TxnOffsetCommitRequest(transactional_id="tx", group_id="empty", topics=topics)
+
+
+def write_txn_markers(version: int, topic_id: bytes) -> Message:
+    topics = [WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7, topics=topics)])
 
 
 PLAIN: dict[str, Maker] = {
@@ -169,6 +185,10 @@ PLAIN: dict[str, Maker] = {
     "TxnOffsetCommit": txn_offset_commit,
     "InitProducerId": lambda version, topic_id: InitProducerIdRequest(transactional_id=None),
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
+    "AddPartitionsToTxn": lambda version, topic_id: add_request(version, 0, 0),
+    "AddOffsetsToTxn": lambda version, topic_id: AddOffsetsToTxnRequest(transactional_id="tx", group_id="empty"),
+    "EndTxn": lambda version, topic_id: end_request(0, 0),
+    "WriteTxnMarkers": write_txn_markers,
     "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)],
         include_synonyms=version >= 1,
@@ -192,6 +212,11 @@ PLAIN: dict[str, Maker] = {
     "DescribeClientQuotas": lambda version, topic_id: DescribeClientQuotasRequest(),
     "AlterClientQuotas": alter_client_quotas,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
+    "DescribeProducers": lambda version, topic_id: DescribeProducersRequest(
+        topics=[DescribeProducersTopic(name="t", partition_indexes=[0])]
+    ),
+    "DescribeTransactions": lambda version, topic_id: DescribeTransactionsRequest(transactional_ids=["tx"]),
+    "ListTransactions": lambda version, topic_id: ListTransactionsRequest(state_filters=["Ongoing"]),
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name="t")]
@@ -204,6 +229,12 @@ SERVED = [
 ]
 
 
+def open_transaction(broker: VirtualBroker) -> None:
+    """Of the transactional id "tx", by producer 0 in epoch 0, with the offsets of the group "empty"."""
+    producer = Producer(broker)
+    assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
+
+
 def test_every_api_that_is_served_has_a_plain_request_here() -> None:
     assert sorted(PLAIN) == sorted(API_KEYS[key].name for key in HANDLERS)
 
@@ -214,6 +245,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     topic = broker.topic()
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
+    open_transaction(broker)
     response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 

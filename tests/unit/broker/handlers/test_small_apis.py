@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -43,12 +44,57 @@ def test_a_clients_name_and_version_are_checked_as_kip_511_says(
     assert VirtualBroker().client().ask(request, version).error_code == code
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_no_features_are_listed(version: int) -> None:
-    # Java clients up to 3.7 refuse one whose minimum version is 0.
+def listed_features(version: int, release: str = "all") -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
+    """Supported ranges, finalized levels, and their epoch."""
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    response = VirtualBroker().client().ask(request, version)
-    assert (response.supported_features, response.finalized_features) == ([], [])
+    response = VirtualBroker(f"sluice.kafka.release={release}").client().ask(request, version)
+    supported = {one.name: (one.min_version, one.max_version) for one in response.supported_features}
+    assert all(one.min_version_level == one.max_version_level for one in response.finalized_features)
+    finalized = {one.name: one.max_version_level for one in response.finalized_features}
+    return supported, finalized, response.finalized_features_epoch
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_the_features_are_those_of_kafka_4_4(version: int) -> None:
+    supported, finalized, epoch = listed_features(version)
+    assert supported.items() >= {"transaction.version": (0, 2), "metadata.version": (7, 33)}.items()
+    assert finalized.items() >= {"transaction.version": 2, "metadata.version": 33}.items()
+    assert epoch >= 0, "to a client such features are not known"
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_consumer_groups_are_a_feature_only_where_they_are_served(version: int) -> None:
+    supported, finalized, _ = listed_features(version)
+    served = 68 in HANDLERS  # ConsumerGroupHeartbeat
+    assert ("group.version" in supported, "group.version" in finalized) == (served, served)
+
+
+def test_what_begins_with_level_0_is_not_told_to_clients_of_api_versions_3() -> None:
+    # Java clients up to 3.7 cannot read it.
+    supported, finalized, _ = listed_features(3)
+    assert supported == {"metadata.version": (7, 33)}
+    assert finalized["transaction.version"] == 2
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_first_versions_of_api_versions_know_no_features(version: int) -> None:
+    assert listed_features(version) == ({}, {}, -1)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "expected"),
+    [
+        pytest.param("kafka-2.8", 3, {}, id="a broker with ZooKeeper has none"),
+        pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="3.4"),
+        pytest.param("kafka-3.9", 4, {"metadata.version": (1, 21)}, id="3.9: transactions without epochs of their own"),
+    ],
+)
+def test_an_older_release_has_its_own_features(
+    release: str, version: int, expected: dict[str, tuple[int, int]]
+) -> None:
+    supported, finalized, _ = listed_features(version, release)
+    assert supported == expected
+    assert finalized == {name: levels[1] for name, levels in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +128,6 @@ def test_every_producer_gets_an_id_of_its_own_with_epoch_0(version: int) -> None
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"transactional_id": "tx"}, 42, id="a transactional id: transactions are not served"),
         pytest.param({"transactional_id": ""}, 42, id="an empty transactional id"),
         pytest.param({"producer_id": 5}, 42, id="an id without epoch"),
         pytest.param({"producer_epoch": 5}, 42, id="an epoch without id"),
@@ -116,9 +161,18 @@ def test_coordinators_of_many_groups_are_found_at_once(version: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("key_type", [1, 2, 77], ids=["transaction", "share", "unknown"])
 @pytest.mark.parametrize("version", range(1, 7))
-def test_nothing_but_groups_has_a_coordinator(version: int, key_type: int) -> None:
+def test_the_coordinator_of_a_transactional_id_is_the_broker_and_its_topic_is_there(version: int) -> None:
+    broker = VirtualBroker("node.id=3", "transaction.state.log.num.partitions=4")
+    response = broker.client().ask(FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1), version)
+    found = response.coordinators[0] if version >= 4 else response
+    assert (found.error_code, found.node_id) == (0, 3)
+    assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
+
+
+@pytest.mark.parametrize("key_type", [2, 77], ids=["share", "unknown"])
+@pytest.mark.parametrize("version", range(1, 7))
+def test_nothing_else_has_a_coordinator(version: int, key_type: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
     response = VirtualBroker().client().ask(request, version)
     found = response.coordinators[0] if version >= 4 else response

@@ -1,0 +1,39 @@
+"""AddOffsetsToTxn, key 25, versions 0-4: a transaction will commit offsets of a group (KIP-98), so the partition of
+`__consumer_offsets` that belongs to the group is added to it. v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
+"""
+
+from sluice.broker.cluster import GROUP_METADATA_TOPIC
+from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.transactions.metadata import LEGACY_CLIENT, TopicPartition
+from sluice.broker.transactions.reply import reply_when_done
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_KNOWS_FENCED_SINCE = 2
+
+
+def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Outcome:
+    """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
+    partition = CoordinatorLog(ctx.broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
+    name = TopicPartition(partition.topic.name, partition.index)
+
+    def respond(code: ErrorCode) -> Message:
+        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        ctx.error_code = code
+        return AddOffsetsToTxnResponse(error_code=code)
+
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.add_partitions(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            frozenset({name}),
+            LEGACY_CLIENT,
+            done,
+        ),
+        respond,
+    )

@@ -1,0 +1,212 @@
+"""What is known of one transactional id, and the steps by which it changes.
+
+Theory of operation. A transactional id has one producer id and its epoch; of all producers that call themselves by the
+id, only the one with that epoch is heard, the others are fenced. The state says how far its transaction is:
+
+    Empty, Complete*  --a partition is added-->  Ongoing  --EndTxn-->  Prepare*  --markers are written-->  Complete*
+
+Prepare* is the decision: once its record is in `__transaction_state`, the transaction is committed or aborted, whatever
+happens, and only markers are missing. InitProducerId leads from Empty and Complete* back to Empty with a higher epoch;
+an Ongoing transaction it aborts first.
+
+Metadata is a value. A step is a function from one value to the next; the coordinator writes the new one down and takes
+it for current when that is replicated. Until then the transition is pending and no other may begin.
+
+Two kinds of client. With transaction version 2 (KIP-890: EndTxn from version 5 on) ending a transaction raises the
+epoch, so that no transaction shares its epoch with another one; without, only InitProducerId does. An epoch that cannot
+be raised any more is exhausted: then the id gets a new producer id, and the epoch begins again with 0.
+
+Follows Kafka 4.4's TransactionState, TransactionMetadata and TxnTransitMetadata. Different on purpose: fencing a
+producer and aborting its transaction is one step, so nothing is ever found in PrepareEpochFence.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+_MAX_EPOCH = 2**15 - 1
+NO_START = -1
+# The timeout of two-phase commit's transactions, which nobody aborts (KIP-939); a client cannot ask for it here.
+LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions, as a request's version tells them
+
+
+class TransactionState(IntEnum):
+    """How far a transaction is. The numbers are those of the records in `__transaction_state`."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        """As clients are told: "PrepareCommit"."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
+PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+DEAD = TransactionState.DEAD
+
+# Between transactions. Only then does an id that is not used any more expire.
+AT_REST = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
+VALID_PREVIOUS_STATES = {
+    EMPTY: AT_REST,
+    ONGOING: AT_REST | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    # At rest too: a client of transaction version 2 that does not know whether it began one aborts to be sure.
+    PREPARE_ABORT: AT_REST | {ONGOING},
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    DEAD: AT_REST,
+}
+
+
+class TopicPartition(NamedTuple):
+    """A partition by name: a transaction outlives its topics."""
+
+    topic: str
+    partition: int
+
+
+class TransactionMetadata(msgspec.Struct, frozen=True):
+    """One transactional id between two steps. Times are wall clock ms."""
+
+    transactional_id: str
+    producer_id: int
+    timeout_ms: int
+    last_update_ms: int
+    state: TransactionState = EMPTY
+    producer_epoch: int = NO_PRODUCER_EPOCH  # that of nobody yet
+    last_producer_epoch: int = NO_PRODUCER_EPOCH  # the one before, for a client that repeats a request
+    previous_producer_id: int = NO_PRODUCER_ID  # before the last step
+    next_producer_id: int = NO_PRODUCER_ID  # after the transaction that ends now, its epochs being exhausted
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = NO_START
+    client_version: int = LEGACY_CLIENT  # the transaction version of the client that took the last step
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        return is_exhausted(self.producer_epoch)
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether no client gets a higher epoch: the highest is left for fencing the client that has this one."""
+    return epoch >= _MAX_EPOCH - 1
+
+
+def with_next_epoch(
+    current: TransactionMetadata, timeout_ms: int, expected_epoch: int | None, now_ms: int
+) -> TransactionMetadata | ErrorCode:
+    """InitProducerId: the epoch is raised. `expected_epoch` is the one that the producer believes to have (KIP-360).
+
+    One that repeats its request because the answer was lost gets the same answer; with another epoch it is fenced.
+    """
+    if current.is_epoch_exhausted:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # it repeats a request from before the epoch was exhausted, as Kafka's
+    epoch, last_epoch = current.producer_epoch + 1, NO_PRODUCER_EPOCH
+    if expected_epoch is not None:
+        if expected_epoch == current.producer_epoch or current.producer_epoch == NO_PRODUCER_EPOCH:
+            last_epoch = current.producer_epoch
+        elif expected_epoch == current.last_producer_epoch:
+            epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
+        else:
+            return ErrorCode.PRODUCER_FENCED
+    return _step(
+        current,
+        EMPTY,
+        now_ms,
+        producer_epoch=epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_START,
+    )
+
+
+def with_new_producer_id(
+    current: TransactionMetadata, producer_id: int, timeout_ms: int, expected_epoch: int | None, now_ms: int
+) -> TransactionMetadata:
+    """InitProducerId when the epochs are exhausted."""
+    return _step(
+        current,
+        EMPTY,
+        now_ms,
+        producer_id=producer_id,
+        producer_epoch=0,
+        last_producer_epoch=NO_PRODUCER_EPOCH if expected_epoch is None else current.producer_epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_START,
+    )
+
+
+def with_partitions(
+    current: TransactionMetadata, added: frozenset[TopicPartition], client_version: int, now_ms: int
+) -> TransactionMetadata:
+    """Partitions are added; the first ones begin the transaction."""
+    return _step(
+        current,
+        ONGOING,
+        now_ms,
+        partitions=current.partitions | added,
+        start_ms=now_ms if current.state in AT_REST else current.start_ms,
+        client_version=client_version,
+    )
+
+
+def fenced(current: TransactionMetadata) -> TransactionMetadata:
+    """The same with an epoch that its client does not have."""
+    return replace(current, producer_epoch=current.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
+
+
+def prepared(
+    current: TransactionMetadata, state: TransactionState, client_version: int, next_producer_id: int, now_ms: int
+) -> TransactionMetadata:
+    """The decision, PREPARE_COMMIT or PREPARE_ABORT."""
+    epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
+    if client_version >= EPOCH_RAISING_CLIENT:
+        epoch, last_epoch = epoch + 1, epoch
+    return _step(
+        current,
+        state,
+        now_ms,
+        producer_epoch=epoch,
+        last_producer_epoch=last_epoch,
+        next_producer_id=next_producer_id,
+        # An abort of what never began has to have a start all the same.
+        start_ms=now_ms if current.state in AT_REST else current.start_ms,
+        client_version=client_version,
+    )
+
+
+def completed(current: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+    """All markers are written."""
+    state = COMPLETE_COMMIT if current.state == PREPARE_COMMIT else COMPLETE_ABORT
+    producer_id, epoch = current.producer_id, current.producer_epoch
+    if current.next_producer_id != NO_PRODUCER_ID:
+        producer_id, epoch = current.next_producer_id, 0
+    return _step(
+        current,
+        state,
+        now_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+    )
+
+
+def _step(current: TransactionMetadata, state: TransactionState, now_ms: int, **changes: object) -> TransactionMetadata:
+    assert current.state in VALID_PREVIOUS_STATES[state], f"{current} cannot become {state.label}"
+    return replace(current, state=state, previous_producer_id=current.producer_id, last_update_ms=now_ms, **changes)
