@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
+    from .fetch_session import FetchSessionCache
     from .groups.coordinator import GroupCoordinator
     from .transactions.coordinator import TransactionCoordinator
 
@@ -104,6 +105,18 @@ class Broker:
         self._next_producer_id = _FIRST_PRODUCER_ID
         self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
         self.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    @cached_property
+    def fetch_sessions(self) -> "FetchSessionCache":
+        """The sessions of fetching clients, there from the first that opens one."""
+        from .fetch_session import FetchSessionCache  # not before: a start is not to wait for it
+
+        return FetchSessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"), self.random)
+
+    @property
+    def fetch_sessions_in_use(self) -> "FetchSessionCache | None":
+        """The sessions of fetching clients; None where no client has opened one."""
+        return self.fetch_sessions if "fetch_sessions" in vars(self) else None
 
     @cached_property
     def groups(self) -> "GroupCoordinator":

@@ -78,6 +78,7 @@ class Topic:
         "bytes_in",
         "bytes_out",
         "config",
+        "is_internal",
         "min_insync_replicas",
         "name",
         "partitions",
@@ -89,15 +90,12 @@ class Topic:
         self.name = name
         self.topic_id = topic_id  # 16 bytes (KIP-516)
         self.config = config
+        self.is_internal = name in INTERNAL_TOPICS
         self.min_insync_replicas = config.integer("min.insync.replicas")
         self.partitions: list[Partition] = []
         self.records_in = 0
         self.bytes_in = 0
         self.bytes_out = 0
-
-    @property
-    def is_internal(self) -> bool:
-        return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition | None:
         """The partition of that index, None where there is none."""

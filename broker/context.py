@@ -9,9 +9,9 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
     from .broker import Broker
-    from .cluster import Topic
     from .connection import Connection
     from .dispatch import Route
+    from .handlers.fetch import Fetch
 
 # The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
@@ -50,7 +50,7 @@ class RequestContext:
         "connection",
         "correlation_id",
         "error_code",
-        "fetched",
+        "fetch",
         "header",
         "id_bytes",
         "now_ms",
@@ -76,7 +76,7 @@ class RequestContext:
         self.correlation_id = 0
         self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
         self.now_ms = 0  # wall clock: when the request was read or, after waiting, when the wait was over
-        self.fetched: list[tuple[Topic, int]] = []  # record bytes that a fetch read of each topic
+        self.fetch: Fetch | None = None  # the fetch in flight
         self.charged_bytes = 0  # what a held fetch was charged before it read
         self.started_ms = 0.0  # monotonic
         self.error_code = 0  # the first error in the response, for the metrics

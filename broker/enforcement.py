@@ -36,6 +36,7 @@ from .context import PARKED, Outcome, RequestContext
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
+    from .handlers.fetch import Fetch
 
 
 class Throttling(Enum):
@@ -194,18 +195,19 @@ class Enforcement:
         body: list[bytes | memoryview] = []
         ctx.route.encode(response, body)
         size = response_size(body)
-        # A fetch that fails before it reads has neither of the two.
-        fetched, ctx.fetched = ctx.fetched, []
+        fetch, ctx.fetch = ctx.fetch, None  # there is none where a session is not known
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
         throttling = self.profile.throttling_of(FETCH, ctx.version)
-        if throttling is HOLD:
+        if fetch is not None and fetch.is_from_follower:
+            throttle_ms = 0  # what followers fetch is no client's (Kafka has other quotas for it)
+        elif throttling is HOLD:
             self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, ctx.now_ms)
             throttle_ms = 0  # it has been served
         else:
             throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
-        if throttle_ms <= 0 or throttling is WITHHOLD:
-            for topic, sent_bytes in fetched:
-                topic.bytes_out += sent_bytes
+        if (throttle_ms <= 0 or throttling is WITHHOLD) and fetch is not None and fetch.sent(response):
+            body = []
+            ctx.route.encode(response, body)
         if throttle_ms <= 0:
             dispatcher.send(ctx, body)
             return
@@ -216,7 +218,7 @@ class Enforcement:
             return
         # What is not sent costs nothing: the client comes back for the same bytes.
         self.fetch.unrecord(ctx.user, ctx.client_id, size, ctx.now_ms)
-        dispatcher.answer(ctx, FetchResponse(throttle_time_ms=throttle_ms))
+        dispatcher.answer(ctx, _throttled(ctx, fetch, throttle_ms))
         self._wait(ctx, _Muted(ctx, throttle_ms))
 
     def charge_before_read(
@@ -235,6 +237,13 @@ class Enforcement:
         ctx.connection.park(operation.force_complete)
         ctx.connection.mute()
         self.throttled.delay(operation)
+
+
+def _throttled(ctx: RequestContext, fetch: "Fetch | None", throttle_ms: int) -> FetchResponse:
+    if fetch is not None:
+        return fetch.throttled(throttle_ms)
+    ctx.error_code = 0  # as in Kafka the client is not told that its session is none
+    return FetchResponse(throttle_time_ms=throttle_ms)
 
 
 def response_size(body: list[bytes | memoryview]) -> int:

@@ -42,6 +42,7 @@ class BrokerCollector(Collector):
         yield from self._purgatories()
         yield from self._quotas()
         yield from self._topics()
+        yield from self._fetch_sessions()
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
@@ -102,6 +103,17 @@ class BrokerCollector(Collector):
         yield _counter(prefix + "messagesin_total", [([t.name], t.records_in) for t in topics])
         yield _counter(prefix + "bytesin_total", [([t.name], t.bytes_in) for t in topics])
         yield _counter(prefix + "bytesout_total", [([t.name], t.bytes_out) for t in topics])
+
+    def _fetch_sessions(self) -> Iterator[Metric]:
+        sessions = self._broker.fetch_sessions_in_use
+        prefix = "kafka_server_fetchsessioncache_"
+        yield _gauge(prefix + "numincrementalfetchsessions", [([], len(sessions) if sessions is not None else 0)])
+        yield _gauge(
+            prefix + "numincrementalfetchpartitionscached", [([], sessions.partitions if sessions is not None else 0)]
+        )
+        yield _counter(
+            prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
+        )
 
 
 def registry(broker: Broker, server: Server) -> CollectorRegistry:

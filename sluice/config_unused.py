@@ -56,11 +56,11 @@ log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio log.cleaner.mi
 log.cleaner.threads log.dir log.dir.failure.timeout.ms log.dirs log.flush.interval.messages log.flush.interval.ms
 log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
 log.index.interval.bytes log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
-log.local.retention.ms log.message.downconversion.enable log.message.format.version
+log.local.retention.ms log.message.format.version
 log.message.timestamp.difference.max.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
 log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms log.segment.delete.delay.ms
 max.connection.creation.rate max.connections max.connections.per.ip max.connections.per.ip.overrides
-max.decompressed.message.bytes max.incremental.fetch.session.cache.slots max.request.partition.size.limit
+max.decompressed.message.bytes max.request.partition.size.limit
 metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
 metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level

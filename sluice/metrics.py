@@ -96,5 +96,16 @@ METRICS = {
         Metric("kafka_server_brokertopicmetrics_messagesin_total", "counter", "Records appended.", ("topic",)),
         Metric("kafka_server_brokertopicmetrics_bytesin_total", "counter", "Record bytes appended.", ("topic",)),
         Metric("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Record bytes fetched.", ("topic",)),
+        Metric("kafka_server_fetchsessioncache_numincrementalfetchsessions", "gauge", "Fetch sessions."),
+        Metric(
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+            "gauge",
+            "Partitions of all fetch sessions.",
+        ),
+        Metric(
+            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+            "counter",
+            "Fetch sessions that lost their place to others.",
+        ),
     )
 }

@@ -1,51 +1,59 @@
 """Fetch, key 1, versions 0-18: record batches from partitions, by reference, at once or when there are enough.
 
 v0 has no throttle time; v1 is KIP-13's. Up to v1 the client reads magic 0, up to v3 magic 1, from v4 on record batches
-and transactions (KIP-98); v7 has fetch sessions (KIP-227), which this broker never opens: it answers session id 0,
-which tells the client to send full requests. v10 allows zstd (KIP-110), v13 names topics by id (KIP-516). Follows
-Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog and DelayedFetch.
+and transactions (KIP-98); v7 has sessions (KIP-227, see `broker/fetch_session.py`), v9 leader epochs (KIP-320), v12
+tells of diverging ones (KIP-595), v13 names topics by id (KIP-516), v16 names the leader (KIP-951). Follows Kafka's
+KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and readFromLog, and DelayedFetch. Different on purpose: up
+to v2 Kafka cuts the first batch, too, where the limit ends; such clients get it whole here, as later ones do.
 
 The way of a fetch: wait for `min_bytes` (long poll) -> read -> charge, or, where a fetch over quota is to be held
 before it reads (KIP-13): wait -> charge what the index says -> wait for the throttle time -> read -> correct the
-charge.
+charge. Only then it is known whether the data go out, and the session is told (`Fetch.sent`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from sluice.broker.cluster import Partition, Topic
 from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    Told,
+    TopicKey,
+    WantedPartition,
+    wanted_partitions,
+)
+from sluice.broker.partition_reader import CONSUMERS, FOLLOWERS
 from sluice.protocol.apis.fetch import (
-    AbortedTransaction,
     FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import iter_batches
-from sluice.protocol.records.convert import down_convert
-from sluice.protocol.records.invalid import InvalidRecords
 from sluice.purgatory.operation import DelayedOperation
 
 _TOPIC_IDS_SINCE = 13
-_NO_SESSION_EPOCHS = (0, -1)  # 0 asks for a session, -1 for none (FetchMetadata.INITIAL_EPOCH, FINAL_EPOCH)
+_REPLICA_STATE_SINCE = 15  # KIP-903 moved the replica's id there
+_NAMES_LEADER_SINCE = 16
 _READ_COMMITTED = 1
-_RECORD_BATCHES_SINCE = 4
-_ZSTD = 4  # the codec's number in a batch's attributes
-_ZSTD_SINCE = 10
+_CONSUMER = -1  # in place of a replica's id
+# Older clients know no zstd (KIP-110), and up to v3 no record batches.
+_FORMATS_KNOWN_SINCE = 10
 _INT_MAX = 2**31 - 1
+_LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
     """Answers at once if `min_bytes` are there, something is wrong or nobody wants to wait; else waits for more."""
-    if request.session_id and request.session_epoch not in _NO_SESSION_EPOCHS:
-        ctx.error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    fetch = _Fetch(ctx, request)
-    if ctx.broker.enforcement.holds_fetch(ctx.version):
+    fetch = ctx.fetch = _begin(ctx, request)
+    if fetch is None:
+        return FetchResponse(error_code=ctx.error_code)
+    if fetch.is_held:
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
     else:
@@ -56,174 +64,233 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcom
     return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), ctx.broker.fetches, fetch.partitions())
 
 
-class _Wanted:
-    """One partition that was asked for: where it is led, or why it cannot be read."""
+def _begin(ctx: RequestContext, request: FetchRequest) -> "Fetch | None":
+    """What the request asks for, by itself or as a part of its session; None, and `ctx.error_code`, if that fails."""
+    broker, epoch = ctx.broker, request.session_epoch
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        if request.session_id:
+            broker.fetch_sessions.close(request.session_id)
+        wanted = wanted_partitions(request.topics, broker.cluster, by_id)
+        return Fetch(ctx, request, wanted.values(), opens_session=epoch == INITIAL_EPOCH)
+    session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.cluster)
+    if isinstance(session, ErrorCode):
+        ctx.error_code = session
+        return None
+    if not session.partitions:
+        wanted = wanted_partitions(request.topics, broker.cluster, by_id)
+        return Fetch(ctx, request, wanted.values(), opens_session=False)
+    for item in session.partitions.values():
+        if item.partition is None or item.partition.deleted:
+            item.locate(broker.cluster)
+    return Fetch(ctx, request, session.partitions.values(), opens_session=False, session=session)
 
-    __slots__ = ("error_code", "partition", "request")
 
-    def __init__(self, request: FetchPartition, partition: Partition | None, error_code: int) -> None:
-        self.request = request
-        self.partition = partition
-        self.error_code = error_code
+def _replica_id(ctx: RequestContext, request: FetchRequest) -> int:
+    if ctx.version < _REPLICA_STATE_SINCE:
+        return request.replica_id
+    return _CONSUMER if request.replica_state is None else request.replica_state.replica_id
 
 
-class _Fetch:
+class Fetch:
     """A fetch request on its way: what it asks for and under which limits."""
 
-    __slots__ = ("_committed_only", "_ctx", "_max_bytes", "_min_bytes", "_request", "_wanted", "has_read_enough")
+    __slots__ = (
+        "_ctx",
+        "_epoch",
+        "_items",
+        "_known",
+        "_max_bytes",
+        "_min_bytes",
+        "_names_leader",
+        "_opens_session",
+        "_reader",
+        "_session",
+        "_told",
+        "fetched",
+        "has_read_enough",
+        "is_from_follower",
+    )
 
-    def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
+    def __init__(
+        self,
+        ctx: RequestContext,
+        request: FetchRequest,
+        wanted: Collection[WantedPartition],
+        *,
+        opens_session: bool,
+        session: FetchSession | None = None,
+    ) -> None:
         broker = ctx.broker
-        window = broker.enforcement.largest_fetch(ctx)
-        self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes, int(min(window, _INT_MAX)))
-        self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._committed_only = request.isolation_level == _READ_COMMITTED
         self._ctx = ctx
-        self._request = request
-        self._wanted = [[_wanted(ctx, topic, item) for item in topic.partitions] for topic in request.topics]
+        self._session = session
+        self._epoch = 0 if session is None else session.epoch  # unless it changes, no other request came in between
+        self._opens_session = opens_session
+        self.is_from_follower = _replica_id(ctx, request) >= 0
+        self._reader = FOLLOWERS if self.is_from_follower else CONSUMERS[request.isolation_level == _READ_COMMITTED]
+        self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
+        if not self.is_from_follower:
+            most = broker.enforcement.largest_fetch(ctx)
+            if most < self._max_bytes:
+                self._max_bytes = int(most)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._known = [item for item in wanted if item.partition is not None]
+        self._items = self._known if len(self._known) == len(wanted) else self._in_order(wanted)
+        self._told: list[Told] | None = None
+        self.fetched: list[tuple[Topic, int]] = []  # record bytes that were read of each topic
+        self.has_read_enough = False
+        self._names_leader = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held before it reads, when it is over quota (KIP-13)."""
+        return not self.is_from_follower and self._ctx.broker.enforcement.holds_fetch(self._ctx.version)
 
     def partitions(self) -> list[Partition]:
         """Those that are led here."""
-        return [item.partition for topic in self._wanted for item in topic if item.partition is not None]
+        return [item.partition for item in self._known if item.partition is not None]
 
     def is_ready(self) -> bool:
         """Whether the answer cannot become better by waiting: enough bytes, an error, or nothing asked for."""
-        if not any(self._wanted):  # no topic, or topics without partitions
-            return True
         available = 0
-        for topic in self._wanted:
-            for item in topic:
-                partition = item.partition
-                if partition is None or item.error_code or partition.deleted:
-                    return True
-                offset, log = item.request.fetch_offset, partition.log
-                if not log.log_start_offset <= offset <= log.log_end_offset:
-                    return True
-                if available < self._min_bytes:
-                    limit = min(item.request.partition_max_bytes, self._max_bytes)
-                    available += log.size_available(offset, limit, self._up_to(log), min_one_batch=True)
-        return available >= self._min_bytes
+        for item in self._known:
+            size = self._reader.bytes_waiting(item)
+            if size is None:
+                return True
+            available += size
+        return available >= self._min_bytes or not self._known
 
     def finish(self) -> FetchResponse | Outcome:
         """Reads and answers; a fetch over quota that is to be held waits first (KIP-13)."""
-        enforcement, ctx = self._ctx.broker.enforcement, self._ctx
-        if enforcement.holds_fetch(ctx.version):
-            return enforcement.charge_before_read(ctx, self.size(), self.read)
+        if self.is_held:
+            ctx = self._ctx
+            return ctx.broker.enforcement.charge_before_read(ctx, self.size(), self.read)
         return self.read()
 
     def size(self) -> int:
         """Record bytes that `read` would return now, from the logs' indexes: nothing is read."""
         left, size = self._max_bytes, 0
-        for item in self._readable():
-            partition, request = item.partition, item.request
-            assert partition is not None
-            limit = min(request.partition_max_bytes, left)
-            found = partition.log.size_available(request.fetch_offset, limit, self._up_to(partition.log), size == 0)
+        for item in self._known:
+            found = self._reader.size(item, min(item.request.partition_max_bytes, left), size == 0)
             left, size = max(0, left - found), size + found
         return size
 
     def read(self) -> FetchResponse:
-        """What is there now, in the order of the request and within its limits; the first batch is always whole."""
-        left, nothing_yet = self._max_bytes, True
-        ctx = self._ctx
+        """What is there now, in order and within the limits; the first batch is always whole.
+
+        Of a session, the partitions with something new; the session itself stays as it is until the answer is sent.
+        """
+        ctx, session = self._ctx, self._session
         ctx.error_code = 0
-        ctx.fetched = []
-        responses = []
-        for topic, wanted in zip(self._request.topics, self._wanted, strict=True):
-            answers = []
-            for item in wanted:
-                answer, size = self._read_partition(item, min(item.request.partition_max_bytes, left), nothing_yet)
-                answers.append(answer)
-                if size:
-                    left, nothing_yet = max(0, left - size), False
-            responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers))
-        read_bytes = sum(size for _, size in ctx.fetched)
-        self.has_read_enough = read_bytes >= self._min_bytes or ctx.error_code != 0 or not any(self._wanted)
-        return FetchResponse(responses=responses)
+        self.fetched = []
+        self.has_read_enough = not self._known
+        self._names_leader = False
+        self._told = [] if self._opens_session or session is not None else None
+        if session is not None and session.epoch != self._epoch:
+            return self._overtaken()
+        response = FetchResponse(responses=self._read_partitions(self._told))
+        if session is not None:
+            response.session_id = session.id
+        if self._names_leader:
+            advertised = ctx.connection.advertised
+            node_id = ctx.broker.cluster.node_id
+            response.node_endpoints = [NodeEndpoint(node_id=node_id, host=advertised.host, port=advertised.port)]
+        return response
 
-    def _read_partition(self, item: _Wanted, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
-        partition, index = item.partition, item.request.partition
-        if partition is None or partition.deleted:
-            return self._refused(index, item.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
-        if item.error_code:
-            return self._refused(index, item.error_code), 0
-        log = partition.log
-        found = log.read(item.request.fetch_offset, max_bytes, self._up_to(log), min_one_batch)
-        if found.error_code:
-            return self._refused(index, found.error_code, partition), 0
-        answer = PartitionData(
-            partition_index=index,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=None,
-            records=found.parts,
+    def _read_partitions(self, told: list[Told] | None) -> list[FetchableTopicResponse]:
+        """Partitions one after the other; those of a topic together where they follow each other."""
+        session, reader, for_old_client = self._session, self._reader, self._ctx.version < _FORMATS_KNOWN_SINCE
+        left, read_bytes = self._max_bytes, 0
+        responses: list[FetchableTopicResponse] = []
+        topic: TopicKey | None = None
+        answers: list[PartitionData] = []
+        for item in self._items:
+            if session is not None and reader.is_as_told(item):
+                continue
+            data, size = reader.read(item, min(item.request.partition_max_bytes, left), read_bytes == 0)
+            if size and item.partition is not None:
+                read_bytes += size
+                left = max(0, left - size)
+                self.fetched.append((item.partition.topic, size))
+            elif data.error_code or data.diverging_epoch is not None:
+                self._note_failure(item, data)
+            if told is not None:
+                if session is not None and not (size or item.would_be_news(data)):
+                    continue
+                told.append(Told(item, data.high_watermark, data.log_start_offset, size > 0))
+            if for_old_client and not data.error_code:
+                self._suit_old_client(item, data)
+            if item.topic != topic:
+                topic, answers = item.topic, []
+                responses.append(_topic_response(topic, answers))
+            answers.append(data)
+        if read_bytes >= self._min_bytes:
+            self.has_read_enough = True
+        return responses
+
+    def sent(self, response: FetchResponse) -> bool:
+        """Says that what was read goes out; returns whether `response` has changed: it tells of a new session."""
+        for topic, size in self.fetched:
+            topic.bytes_out += size
+        if self._told is None:
+            return False
+        if self._session is not None:
+            self._session.told(self._told)
+            return False
+        ctx = self._ctx
+        response.session_id = ctx.broker.fetch_sessions.open(
+            self._told, ctx.now_ms, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
         )
-        if self._committed_only:
-            aborted = log.aborted_transactions(item.request.fetch_offset, found.next_offset)
-            answer.aborted_transactions = [
-                AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted
-            ]
-        if self._ctx.version < _RECORD_BATCHES_SINCE or (log.holds_zstd and self._ctx.version < _ZSTD_SINCE):
-            self._suit_old_client(answer, found.parts, item.request.fetch_offset)
-        if found.size:
-            self._ctx.fetched.append((partition.topic, found.size))
-        return answer, found.size
+        return response.session_id != NO_SESSION
 
-    def _suit_old_client(self, answer: PartitionData, parts: Sequence[memoryview], offset: int) -> None:
-        """Converts batches for clients that know only older formats, or says that it cannot be done."""
-        version = self._ctx.version
-        batches = [header for part in parts for _, header in iter_batches(part)]
-        if any(header.compression == _ZSTD for header in batches):
-            code: int = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        elif version >= _RECORD_BATCHES_SINCE:
-            return
-        else:
-            try:
-                answer.records = down_convert(b"".join(parts), 1 if version >= 2 else 0, offset)
-                return
-            except InvalidRecords as invalid:
-                code = invalid.code
-        self._ctx.error_code = self._ctx.error_code or code
-        answer.error_code, answer.records = code, b""
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """The answer instead of what was read, for a client that is over quota: it opens no session, and keeps one."""
+        self._ctx.error_code = 0  # what failed is not told either
+        response = FetchResponse() if self._session is None else self._empty()
+        response.throttle_time_ms = throttle_time_ms
+        return response
 
-    def _refused(self, index: int, code: int, partition: Partition | None = None) -> PartitionData:
-        self._ctx.error_code = self._ctx.error_code or code
-        log = partition.log if partition is not None else None
-        return PartitionData(
-            partition_index=index,
-            error_code=code,
-            high_watermark=-1 if log is None else log.high_watermark,
-            log_start_offset=-1 if log is None else log.log_start_offset,
-            aborted_transactions=None,
-            records=b"",
-        )
+    def _in_order(self, wanted: Collection[WantedPartition]) -> list[WantedPartition]:
+        """As Kafka orders them: what is not there at all comes last, and is no reason to answer a long poll."""
+        self._known = [item for item in wanted if item.is_known]
+        return self._known + [item for item in wanted if not item.is_known]
 
-    def _readable(self) -> list[_Wanted]:
-        return [
-            item
-            for topic in self._wanted
-            for item in topic
-            if item.partition is not None and not item.error_code and not item.partition.deleted
-        ]
+    def _overtaken(self) -> FetchResponse:
+        """The answer to a request after which another one of its session came, as when a client sends it again."""
+        self.has_read_enough = True
+        return self._empty()
 
-    def _up_to(self, log: PartitionLog) -> int:
-        return log.last_stable_offset if self._committed_only else log.high_watermark
+    def _empty(self) -> FetchResponse:
+        """An answer without partitions that belongs to the session."""
+        session = self._session
+        assert session is not None
+        code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._ctx.error_code = code
+        return FetchResponse(session_id=session.id, error_code=code)
+
+    def _suit_old_client(self, item: WantedPartition, data: PartitionData) -> None:
+        from sluice.broker.fetch_conversion import suit_old_client  # with the first client that needs it
+
+        assert item.partition is not None
+        suit_old_client(data, self._ctx.version, item.partition.topic, item.request.fetch_offset)
+        self._ctx.error_code = self._ctx.error_code or data.error_code
+
+    def _note_failure(self, item: WantedPartition, data: PartitionData) -> None:
+        """A partition that cannot be read ends a long poll; the client may be told who leads it."""
+        ctx = self._ctx
+        if item.is_known:
+            self.has_read_enough = True
+        ctx.error_code = ctx.error_code or data.error_code
+        if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _NAMES_LEADER_SINCE and item.partition is not None:
+            node_id = ctx.broker.cluster.node_id
+            data.current_leader = LeaderIdAndEpoch(leader_id=node_id, leader_epoch=item.partition.leader_epoch)
+            self._names_leader = True
 
 
-def _wanted(ctx: RequestContext, topic_request: FetchTopic, request: FetchPartition) -> _Wanted:
-    cluster = ctx.broker.cluster
-    topic: Topic | None
-    if ctx.version >= _TOPIC_IDS_SINCE:
-        topic = cluster.topics_by_id.get(topic_request.topic_id)
-        if topic is None:
-            return _Wanted(request, None, ErrorCode.UNKNOWN_TOPIC_ID)
-    else:
-        topic = cluster.topics.get(topic_request.topic)
-    partition = topic.partition(request.partition) if topic is not None else None
-    if partition is None:
-        return _Wanted(request, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _Wanted(request, partition, partition.epoch_error(request.current_leader_epoch))
+def _topic_response(topic: TopicKey, answers: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic, partitions=answers)
+    return FetchableTopicResponse(topic_id=topic, partitions=answers)
 
 
 class _DelayedFetch(DelayedOperation):
@@ -231,7 +298,7 @@ class _DelayedFetch(DelayedOperation):
 
     __slots__ = ("_ctx", "_fetch")
 
-    def __init__(self, ctx: RequestContext, fetch: _Fetch, max_wait_ms: int) -> None:
+    def __init__(self, ctx: RequestContext, fetch: Fetch, max_wait_ms: int) -> None:
         super().__init__(max_wait_ms)
         self._ctx = ctx
         self._fetch = fetch

@@ -16,6 +16,7 @@ from sluice.protocol.apis.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
@@ -29,6 +30,8 @@ ALL = -1  # acks: the answer waits for all in-sync replicas
 _ACKS = (ALL, 0, 1)
 _NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
+# The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
+_WRITES_INTERNAL_TOPICS = "__admin_client"
 _FLAGS_AT = ATTRIBUTES_AT + 1
 # Partition -> why nothing is appended to it: an error code, and what its producer is told besides.
 Refusals = Mapping[Partition, tuple[ErrorCode, str | None]]
@@ -57,7 +60,10 @@ def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> P
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
     responses = []
-    for data in request.topic_data:
+    topic_data = request.topic_data
+    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
+        topic_data = _each_once(topic_data)
+    for data in topic_data:
         topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
         answers = []
         for item in data.partition_data:
@@ -93,20 +99,35 @@ def unanswered(ctx: RequestContext) -> Outcome:
     return NO_RESPONSE
 
 
+def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
+    """As in Kafka, of a partition that comes twice only the last records count, and a topic is answered once."""
+    topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topic_data:
+        partitions = topics.setdefault((topic.name, topic.topic_id), {})
+        for item in topic.partition_data:
+            partitions[item.index] = item
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in topics.items()
+    ]
+
+
 def _append(
     ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    if acks not in _ACKS:
-        return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     records = _NO_RECORDS if data.records is None else data.records
     assert isinstance(records, memoryview)  # as the decoder gives them
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
-        return refuse(ctx, data.index, invalid.code, invalid.message)
+        return refuse(ctx, data.index, invalid.code)
+    if acks not in _ACKS:
+        return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     topic, log = partition.topic, partition.log
+    if topic.is_internal and ctx.client_id != _WRITES_INTERNAL_TOPICS:
+        return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if acks == ALL and topic.min_insync_replicas > 1:  # there is one replica, the leader
-        return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS)
+        return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
     before = log.log_end_offset
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
@@ -138,10 +159,14 @@ def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionP
     )
 
 
-def refuse(ctx: RequestContext, index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
+def refuse(
+    ctx: RequestContext, index: int, code: int, message: str | None = None, log_start_offset: int = -1
+) -> PartitionProduceResponse:
     """The answer for a partition to which nothing is appended."""
     ctx.error_code = ctx.error_code or code
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message
+    )
 
 
 class _Pending:

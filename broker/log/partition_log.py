@@ -17,9 +17,8 @@ from struct import Struct
 from msgspec.structs import replace
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import CODEC_MASK, NO_PRODUCER_ID
+from sluice.protocol.records.batch import NO_PRODUCER_ID
 from sluice.protocol.records.build import ABORT, COMMIT
-from sluice.protocol.records.compression import ZSTD
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.log_validator import CLIENT
 from sluice.protocol.records.record import iter_records
@@ -54,7 +53,6 @@ class PartitionLog:
         "config",
         "has_followers",
         "high_watermark",
-        "holds_zstd",
         "last_stable_offset",
         "log_end_offset",
         "log_start_offset",
@@ -70,7 +68,6 @@ class PartitionLog:
         self.last_stable_offset = 0
         self.size_in_bytes = 0
         self.has_followers = True  # else the high watermark moves with every append
-        self.holds_zstd = False  # whether it ever did: consumers before KIP-110 cannot read it
         self._budget = budget
         self._segments: list[Segment] = []  # the last one is appended to; there is none before the first append
         self._base_offsets: list[int] = []  # of the segments
@@ -130,8 +127,6 @@ class PartitionLog:
         self.log_end_offset = last_offset + 1
         if leader_epoch != self._epochs.latest:
             self._epochs.assign(leader_epoch, first_offset)
-        if header.attributes & CODEC_MASK == ZSTD:
-            self.holds_zstd = True
         if has_producer:
             if marker is None:
                 self._producers.batch_stored(header, first_offset, last_offset, max_timestamp)
@@ -198,6 +193,19 @@ class PartitionLog:
             if end < segment.size:
                 break
         return size
+
+    def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
+        """How many bytes there are from the batch that holds `offset`, which is in the log, to `up_to_offset`.
+
+        Counted to `at_most`, and not in whole batches: what a long poll goes by.
+        """
+        size = 0
+        for segment in islice(self._segments, self._segment_index(offset), None):
+            start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
+            size += end - start
+            if size >= at_most or end < segment.size:
+                break
+        return min(size, at_most)
 
     def _segment_index(self, offset: int) -> int:
         """Of the segment that holds `offset`, which is in the log."""

@@ -191,6 +191,26 @@ def test_topics_count_what_came_in_and_went_out() -> None:
     assert (value(broker, "sluice_topics"), value(broker, "sluice_partitions")) == (1, 2)
 
 
+def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
+    broker = VirtualBroker("max.incremental.fetch.session.cache.slots=1")
+    broker.topic()
+    prefix = "kafka_server_fetchsessioncache_"
+    names = ("numincrementalfetchsessions", "numincrementalfetchpartitionscached")
+
+    def counted() -> list[float]:
+        return [value(broker, prefix + name) for name in (*names, "incrementalfetchsessionevictions_total")]
+
+    assert counted() == [0, 0, 0]
+    assert "fetch_sessions" not in vars(broker.broker), "a scrape does not make what no fetch has asked for"
+    request = fetch(0)
+    request.session_epoch = 0
+    broker.client().ask(request, 11)
+    assert counted() == [1, 1, 0]
+    broker.advance(120_001)
+    broker.client().ask(request, 11)
+    assert counted() == [1, 1, 1]
+
+
 def test_the_version_is_a_label() -> None:
     assert value(VirtualBroker(), "sluice_build_info", version=sluice.__version__) == 1
 

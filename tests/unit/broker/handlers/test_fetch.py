@@ -7,9 +7,8 @@ import pytest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import batch_bounds, read_header
+from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.build import ABORT, build_transaction_marker
-from sluice.protocol.records.legacy import iter_messages, read_message
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of
@@ -27,16 +26,6 @@ def values(data: bytes) -> list[bytes | None]:
         for position, size, _ in batch_bounds(data)
         for record in iter_records(view[position : position + size])
     ]
-
-
-def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
-    """Magic, offset and value of the messages in a message set."""
-    found, view = [], memoryview(data)
-    while view:
-        size = 12 + int.from_bytes(view[8:12])
-        found += [(view[16], one.offset, one.value) for one in iter_messages(read_message(view[:size]))]
-        view = view[size:]
-    return found
 
 
 # -- long polls --------------------------------------------------------------------------------------------------------
@@ -288,47 +277,6 @@ def test_offsets_in_the_answer_are_those_of_the_log(version: int) -> None:
     assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == expected
 
 
-# -- old formats -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
-@pytest.mark.parametrize("version", range(4))
-def test_up_to_version_3_batches_are_converted_down(version: int, compression: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
-    client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
-    client.ask(produce(9, batch(b"d", compression=compression)), 9)
-    magic = 1 if version >= 2 else 0
-    found = messages(fetched_bytes(client.ask(fetch(0), version)))
-    assert found == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
-
-
-@pytest.mark.parametrize("version", range(19))
-def test_zstd_is_known_to_clients_from_version_10_on(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
-    client = broker.client()
-    client.ask(produce(9, batch(b"a", compression=4)), 9)
-    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
-    if version >= 10:
-        assert (data.error_code, values(records_of(data))) == (0, [b"a"])
-    else:
-        assert (data.error_code, records_of(data)) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b"")
-
-
-@pytest.mark.parametrize("version", range(4, 19))
-def test_from_version_4_on_batches_are_served_as_they_are_stored(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
-    client = broker.client()
-    sent = batch(b"a", b"b", compression=1)
-    client.ask(produce(9, sent), 9)
-    data = fetched_bytes(client.ask(fetch(0, topic_id=topic.topic_id), version))
-    assert data[17:] == sent[17:], "all but base offset, length and leader epoch is the producer's"
-    assert read_header(data).partition_leader_epoch == 0
-
-
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 NOBODY = bytes(15) + b"\7"
@@ -381,7 +329,7 @@ def test_the_end_of_the_log_is_not_out_of_range() -> None:
     assert (data.error_code, records_of(data)) == (0, b"")
 
 
-def test_an_offset_out_of_range_tells_where_the_log_starts_and_ends() -> None:
+def test_what_cannot_be_read_tells_no_offsets() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -389,7 +337,8 @@ def test_an_offset_out_of_range_tells_where_the_log_starts_and_ends() -> None:
         client.ask(produce(9), 9)
     broker.partition().log.delete_records_before(2)
     data = fetched(client.ask(fetch(1), 11))
-    assert (data.error_code, data.log_start_offset, data.high_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2, 3)
+    assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
 
 
 def test_a_partition_that_fails_does_not_keep_others_from_being_read() -> None:
@@ -401,30 +350,33 @@ def test_a_partition_that_fails_does_not_keep_others_from_being_read() -> None:
     response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
     answers = response.responses[0].partitions
     assert [(one.partition_index, one.error_code, len(one.records) > 0) for one in answers] == [
-        (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
         (0, 0, True),
-    ]
+        (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+    ], "as in Kafka, what is not there comes last"
 
 
-@pytest.mark.parametrize("version", range(7, 19))
-def test_a_fetch_session_that_is_not_known_is_error_70(version: int) -> None:
+def test_a_partition_that_is_not_there_is_no_reason_to_answer_for_the_others() -> None:
     broker = VirtualBroker()
     broker.topic()
-    request = fetch(0, max_wait_ms=10_000)
-    request.session_id, request.session_epoch = 1234, 7
     client = broker.client()
-    client.send(request, version)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
+    client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
+    broker.advance(500)
     answer = client.answer()
-    assert (answer.at_ms, answer.message.error_code) == (0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    assert answer.message.responses == []
+    assert answer.at_ms == 500
+    assert error_codes(answer.message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-@pytest.mark.parametrize("session_epoch", [0, -1])
-@pytest.mark.parametrize("session_id", [0, 1234])
-def test_a_full_fetch_opens_no_session(session_epoch: int, session_id: int) -> None:
+def test_of_a_partition_that_is_asked_for_twice_the_last_counts() -> None:
     broker = VirtualBroker()
-    broker.topic()
-    request = fetch(0)
-    request.session_id, request.session_epoch = session_id, session_epoch
-    response = broker.client().ask(request, 11)
-    assert (response.error_code, response.session_id) == (0, 0)
+    broker.topic(partitions=2)
+    client = broker.client()
+    for _ in range(3):
+        client.ask(produce(9), 9)
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
+        for index, offset in ((0, 9), (1, 0), (0, 2))
+    ]
+    (topic,) = client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=wanted)]), 11).responses
+    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [(0, 0), (1, 0)]
+    assert len(values(records_of(topic.partitions[0]))) == 1

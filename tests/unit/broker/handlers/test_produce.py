@@ -13,6 +13,9 @@ from sluice.protocol.apis.produce import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import CRC_AT, read_header
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.legacy import build_message_set
+from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import batch, batch_of, fetch, fetched_bytes, produce, records_for
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
@@ -135,6 +138,57 @@ def test_min_insync_replicas_of_2_refuses_acks_all_with_19_and_no_other() -> Non
     assert produced(client.ask(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.partition().log.log_end_offset == 0
     assert produced(client.ask(produce(9, acks=1), 9)).error_code == 0
+
+
+def test_without_enough_replicas_it_is_told_where_the_log_starts() -> None:
+    broker = VirtualBroker()
+    log = broker.topic(min_insync_replicas="2").partitions[0].log
+    client = broker.client()
+    client.ask(produce(9), 9)
+    log.delete_records_before(1)
+    assert produced(client.ask(produce(9, acks=ALL), 9)).log_start_offset == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+@pytest.mark.parametrize(
+    ("client_id", "code"),
+    [("client", ErrorCode.INVALID_TOPIC_EXCEPTION), (None, ErrorCode.INVALID_TOPIC_EXCEPTION), ("__admin_client", 0)],
+)
+def test_the_coordinators_topics_are_not_for_clients(version: int, name: str, client_id: str | None, code: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.broker.cluster.internal_topic(name)
+    keyed = [Record(0, WALL_START_MS, b"key", b"value")]
+    records = build_batch(keyed) if version >= 3 else build_message_set(keyed, 1 if version == 2 else 0)
+    request = produce(version, records, topic=name, topic_id=topic.topic_id)
+    answer = produced(broker.client(client_id).ask(request, version))
+    assert (answer.error_code, answer.log_start_offset) == (code, -1 if code or version < 5 else 0)
+    assert topic.partitions[0].log.log_end_offset == (0 if code else 1)
+
+
+def test_what_is_wrong_with_records_is_told_before_what_is_wrong_with_acks() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    answer = produced(broker.client().ask(produce(9, b"", acks=5), 9))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_RECORD, None)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_of_a_partition_that_comes_twice_the_last_records_count(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic(partitions=2)
+    sent = [(0, b"a"), (1, b"b"), (0, b"c")]
+    data = [PartitionProduceData(index=index, records=records_for(version, value)) for index, value in sent]
+    topics = [
+        TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=items) for items in (data[:2], data[2:])
+    ]
+    client = broker.client()
+    (answered,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
+    assert [(one.index, one.error_code, one.base_offset) for one in answered.partition_responses] == [
+        (0, 0, 0),
+        (1, 0, 0),
+    ]
+    assert b"c" in fetched_bytes(client.ask(fetch(0), 11))
 
 
 def test_produce_creates_no_topic() -> None:

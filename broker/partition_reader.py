@@ -1,0 +1,141 @@
+"""What a fetch gets of one partition: its records, or why there are none.
+
+Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Which records are visible depends on who asks:
+consumers see up to the high watermark, read_committed ones up to the last stable offset; a follower sees none, for no
+partition has another replica than its leader.
+"""
+
+from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
+from sluice.protocol.errors import ErrorCode
+
+from .cluster import Partition
+from .fetch_session import WantedPartition
+from .log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
+from .log.partition_log import PartitionLog
+
+
+class PartitionReader:
+    """Reads for one kind of client. It has no state: all fetches of that kind share one."""
+
+    __slots__ = ("_committed_only", "_for_follower")
+
+    def __init__(self, *, committed_only: bool, for_follower: bool) -> None:
+        self._committed_only = committed_only
+        self._for_follower = for_follower
+
+    def up_to(self, log: PartitionLog) -> int:
+        """The offset at which what is visible ends."""
+        return log.last_stable_offset if self._committed_only else log.high_watermark
+
+    def is_as_told(self, item: WantedPartition) -> bool:
+        """Whether a partition of a session has nothing new, seen without reading; False where that cannot be seen."""
+        partition, wanted = item.partition, item.request
+        if partition is None or partition.deleted:
+            return False
+        log = partition.log
+        return (
+            wanted.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
+            and item.high_watermark == log.high_watermark
+            and item.log_start_offset == log.log_start_offset
+            and wanted.current_leader_epoch in (-1, partition.leader_epoch)
+            and wanted.last_fetched_epoch < 0
+        )
+
+    def bytes_waiting(self, item: WantedPartition) -> int | None:
+        """How many bytes a long poll counts for a partition; None where it should be answered now (DelayedFetch)."""
+        partition, wanted = item.partition, item.request
+        if partition is None or self._obstacle(partition, wanted) is not None:
+            return None
+        log, offset = partition.log, wanted.fetch_offset
+        end = self.up_to(log)
+        if offset == end:
+            return 0
+        if not log.log_start_offset <= offset < end:
+            return None
+        return log.bytes_between(offset, end, wanted.partition_max_bytes)
+
+    def size(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> int:
+        """How many bytes of records `read` would return, from the index: nothing is read."""
+        partition, wanted = item.partition, item.request
+        if partition is None or self._obstacle(partition, wanted) is not None:
+            return 0
+        log = partition.log
+        return log.size_available(wanted.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
+
+    def read(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+        """What the answer says of a partition, and how many bytes of records that has."""
+        partition, wanted = item.partition, item.request
+        if partition is None:
+            return _refused(item, item.error_code), 0
+        log = partition.log
+        obstacle = self._obstacle(partition, wanted)
+        if obstacle is not None:
+            data = _refused(item, obstacle) if isinstance(obstacle, ErrorCode) else _diverging(item, log, obstacle)
+            return data, 0
+        end = log.last_stable_offset if self._committed_only else log.high_watermark
+        found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
+        if found.error_code:
+            return _refused(item, found.error_code), 0
+        data = PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=found.parts,
+        )
+        if self._committed_only:
+            aborted = log.aborted_transactions(wanted.fetch_offset, found.next_offset)
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted
+            ]
+        return data, found.size
+
+    def _obstacle(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
+        """Why nothing of a partition is read, whatever is in its log: an error, or where it went another way."""
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        epoch = wanted.current_leader_epoch
+        if epoch >= 0 and epoch != partition.leader_epoch:
+            return ErrorCode(partition.epoch_error(epoch))
+        if self._for_follower:  # Partition.followerReplicaOrThrow
+            return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if wanted.last_fetched_epoch >= 0:
+            return _divergence(wanted, partition.log)
+        return None
+
+
+def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
+    """Where the log went another way than the client, which has fetched up to an epoch (KIP-595)."""
+    offset, fetched_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
+    epoch, end_offset = log.end_offset_for_epoch(fetched_epoch)
+    if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET or offset < log.log_start_offset:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if epoch < fetched_epoch or end_offset < offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _diverging(item: WantedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+    return PartitionData(
+        partition_index=item.request.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=where,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _refused(item: WantedPartition, code: int) -> PartitionData:
+    """The answer for what cannot be read: as Kafka's it tells no offsets."""
+    data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
+    if item.is_known:
+        data.aborted_transactions = None
+    return data
+
+
+# By isolation level (1: read committed).
+CONSUMERS = [PartitionReader(committed_only=committed, for_follower=False) for committed in (False, True)]
+FOLLOWERS = PartitionReader(committed_only=False, for_follower=True)

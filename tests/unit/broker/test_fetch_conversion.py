@@ -1,0 +1,114 @@
+"""What old consumers get: converted batches, no zstd, and errors where that cannot be."""
+
+import pytest
+
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import batch_bounds, read_header
+from sluice.protocol.records.legacy import iter_messages, read_message
+from sluice.protocol.records.record import iter_records
+from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_of
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
+
+
+def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
+    """Magic, offset and value of the messages in a message set."""
+    found, view = [], memoryview(data)
+    while view:
+        size = 12 + int.from_bytes(view[8:12])
+        found += [(view[16], one.offset, one.value) for one in iter_messages(read_message(view[:size]))]
+        view = view[size:]
+    return found
+
+
+def values(data: bytes) -> list[bytes | None]:
+    """The values of the records in record batches."""
+    view = memoryview(data)
+    return [
+        record.value
+        for position, size, _ in batch_bounds(data)
+        for record in iter_records(view[position : position + size])
+    ]
+
+
+@pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
+@pytest.mark.parametrize("version", range(4))
+def test_up_to_version_3_batches_are_converted_down(version: int, compression: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
+    client.ask(produce(9, batch(b"d", compression=compression)), 9)
+    magic = 1 if version >= 2 else 0
+    found = messages(fetched_bytes(client.ask(fetch(0), version)))
+    assert found == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
+
+
+@pytest.mark.parametrize("version", range(19))
+def test_a_topic_compressed_with_zstd_is_for_clients_from_version_10_on(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic(compression_type="zstd")
+    client = broker.client()
+    client.ask(produce(9, batch(b"a")), 9)
+    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    if version >= 10:
+        assert (data.error_code, values(records_of(data)), data.high_watermark) == (0, [b"a"], 1)
+    else:
+        assert (data.error_code, records_of(data)) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b"")
+        assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
+
+
+@pytest.mark.parametrize("version", range(19))
+def test_zstd_that_a_producer_chose_is_sent_as_it_is_where_it_need_not_be_converted(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(b"a", compression=4)), 9)
+    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    if version >= 4:
+        assert (data.error_code, values(records_of(data))) == (0, [b"a"])
+    else:
+        assert (data.error_code, records_of(data)) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b"")
+
+
+@pytest.mark.parametrize("version", range(19))
+@pytest.mark.parametrize("of_the_topic", [True, False], ids=["of the topic", "of the broker"])
+def test_message_downconversion_enable_forbids_it(version: int, of_the_topic: bool) -> None:
+    if of_the_topic:
+        broker = VirtualBroker()
+        topic = broker.topic(message_downconversion_enable="false")
+    else:
+        broker = VirtualBroker("log.message.downconversion.enable=false")
+        topic = broker.topic()
+    client = broker.client()
+    client.ask(produce(9, batch(b"a")), 9)
+    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    expected = (0, True) if version >= 4 else (ErrorCode.UNSUPPORTED_VERSION, False)
+    assert (data.error_code, bool(records_of(data))) == expected
+
+
+def test_in_a_session_an_answer_that_cannot_be_given_is_not_given_again() -> None:
+    broker = VirtualBroker()
+    broker.topic(compression_type="zstd")
+    client = broker.client()
+    request = fetch(0)
+    request.session_epoch = 0
+    opened = client.ask(request, 9)
+    assert error_codes(opened) == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE]
+    for epoch, answered in ((1, []), (2, [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE])):
+        request = FetchRequest(session_id=opened.session_id, session_epoch=epoch)
+        assert error_codes(client.ask(request, 9)) == answered, "what conversion says is no part of the session"
+        client.ask(produce(9, batch(b"a")), 9)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_from_version_4_on_batches_are_served_as_they_are_stored(version: int) -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    sent = batch(b"a", b"b", compression=1)
+    client.ask(produce(9, sent), 9)
+    data = fetched_bytes(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    assert data[17:] == sent[17:], "all but base offset, length and leader epoch is the producer's"
+    assert read_header(data).partition_leader_epoch == 0

@@ -1,0 +1,186 @@
+"""What a fetch gets of one partition: leader epochs, diverging ones, followers, and what a long poll counts."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.fetch import FetchRequest, ReplicaState
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import batch, batch_of, fetch, fetched, produce, records_of
+from tests.support.virtual_broker import WALL_START_MS, Answer, VirtualBroker
+
+LONG_MS = 10_000
+
+
+def broker_of_epochs(*epochs: int) -> VirtualBroker:
+    """A partition with one record of each of these leader epochs, led in the last of them."""
+    broker = VirtualBroker()
+    partition = broker.topic().partitions[0]
+    for epoch in epochs:
+        partition.leader_epoch = epoch
+        assert partition.log.append(memoryview(bytearray(batch(b"v"))), WALL_START_MS, epoch).error_code == 0
+    return broker
+
+
+def ask(broker: VirtualBroker, version: int, offset: int, **more: Any) -> Answer:
+    """One fetch that would wait long."""
+    client = broker.client()
+    topic_id = broker.partition().topic.topic_id
+    client.send(fetch(offset, topic_id=topic_id, max_wait_ms=LONG_MS, **more), version)
+    return client.answer()
+
+
+# -- epochs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+@pytest.mark.parametrize(
+    ("offset", "last_fetched_epoch", "expected"),
+    [
+        pytest.param(2, 2, None, id="an epoch up to its end"),
+        pytest.param(1, 2, None, id="within an epoch"),
+        pytest.param(0, 0, None, id="an epoch before all, and nothing of it"),
+        pytest.param(3, 2, (2, 2), id="further than the epoch goes"),
+        pytest.param(3, 5, (2, 2), id="an epoch that the leader has not: it has an earlier one"),
+        pytest.param(5, 7, (7, 4), id="further than the leader's own epoch goes"),
+        pytest.param(1, 0, (0, 0), id="something of an epoch before all"),
+    ],
+)
+def test_a_fetch_is_told_where_the_leader_s_log_went_another_way(
+    version: int, offset: int, last_fetched_epoch: int, expected: tuple[int, int] | None
+) -> None:
+    broker = broker_of_epochs(1, 2, 7, 7)
+    answer = ask(broker, version, offset, last_fetched_epoch=last_fetched_epoch)
+    data = fetched(answer.message)
+    assert (answer.at_ms, data.error_code, data.high_watermark, data.log_start_offset) == (0, 0, 4, 0)
+    if expected is None:
+        assert data.diverging_epoch is None
+        assert len(records_of(data)) > 0
+    else:
+        assert data.diverging_epoch is not None
+        assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == expected
+        assert records_of(data) == b""
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_fetched_epoch", "deleted_to"),
+    [
+        pytest.param(4, 8, 0, id="an epoch that is not known"),
+        pytest.param(0, 2, 1, id="an offset before the log's start, whatever the epoch"),
+    ],
+)
+def test_a_fetch_whose_epoch_says_nothing_is_out_of_range(
+    offset: int, last_fetched_epoch: int, deleted_to: int
+) -> None:
+    broker = broker_of_epochs(1, 2, 7, 7)
+    broker.partition().log.delete_records_before(deleted_to)
+    answer = ask(broker, 12, offset, last_fetched_epoch=last_fetched_epoch)
+    assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+def test_no_epoch_is_known_of_an_empty_log() -> None:
+    assert fetched(ask(broker_of_epochs(), 12, 0, last_fetched_epoch=0).message).error_code == 1
+
+
+@pytest.mark.parametrize("epoch", [-1, -2])
+def test_a_negative_leader_epoch_is_none(epoch: int) -> None:
+    broker = broker_of_epochs(7)
+    assert fetched(ask(broker, 12, 0, current_leader_epoch=epoch).message).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(9, 19))
+@pytest.mark.parametrize(("epoch", "code"), [(6, ErrorCode.FENCED_LEADER_EPOCH), (8, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+def test_who_leads_is_told_from_version_16_on_to_those_who_believe_in_an_old_epoch(
+    version: int, epoch: int, code: int
+) -> None:
+    client = broker_of_epochs(7).client()
+    topic_id = client.broker.partition().topic.topic_id
+    message = client.ask(fetch(0, topic_id=topic_id, current_leader_epoch=epoch), version)
+    data = fetched(message)
+    assert data.error_code == code
+    if version >= 16 and code == ErrorCode.FENCED_LEADER_EPOCH:
+        leader, here = data.current_leader, client.connection.advertised
+        assert leader is not None
+        assert (leader.leader_id, leader.leader_epoch) == (1, 7)
+        assert [(node.node_id, node.host, node.port) for node in message.node_endpoints] == [(1, here.host, here.port)]
+    else:
+        assert data.current_leader is None
+        assert message.node_endpoints == []
+
+
+# -- followers ---------------------------------------------------------------------------------------------------------
+
+
+def of_follower(version: int, broker: VirtualBroker, **more: Any) -> FetchRequest:
+    request = fetch(0, topic_id=broker.partition().topic.topic_id, max_wait_ms=LONG_MS, **more)
+    if version >= 15:
+        request.replica_state = ReplicaState(replica_id=2)
+    else:
+        request.replica_id = 2
+    return request
+
+
+@pytest.mark.parametrize("version", range(19))
+def test_a_follower_is_told_that_it_is_none(version: int) -> None:
+    broker = broker_of_epochs(7)
+    client = broker.client()
+    client.send(of_follower(version, broker), version)
+    answer = client.answer()
+    data = fetched(answer.message)
+    assert (answer.at_ms, data.error_code) == (0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert (data.current_leader is not None) == (version >= 16)
+
+
+@pytest.mark.parametrize("version", range(9, 19))
+def test_a_follower_that_knows_the_leader_s_epoch_is_not_known_in_it(version: int) -> None:
+    broker = broker_of_epochs(7)
+    client = broker.client()
+    client.send(of_follower(version, broker, current_leader_epoch=7), version)
+    assert fetched(client.answer().message).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+@pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
+@pytest.mark.parametrize("version", [7, 12])
+def test_a_follower_is_not_held_to_quotas(profile: str, version: int) -> None:
+    broker = VirtualBroker("quota.consumer.default=1", f"quota.profile={profile}")
+    broker.topic()
+    client = broker.client()
+    for _ in range(100):
+        assert client.ask(of_follower(version, broker), version).throttle_time_ms == 0
+
+
+# -- what a long poll counts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "partition_max_bytes", "at_ms"),
+    [
+        pytest.param(2_400, 2_500, 0, id="bytes up to the partition's limit count, not whole batches"),
+        pytest.param(2_500, 2_500, 0, id="min_bytes that are the limit can be had"),
+        pytest.param(2_501, 2_500, LONG_MS, id="more than the limit cannot"),
+        pytest.param(5_000, 1 << 20, 0, id="all there is"),
+        pytest.param(5_001, 1 << 20, LONG_MS, id="more than there is"),
+    ],
+)
+@pytest.mark.parametrize("segment_bytes", [2_000, 1 << 20], ids=["in several segments", "in one segment"])
+@pytest.mark.parametrize("profile", ["kip-13", "kafka-4.4"])
+def test_a_long_poll_is_answered_when_the_bytes_are_there(
+    min_bytes: int, partition_max_bytes: int, at_ms: int, segment_bytes: int, profile: str
+) -> None:
+    broker = VirtualBroker(f"log.segment.bytes={segment_bytes}", f"quota.profile={profile}")
+    broker.topic()
+    client = broker.client()
+    for _ in range(5):
+        client.ask(produce(9, batch_of(1_000)), 9)
+    client.send(fetch(0, max_wait_ms=LONG_MS, min_bytes=min_bytes, partition_max_bytes=partition_max_bytes), 12)
+    broker.advance(LONG_MS)
+    assert client.answer().at_ms == at_ms
+
+
+def test_an_offset_that_not_all_replicas_have_is_no_error_and_does_not_wait() -> None:
+    broker = VirtualBroker("sluice.replication.delay.ms=1000")
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    answer = ask(broker, 12, 1)
+    assert (answer.at_ms, fetched(answer.message).error_code) == (0, 0)
