@@ -112,12 +112,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.get_buffer(PARKED_READ_BYTES if self.waiting else SCRATCH_BYTES)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.received(nbytes)
+        complete = self._reader.received(nbytes)
         if self.waiting or self._write_paused:
             self._reader.keep_rest()
             self._pause_reading()
-        else:
+        elif complete:
             self._run()
+        else:
+            self.last_active_ms = self._dispatcher.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
         # What was sent before the end is still served (reference 6.5): stay open while anything of it waits.
