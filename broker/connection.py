@@ -112,12 +112,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.get_buffer(PARKED_READ_BYTES if self.waiting else SCRATCH_BYTES)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.received(nbytes)
+        complete = self._reader.received(nbytes)
         if self.waiting or self._write_paused:
             self._reader.keep_rest()
             self._pause_reading()
-        else:
+        elif complete:
             self._run()
+        else:
+            self.last_active_ms = self._dispatcher.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
         # What was sent before the end is still served (reference 6.5): stay open while anything of it waits.
@@ -204,12 +206,16 @@ class Connection(asyncio.BufferedProtocol):
     def _run(self) -> None:
         reader, dispatcher = self._reader, self._dispatcher
         self._running = True
-        budget = TURN_REQUESTS
-        self.last_active_ms = dispatcher.begin_turn()
+        ctx, view = self.ctx, reader.view
+        spent = False
+        self.last_active_ms = dispatcher.begin_turn(ctx)
         try:
-            while budget and not self.waiting and not self._write_paused and reader.next_frame():
-                dispatcher.dispatch(self.ctx, reader.view, reader.start, reader.end)
-                budget -= 1
+            for _ in range(TURN_REQUESTS):
+                if self.waiting or self._write_paused or not reader.next_frame():
+                    break
+                dispatcher.dispatch(ctx, view, reader.start, reader.end)
+            else:
+                spent = True
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
                 self.ctx.api = ""  # the last request that was read is not to blame
@@ -226,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         if not reader.keep_rest():
             self._pause_reading()
             reader.wait_for_room(self._retry_reservation)
-        elif not budget:
+        elif spent:
             self._pause_reading()
             self._deferred = True
             self._defer(self._continue)

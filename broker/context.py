@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 ANONYMOUS = "ANONYMOUS"
 
 
-# API key, API version, correlation id, length of the client id.
-FIXED_HEADER = ">hhih"
+# API key and version as one number, which is looked up as one; correlation id.
+FIXED_HEADER = ">Ii"
 
 
 def header_of(id_bytes: int) -> Struct:
-    """Reads a request header whose client id has `id_bytes` bytes: the four numbers, then the client id."""
-    return Struct(f"{FIXED_HEADER}{id_bytes}s")
+    """Reads a request header whose client id has `id_bytes` bytes: two numbers, then the id behind its length."""
+    return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
 class Outcome:
@@ -46,13 +46,12 @@ class RequestContext:
         "broker",
         "charged_bytes",
         "client_id",
-        "client_id_bytes",
         "connection",
         "correlation_id",
         "error_code",
         "fetch",
         "header",
-        "id_bytes",
+        "id_as_sent",
         "now_ms",
         "request_bytes",
         "route",
@@ -66,19 +65,18 @@ class RequestContext:
         self.connection = connection
         self.user = ANONYMOUS
         self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
-        # Of the last request header: the client id as it came, its length (-1 for null), and how such a header is read.
-        self.client_id_bytes = b""
-        self.id_bytes = 0
+        # Of the last request header: the client id as it came, with its length, and how such a header is read.
+        self.id_as_sent = b"\0\0"
         self.header = header_of(0)
         self.route: Route  # of the request in flight; there is none before the first
         self.api = ""  # "Produce v9", for people; empty while a header is read
         self.version = 0
         self.correlation_id = 0
         self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
-        self.now_ms = 0  # wall clock: when the request was read or, after waiting, when the wait was over
+        self.now_ms = 0  # wall clock: when its turn began or, after waiting, when the wait was over
         self.fetch: Fetch | None = None  # the fetch in flight
         self.charged_bytes = 0  # what a held fetch was charged before it read
-        self.started_ms = 0.0  # monotonic
+        self.started_ms = 0.0  # when its turn began, monotonic
         self.error_code = 0  # the first error in the response, for the metrics
 
     def park(

@@ -6,7 +6,6 @@ handed a delayed operation to a purgatory; that operation's completion comes bac
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -17,6 +16,7 @@ from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
+from sluice.protocol.wire import Parts
 
 from .connection import Connection
 from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
@@ -26,7 +26,8 @@ from .handlers import HANDLERS, Handler
 if TYPE_CHECKING:
     from .broker import Broker
 
-_FIXED = Struct(FIXED_HEADER)
+_SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
+_API_AND_VERSION = Struct(">hh")
 _NO_TURN = -1.0  # no request began then
 _NOT_SERVED = (0, -1)  # first and last version of an API that has none
 _pack_head = Struct(">ii").pack  # size, correlation id
@@ -53,7 +54,7 @@ class Route:
     )
 
     def __init__(
-        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
+        self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
     ) -> None:
         api = API_KEYS[handler.api_key]
         self.api_name = api.name
@@ -63,7 +64,8 @@ class Route:
         self.finish = finish
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
-        self.encode = encoder(api.response, version)
+        # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
+        self.encode = cast("Callable[[Message | Outcome, Parts], None]", encoder(api.response, version))
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0
@@ -92,7 +94,6 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._after_turn: dict[Hashable, Waiting] = {}
         self._completing = False
-        self._wall_ms = 0
         self._turn_ms = _NO_TURN  # when the turn began, monotonic
         self._answered: list[Route] = []  # in this turn
 
@@ -107,10 +108,10 @@ class Dispatcher:
 
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 
-    def begin_turn(self) -> float:
-        """Reads the clocks for all requests of this turn. Returns monotonic ms."""
-        self._wall_ms = self.clock.wall_ms()
-        self._turn_ms = self.clock.monotonic_ms()
+    def begin_turn(self, ctx: RequestContext) -> float:
+        """Reads the clocks for all requests of this turn, which are those of one connection. Returns monotonic ms."""
+        ctx.now_ms = self.clock.wall_ms()
+        ctx.started_ms = self._turn_ms = self.clock.monotonic_ms()
         return self._turn_ms
 
     def end_turn(self) -> None:
@@ -137,19 +138,20 @@ class Dispatcher:
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
-        ctx.api = ""
         header = ctx.header
         body = start + header.size
         if body <= end:
-            api_key, version, ctx.correlation_id, id_bytes, client_id = header.unpack_from(view, start)
-        if body > end or id_bytes != ctx.id_bytes or client_id != ctx.client_id_bytes:
-            api_key, version, ctx.correlation_id = _read_header(ctx, view, start, end)
+            api_and_version, ctx.correlation_id, id_as_sent = header.unpack_from(view, start)
+        if body > end or id_as_sent != ctx.id_as_sent:
+            api_and_version, ctx.correlation_id = _read_header(ctx, view, start, end)
             body = start + ctx.header.size
-        route = self._routes.get(api_key << 16 | version) or self._open_route(api_key, version)
+        route = self._routes.get(api_and_version) or self._open_route(api_and_version)
         if route is None:
-            self._answer_unsupported(ctx, api_key, version)
+            ctx.api = ""
+            self._answer_unsupported(ctx, *_API_AND_VERSION.unpack_from(view, start))
             return
-        ctx.route, ctx.api = route, route.label
+        ctx.route = route
+        ctx.api = route.label
         if route.flexible:
             # Nearly always there are no tagged fields: a zero.
             if body < end and view[body] == 0:
@@ -157,14 +159,12 @@ class Dispatcher:
             else:
                 body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
         request, _ = route.decode(view, body, end)
-        ctx.version = version
+        ctx.version = route.version
         ctx.request_bytes = end - start
-        ctx.now_ms = self._wall_ms
-        ctx.started_ms = self._turn_ms
         ctx.error_code = 0
         outcome = route.handle(ctx, request)
         if outcome is not PARKED:
-            route.finish(ctx, outcome)
+            route.finish(self, ctx, outcome)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
@@ -176,7 +176,7 @@ class Dispatcher:
         try:
             outcome = answer()
             if outcome is not PARKED:
-                ctx.route.finish(ctx, outcome)
+                ctx.route.finish(self, ctx, outcome)
         except Exception:
             connection.fail()
             return
@@ -187,14 +187,14 @@ class Dispatcher:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
         body: list[bytes | memoryview] = []
         if outcome is not NO_RESPONSE:
-            ctx.route.encode(cast("Message", outcome), body)  # PARKED never comes here
+            ctx.route.encode(outcome, body)
         self.send(ctx, body)
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
         """Sends a response that is encoded already, record bytes by reference. An empty body is no answer at all."""
         route = ctx.route
         if body:
-            size = len(body[0]) + 4 if len(body) == 1 else sum(map(len, body)) + 4
+            size = sum(map(len, body)) + 4
             if route.flexible_response:
                 size += 1
                 head = _pack_flexible_head(size, ctx.correlation_id, 0)
@@ -221,13 +221,13 @@ class Dispatcher:
             # A turn's requests are nearly always of one kind.
             routes = [other for other in routes if other is not route] if count < len(routes) else []
 
-    def _open_route(self, api_key: int, version: int) -> Route | None:
+    def _open_route(self, api_and_version: int) -> Route | None:
+        api_key, version = _API_AND_VERSION.unpack(api_and_version.to_bytes(4, "big"))
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        charge = self._charge.get(api_key)
-        route = Route(HANDLERS[api_key], version, partial(charge, self) if charge else self.answer)
-        self._routes[api_key << 16 | version] = route
+        route = Route(HANDLERS[api_key], version, self._charge.get(api_key, Dispatcher.answer))
+        self._routes[api_and_version] = route
         return route
 
     def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
@@ -236,10 +236,9 @@ class Dispatcher:
         if api_key == API_VERSIONS and served:
             from .handlers.api_versions import unsupported_version  # as all handlers: with the first request of its API
 
-            route = self._routes.get(api_key << 16) or self._open_route(api_key, 0)
+            route = self._routes.get(API_VERSIONS << 16) or self._open_route(API_VERSIONS << 16)
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api = route, f"ApiVersions v{version}"
-            ctx.started_ms = self._turn_ms
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)
@@ -248,18 +247,20 @@ class Dispatcher:
         raise RemoteProtocolError(f"{name} is not served{instead}")
 
 
-def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int, int]:
-    """API key, version and correlation id of a header with another client id than the one before it."""
-    if end - start < _FIXED.size:
-        raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_FIXED.size} or more")
-    api_key, version, correlation_id, id_bytes = _FIXED.unpack_from(view, start)
-    if id_bytes > end - start - _FIXED.size:
+def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
+    """API and version, and correlation id, of a header with another client id than the one before it."""
+    ctx.api = ""
+    if end - start < _SHORTEST.size:
+        raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_SHORTEST.size} or more")
+    api_and_version, correlation_id, id_bytes = _SHORTEST.unpack_from(view, start)
+    if id_bytes > end - start - _SHORTEST.size:
         raise RemoteProtocolError("the client id is longer than the request")
-    ctx.header = header_of(max(id_bytes, 0))
-    ctx.id_bytes = id_bytes
-    ctx.client_id_bytes = bytes(view[start + _FIXED.size : start + ctx.header.size])
+    header = header_of(max(id_bytes, 0))
+    client_id = bytes(view[start + _SHORTEST.size : start + header.size])
     try:
-        ctx.client_id = ctx.client_id_bytes.decode()
+        ctx.client_id = client_id.decode()
     except UnicodeDecodeError:
-        raise RemoteProtocolError(f"the client id {ctx.client_id_bytes!r} is not UTF-8") from None
-    return api_key, version, correlation_id
+        raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
+    ctx.header = header
+    ctx.id_as_sent = header.unpack_from(view, start)[2]
+    return api_and_version, correlation_id

@@ -129,23 +129,28 @@ class FrameReader:
             self._grow(self._filled + 1)
         return self.view[self._filled :]
 
-    def received(self, nbytes: int) -> None:
-        """`nbytes` were written into the buffer that `get_buffer` gave."""
+    def received(self, nbytes: int) -> bool:
+        """`nbytes` were written into the buffer that `get_buffer` gave. False: a frame is known to go on."""
         self._filled += nbytes
+        if self._filled < self._size:
+            return False
         self._size = 0  # whether the frame is whole now is for `next_frame` to see
+        return True
 
     def next_frame(self) -> bool:
         """Steps to the next whole frame; False when there is none. Raises FrameSizeError for an impossible size."""
-        start = self._position + SIZE_BYTES
-        if start > self._filled:
+        position, filled = self._position, self._filled
+        start = position + SIZE_BYTES
+        if start > filled:
             return False
-        size: int = _unpack_size(self.view, self._position)[0]
+        size: int
+        (size,) = _unpack_size(self.view, position)
         if not 0 <= size <= self._max_frame_bytes:
             raise FrameSizeError(
                 f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} (socket.request.max.bytes)"
             )
         end = start + size
-        if end > self._filled:
+        if end > filled:
             self._size = SIZE_BYTES + size
             return False
         self.start = start

@@ -82,7 +82,7 @@ def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> P
             if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
                 pending.append(_Pending(partition, partition.log.log_end_offset, answer))
         responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
-    response = ProduceResponse(responses=responses)
+    response = ProduceResponse(responses)
     if acks == 0:
         return unanswered(ctx)
     if pending:
@@ -115,8 +115,7 @@ def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
 def _append(
     ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    records = _NO_RECORDS if data.records is None else data.records
-    assert isinstance(records, memoryview)  # as the decoder gives them
+    records: memoryview = data.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
@@ -132,9 +131,8 @@ def _append(
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
         return _failed(ctx, data.index, result)
-    appended = log.log_end_offset - before
-    if appended:
-        topic.records_in += appended
+    if log.log_end_offset > before:
+        topic.records_in += log.log_end_offset - before
         topic.bytes_in += len(records)
         if log.has_followers or ctx.broker.fetches.delayed:  # else nobody waits for it
             ctx.broker.appended(partition)

@@ -33,10 +33,10 @@ _INT32_MAX = 2**31 - 1
 
 
 class BatchHeader(msgspec.Struct, gc=False):
-    """The header of one batch. `size_in_bytes` is that of the whole batch, header included."""
+    """The header of one batch, field by field as it is written. `length` is that of the batch less 12 bytes."""
 
     base_offset: int
-    size_in_bytes: int
+    length: int
     partition_leader_epoch: int
     magic: int
     crc: int
@@ -48,6 +48,11 @@ class BatchHeader(msgspec.Struct, gc=False):
     producer_epoch: int
     base_sequence: int
     record_count: int
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of the whole batch, header included."""
+        return self.length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
@@ -97,10 +102,10 @@ def read_header(data: Bytes, position: int = 0) -> BatchHeader:
         raise InvalidRecords(
             ErrorCode.CORRUPT_MESSAGE, f"Record batch is corrupt ({len(data) - position} bytes hold no header)"
         )
-    base_offset, length, *others = HEADER.unpack_from(data, position)
-    if length + LOG_OVERHEAD < HEADER_BYTES:
-        raise _smaller_than_header(length + LOG_OVERHEAD)
-    return BatchHeader(base_offset, length + LOG_OVERHEAD, *others)
+    header = BatchHeader(*HEADER.unpack_from(data, position))
+    if header.size_in_bytes < HEADER_BYTES:
+        raise _smaller_than_header(header.size_in_bytes)
+    return header
 
 
 def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:

@@ -36,7 +36,7 @@ from .crc import Bytes
 from .invalid import InvalidRecords, SectionTooLarge
 from .legacy import read_message
 from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
-from .walk import walk
+from .walk import lone_record_starts, walk
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
@@ -86,66 +86,54 @@ def validate(
     error. Raises InvalidRecords; `data` is then as it was.
     """
     size = len(data)
-    if size < HEADER_BYTES or data[MAGIC_AT] != 2 or origin != CLIENT:
+    if size < HEADER_BYTES or origin != CLIENT:
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    (
-        base_offset,
-        length,
-        _,
-        _,
-        checksum,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    ) = HEADER.unpack_from(data)
+    header = BatchHeader(*HEADER.unpack_from(data))
+    attributes = header.attributes
+    count = header.record_count
     if (
-        length + LOG_OVERHEAD != size
-        or base_offset
+        header.magic != 2
+        or header.length + LOG_OVERHEAD != size
+        or header.base_offset
         or size > config.max_message_bytes
         or attributes & _UNUSUAL_ATTRIBUTES
         or config.compression not in (None, attributes & CODEC_MASK)
         or config.timestamp_type != CREATE_TIME
         or count <= 0
-        or last_offset_delta + 1 != count
-        or (producer_id >= 0 and base_sequence < 0)
+        or header.last_offset_delta + 1 != count
+        or (header.producer_id >= 0 and header.base_sequence < 0)
     ):
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
     view = data if type(data) is memoryview else memoryview(data)
-    if crc.crc32c(view[ATTRIBUTES_AT:]) != checksum:
+    if crc.crc32c(view[ATTRIBUTES_AT:]) != header.crc:
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    deltas = _timestamp_deltas(view, attributes & CODEC_MASK, count, config, max_timestamp - base_timestamp)
+    base_timestamp, max_timestamp = header.base_timestamp, header.max_timestamp
+    if count == 1 and attributes & CODEC_MASK == NONE and not config.compacted and _is_lone_record(view[HEADER_BYTES:]):
+        lowest = highest = 0
+    else:
+        deltas = _timestamp_deltas(view, attributes & CODEC_MASK, count, config, max_timestamp - base_timestamp)
+        if deltas is None:
+            return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+        lowest, highest = deltas
     if (
-        deltas is None
-        or max_timestamp != base_timestamp + deltas[1]
+        max_timestamp != base_timestamp + highest
         or max_timestamp < NO_TIMESTAMP
-        or now_ms - base_timestamp - deltas[0] > config.before_max_ms
+        or now_ms - base_timestamp - lowest > config.before_max_ms
         or max_timestamp - now_ms > config.after_max_ms
     ):
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
     if view.readonly:
         view = memoryview(bytearray(view))
-    PLACE.pack_into(view, 0, first_offset, length, leader_epoch)
-    header = BatchHeader(
-        first_offset,
-        size,
-        leader_epoch,
-        2,
-        checksum,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
+    PLACE.pack_into(view, 0, first_offset, header.length, leader_epoch)
+    header.base_offset = first_offset
+    header.partition_leader_epoch = leader_epoch
     return Appendable(view, [header], max_timestamp, NO_TIMESTAMP)
+
+
+def _is_lone_record(section: memoryview) -> bool:
+    """Whether it is one record that has a value and nothing else, which need not be walked."""
+    start = lone_record_starts[len(section)]
+    return section[: len(start)] == start and section[-1] == 0
 
 
 def _timestamp_deltas(

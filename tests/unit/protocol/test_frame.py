@@ -93,6 +93,18 @@ def test_readers_that_share_a_pool_do_not_share_bytes() -> None:
     assert [feed(one, data[2_000:]) for one, data in zip(readers, halves, strict=True)] == [[body] for body in bodies]
 
 
+def test_reading_tells_when_a_frame_that_began_cannot_be_whole_yet() -> None:
+    one = reader()
+    told = []
+    for piece in (framed(bytes(300))[:50], bytes(100), bytes(153), bytes(1)):
+        buffer = one.get_buffer()
+        buffer[: len(piece)] = piece
+        told.append(one.received(len(piece)))
+        if told[-1]:
+            take(one)
+    assert told == [True, False, False, True]
+
+
 def test_frames_behind_the_one_in_work_stay_where_they_are() -> None:
     one = reader()
     put(one, framed(b"first", b"second", b"third"))
