@@ -13,7 +13,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicCon
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.records.batch import iter_batches
 from tests.clients.clients import CLIENTS
-from tests.clients.driver import Driver, Given, Row, until
+from tests.clients.driver import Driver, Given, Row, as_json, until
 from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
@@ -75,7 +75,7 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
         create_topics(bootstrap, topics, scenario.configs)
     for call in scenario.calls:
         given: Given = msgspec.structs.replace(call.given, **names, group=topic, transactional_id=topic)
-        same(driver.run(bootstrap, call.verb, given), [msgspec.to_builtins(step) for step in call.steps])
+        same(driver.run(bootstrap, call.verb, given), [as_json(step) for step in call.steps])
     if scenario.codec is not None:
         assert scenario.codec in stored_codecs(bootstrap, topic), "it was compressed some other way"
 
@@ -124,7 +124,7 @@ def test_a_client_reads_what_all_others_produced(reader: Driver, bootstrap: str)
     for client, codec in written:
         client.run(bootstrap, "produce", Given(topic=topic, rows=ROWS, compression=codec))
     rows = reader.run(bootstrap, "read", Given(topic=topic, count=len(written) * len(ROWS)))
-    same(rows, [{"rows": msgspec.to_builtins(ROWS * len(written))}])
+    same(rows, [as_json({"rows": ROWS * len(written)})])
 
 
 def test_every_client_does_each_scenario_or_says_why_not() -> None:

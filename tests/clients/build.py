@@ -1,0 +1,80 @@
+"""Builds the clients in other languages: `python -m tests.clients.build`. What cannot be built says why.
+
+Each goes into a folder of its own below .venv/clients, with a stamp of what it was built from: a second time costs
+nothing.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.clients.external import BUILT
+
+HERE = Path(__file__).parent
+
+
+class Build(NamedTuple):
+    """How one client is built, from the files of a folder, with tools that must be there."""
+
+    client: str
+    sources: str
+    tools: Sequence[str]
+    variant: str  # what else it depends on: a version
+    make: Callable[[Path, Path, str], None]  # source folder, target folder, variant
+
+
+def call(*command: str | Path, cwd: Path) -> None:
+    """Runs a tool; what it prints is for people."""
+    subprocess.run(command, cwd=cwd, check=True, stdout=sys.stderr)
+
+
+def java(source: Path, target: Path, version: str) -> None:
+    shutil.copy(source / "pom.xml", target)
+    copy = ["dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"]
+    call("mvn", "-q", "-B", f"-Dkafka.version={version}", *copy, cwd=target)
+    call("javac", "-cp", "lib/*", "-d", "classes", *sorted(source.glob("*.java")), cwd=target)
+
+
+BUILDS = (
+    Build("java-3.9", "java", ("java", "javac", "mvn"), "3.9.2", java),
+    Build("java-4", "java", ("java", "javac", "mvn"), "4.4.0", java),
+)
+
+
+def stamp_of(build: Build) -> str:
+    """Changes with everything that the build is made from."""
+    digest = hashlib.sha256(build.variant.encode())
+    for file in sorted((HERE / build.sources).iterdir()):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def build_one(build: Build) -> str:
+    """What became of it, in a line."""
+    target = BUILT / build.client
+    if (target / "built").exists() and (target / "built").read_text() == stamp_of(build):
+        return "built already"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    reason = None
+    if lacking := [tool for tool in build.tools if shutil.which(tool) is None]:
+        reason = f"there is no {' and no '.join(lacking)} here"
+    else:
+        try:
+            build.make(HERE / build.sources, target, build.variant)
+        except subprocess.CalledProcessError as failure:
+            reason = f"it could not be built: {failure.cmd[0]} ended with {failure.returncode}"
+    if reason is not None:
+        (target / "reason").write_text(reason)
+        return f"skipped: {reason}"
+    (target / "built").write_text(stamp_of(build))
+    return "built"
+
+
+if __name__ == "__main__":
+    for one in BUILDS:
+        print(f"{one.client}: {build_one(one)}", flush=True)

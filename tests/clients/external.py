@@ -1,0 +1,101 @@
+"""Clients in other languages: a driver is a process of its own, which is told calls and tells steps in lines of JSON.
+
+It says its version in a first line, {"version": "..."}. A call is a line {"bootstrap", "verb", "given"}; its answer is
+a line {"step": {...}} for each step, and {"end": true} or {"failure": "what happened"}. One process serves many calls,
+since some take long to start. What is not built is not run: `python -m tests.clients.build` builds it.
+"""
+
+import atexit
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Timer
+
+import msgspec
+
+from tests.clients.driver import Given
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / ".venv" / "clients"
+# A call that takes longer hangs; its process goes, and the next call gets another.
+CALL_TIMEOUT_S = 60
+
+
+class Process:
+    """A running driver."""
+
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
+        with (directory / "stderr.log").open("ab") as stderr:
+            self.process = subprocess.Popen(
+                command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+            )
+        atexit.register(self.process.kill)
+        self.version = str(self._line()["version"])
+
+    def _line(self) -> dict[str, object]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the driver ended"
+        found = json.loads(line)
+        assert isinstance(found, dict), found
+        return found
+
+    def run(self, call: Mapping[str, object]) -> list[object]:
+        """The steps of one call."""
+        assert self.process.stdin is not None
+        timer = Timer(CALL_TIMEOUT_S, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(json.dumps(call).encode() + b"\n")
+            self.process.stdin.flush()
+            steps: list[object] = []
+            while "end" not in (line := self._line()):
+                if "failure" in line:
+                    raise AssertionError(f"{line['failure']}\nsteps before: {steps}")
+                steps.append(line["step"])
+        finally:
+            timer.cancel()
+        return steps
+
+
+class External:
+    """A client in another language."""
+
+    def __init__(self, name: str, command: Sequence[str], unsupported: Mapping[str, str]) -> None:
+        """`command` is run in its folder below BUILT."""
+        self._name = name
+        self._command = command
+        self._unsupported = unsupported
+        self._process: Process | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def unsupported(self) -> Mapping[str, str]:
+        return self._unsupported
+
+    @property
+    def directory(self) -> Path:
+        """Where its build is."""
+        return BUILT / self._name
+
+    def version(self) -> str:
+        return self._running().version
+
+    def missing(self) -> str | None:
+        """What the build left behind when it could not be done, or that it was not tried."""
+        if (self.directory / "built").exists():
+            return None
+        reason = self.directory / "reason"
+        return reason.read_text() if reason.exists() else "not built here, which `make test-clients` does"
+
+    def _running(self) -> Process:
+        if self._process is None or self._process.process.poll() is not None:
+            self._process = Process(self._command, self.directory)
+        return self._process
+
+    def run(self, bootstrap: str, verb: str, given: Given) -> list[object]:
+        return self._running().run({"bootstrap": bootstrap, "verb": verb, "given": msgspec.to_builtins(given)})

@@ -1,0 +1,34 @@
+import java.util.List;
+
+/** What a verb works with; each takes what it needs of it. */
+final class Given {
+    /** One record; bytes are in base64. */
+    static final class Row {
+        String key;
+        String value;
+        List<List<String>> headers;
+        long timestamp;
+    }
+
+    /** One transaction. */
+    static final class Round {
+        List<Row> rows;
+        String end;
+    }
+
+    String topic;
+    String output;
+    int partitions;
+    String group;
+    String transactional_id;
+    List<Row> rows;
+    List<Round> rounds;
+    long count;
+    int size;
+    String acks;
+    String compression;
+    boolean idempotent;
+    String isolation;
+    String protocol;
+    String assignor;
+}
