@@ -15,7 +15,9 @@ Timers, each of which does something only when nobody cancelled it:
 
 A parked request whose client went away changes nothing, as in Kafka, which does not read from a connection whose
 request is parked and so does not notice: the member is in the group until its round and then its session are over.
-Different on purpose: a record about a static member that was replaced is not waited for; nothing can go wrong with it.
+
+Different on purpose: a member that is removed while its SyncGroup waits is told so, where Kafka never answers; that a
+record about a replaced static member could not be written is no error.
 """
 
 from collections.abc import Iterable
@@ -301,7 +303,6 @@ class ClassicProtocol:
     def _prepare_rebalance(self, group: ClassicGroup) -> None:
         if group.state is COMPLETING_REBALANCE:
             self._end_sync_round(group, ErrorCode.REBALANCE_IN_PROGRESS)
-        group.pending_sync.clear()
         if group.sync_timer is not None:
             group.sync_timer.cancel()
         group.transition_to(PREPARING_REBALANCE, self._coordinator.now_ms())
@@ -387,6 +388,7 @@ class ClassicProtocol:
     def _remove(self, group: ClassicGroup, member: ClassicMember) -> None:
         # Whoever still waits may try again, as a new member.
         self._end_join(member, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
+        self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
     # -- answers to parked requests ------------------------------------------------------------------------------------

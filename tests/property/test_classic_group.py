@@ -1,14 +1,15 @@
 """A classic group under everything that members can do to it, in any order, in virtual time.
 
-The model is small: what each client was told, and for how long it has been waiting. It knows nothing of rounds. What
-must hold of every group is checked after every step, by its answers and by its own books.
+The model is small: what each client was told, what a good client would do next, and for how long it has been waiting.
+It knows nothing of rounds. What must hold of every group is checked after every step, by its answers and by its own
+books. Clients are good ones often enough for all rounds to come to their ends, and bad ones otherwise.
 """
 
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sluice.broker.groups.classic_group import (
     COMPLETING_REBALANCE,
@@ -47,12 +48,13 @@ SYNC_REFUSALS = {
 
 
 class Actor:
-    """A client process: it has one request under way at most, and remembers since when."""
+    """A client process: it has one request under way at most. `next` is what it ought to do."""
 
     def __init__(self, broker: VirtualBroker, number: int, version: int) -> None:
         instance_id = f"i{number}" if number < 2 else None
         self.member = Member(broker, version=version, instance_id=instance_id)
         self.waits_since_ms: float | None = None
+        self.next = "join"
 
     @property
     def who(self) -> str:
@@ -73,14 +75,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     # -- what members do -----------------------------------------------------------------------------------------------
 
-    @rule(number=ACTORS, ways=WAYS, topic=TOPICS)
-    def join(self, number: int, ways: tuple[str, ...], topic: str) -> None:
+    @rule(number=ACTORS, ways=WAYS, topic=TOPICS, rebalance_ms=st.sampled_from([5_000, REBALANCE_MS]))
+    def join(self, number: int, ways: tuple[str, ...], topic: str, rebalance_ms: int) -> None:
         actor = self.actors[number]
         if actor.waits_since_ms is None:
             actor.waits_since_ms = self.broker.now_ms
             protocols = [protocol(name, subscription(topic)) for name in ways]
             member = actor.member
-            request = member.join_request(*protocols, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS)
+            request = member.join_request(*protocols, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=rebalance_ms)
             member.client.send(request, member.version)
 
     @rule(number=ACTORS)
@@ -108,6 +110,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         else:
             wanted = HEARTBEAT_ANSWERS[group.state]
         assert member.heartbeat() == wanted
+        if wanted:
+            actor.next = "join"
+            if wanted != ErrorCode.REBALANCE_IN_PROGRESS:
+                member.member_id = ""
 
     @rule(number=ACTORS)
     def leave(self, number: int) -> None:
@@ -134,11 +140,22 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             self.take_answers()
             ms -= step
 
-    @precondition(lambda self: self.group is not None and self.group.state is STABLE)
-    @rule()
-    def all_rejoin(self) -> None:
-        for number in range(5):
-            self.join(number, ("range",), "t")
+    @rule(number=ACTORS)
+    def behave(self, number: int) -> None:
+        """Does what it ought to."""
+        {"join": self.join_as_usual, "sync": self.sync, "heartbeat": self.heartbeat}[self.actors[number].next](number)
+        self.take_answers()
+
+    @rule(several=st.lists(ACTORS, min_size=1, unique=True), rounds=st.integers(1, 6))
+    def several_behave(self, several: list[int], rounds: int) -> None:
+        """Some do what they ought to, for a while."""
+        for _ in range(rounds):
+            for number in several:
+                self.behave(number)
+            self.time_passes(1_000)
+
+    def join_as_usual(self, number: int) -> None:
+        self.join(number, ("range", "sticky"), "t", 5_000)
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 
@@ -163,14 +180,16 @@ class ClassicGroupMachine(RuleBasedStateMachine):
                 (self.joined if answer.api == "JoinGroup" else self.synced)(actor, answer.message)
             if actor.waits_since_ms is not None:
                 waited_ms = self.broker.now_ms - actor.waits_since_ms
-                assert waited_ms <= LONGEST_WAIT_MS, f"{actor.who} has been waiting for {waited_ms} ms"
+                assert waited_ms <= LONGEST_WAIT_MS, f"{actor.who} has been waiting for {waited_ms} ms: {self.group}"
 
     def joined(self, actor: Actor, response: Any) -> None:
         member = actor.member
         if response.error_code:
             assert response.error_code in JOIN_REFUSALS
+            actor.next = "join"
             member.member_id = response.member_id if response.error_code == ErrorCode.MEMBER_ID_REQUIRED else ""
             return
+        actor.next = "sync"
         member.member_id, member.generation_id = response.member_id, response.generation_id
         member.leads = response.leader == response.member_id
         assert response.generation_id >= self.last_generation, "a generation went back"
@@ -188,7 +207,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def synced(self, actor: Actor, response: Any) -> None:
         if response.error_code:
             assert response.error_code in SYNC_REFUSALS
+            actor.next = "join"
         else:
+            actor.next = "heartbeat"
             assert response.assignment in (b"", *self.ids[actor.who]), "somebody else's assignment"
 
     @invariant()
@@ -203,7 +224,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             group.static_members
         )
         assert not members or group.state is not EMPTY
-        assert len(members) <= 4
+        assert len(group.awaiting_join) <= 4
         assert group.state is PREPARING_REBALANCE or all(one.awaiting_join is None for one in members.values())
         assert group.state is COMPLETING_REBALANCE or all(one.awaiting_sync is None for one in members.values())
         assert not members.keys() & group.pending_members.keys()
@@ -232,4 +253,4 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
 
 TestClassicGroup = ClassicGroupMachine.TestCase
-TestClassicGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestClassicGroup.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
@@ -100,6 +101,20 @@ def test_whoever_waits_when_another_joins_must_join_again() -> None:
     newcomer = Member(broker, version=3)
     newcomer.send_join()
     assert members[1].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_whoever_is_removed_while_it_waits_is_told_so() -> None:
+    broker = VirtualBroker()
+    members = [Member(broker) for _ in range(2)]
+    for member in members:
+        member.send_join()
+    broker.advance(10_000)
+    for member in members:
+        member.joined()
+    members[1].send_sync()
+    leaving = [MemberIdentity(member_id=members[1].member_id)]
+    broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    assert members[1].client.answer().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_an_assignment_too_large_to_be_written_down_is_an_error_for_all_and_they_join_again() -> None:
