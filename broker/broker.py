@@ -19,22 +19,23 @@ from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
 from .features import listed_features
 from .log.log_manager import LogManager
+from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
     from sluice.quotas.client_quotas import ClientQuotas
 
     from .configs.control import ConfigurationControl
-from .releases import advertised_by, served_as
-
-if TYPE_CHECKING:
     from .fetch_session import FetchSessionCache
     from .groups.coordinator import GroupCoordinator
+    from .telemetry import Telemetry
     from .transactions.coordinator import TransactionCoordinator
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
 # A fresh broker's first producer id; Kafka's controller hands out blocks that begin with 0.
 _FIRST_PRODUCER_ID = 0
+# GetTelemetrySubscriptions and PushTelemetry: clients that find them advertised use them.
+_OF_TELEMETRY = (71, 72)
 
 
 class _Every(DelayedOperation):
@@ -97,6 +98,10 @@ class Broker:
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
+        if not config.boolean("sluice.telemetry"):
+            for api_key in _OF_TELEMETRY:
+                self.advertised.pop(api_key, None)
+                self.served.pop(api_key, None)
         self.features = listed_features(release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
@@ -147,6 +152,18 @@ class Broker:
         from sluice.quotas.client_quotas import ClientQuotas
 
         return ClientQuotas(self._quota_stores)
+
+    @cached_property
+    def telemetry(self) -> "Telemetry":
+        """What clients tell of themselves, there from when the first of them does."""
+        from .telemetry import Telemetry
+
+        return Telemetry(self.configs.client_metrics, self.config.integer("telemetry.max.bytes"), self.random.randbytes)
+
+    @property
+    def telemetry_in_use(self) -> "Telemetry | None":
+        """The same; None where no client has told anything."""
+        return self.telemetry if "telemetry" in vars(self) else None
 
     @cached_property
     def configs(self) -> "ConfigurationControl":

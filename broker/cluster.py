@@ -5,7 +5,6 @@ leads every partition.
 """
 
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from sluice.protocol.records.log_validator import AppendConfig
 from .log.log_config import LogConfig
 from .log.log_manager import LogManager
 from .log.partition_log import PartitionLog
+from .random_uuid import random_uuid
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
@@ -286,14 +286,9 @@ class Cluster:
         )
 
     def _new_topic_id(self) -> bytes:
-        # Random (version 4) ids that do not begin with '-' in their printed form, as Kafka's Uuid.randomUuid.
-        while True:
-            raw = bytearray(self._random_bytes(16))
-            raw[6] = raw[6] & 0x0F | 0x40
-            raw[8] = raw[8] & 0x3F | 0x80
-            topic_id = bytes(raw)
-            if topic_id not in self.topics_by_id and not urlsafe_b64encode(topic_id).startswith(b"-"):
-                return topic_id
+        while (topic_id := random_uuid(self._random_bytes)) in self.topics_by_id:
+            pass
+        return topic_id
 
 
 def _set(configs: Mapping[str, str | None]) -> dict[str, str]:

@@ -46,6 +46,7 @@ class RequestContext:
         "broker",
         "charged_bytes",
         "client_id",
+        "client_software",
         "connection",
         "correlation_id",
         "error_code",
@@ -65,6 +66,7 @@ class RequestContext:
         self.connection = connection
         self.user = ANONYMOUS
         self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
+        self.client_software = ("", "")  # name and version, as ApiVersions tells them since v3 (KIP-511)
         # Of the last request header: the client id as it came, with its length, and how such a header is read.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)

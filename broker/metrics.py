@@ -53,6 +53,9 @@ class BrokerCollector(Collector):
         yield _gauge("sluice_log_bytes", [([], sum(t.log.size_in_bytes for t in _partitions(broker)))])
         yield _gauge("sluice_topics", [([], len(broker.cluster.topics))])
         yield _gauge("sluice_partitions", [([], sum(1 for _ in _partitions(broker)))])
+        telemetry = broker.telemetry_in_use
+        yield _counter("sluice_telemetry_pushes_total", [([], telemetry.pushes if telemetry else 0)])
+        yield _counter("sluice_telemetry_bytes_total", [([], telemetry.pushed_bytes if telemetry else 0)])
 
     def _requests(self) -> Iterator[Metric]:
         routes = sorted(self._broker.dispatcher.routes, key=lambda route: (route.api_name, route.version))

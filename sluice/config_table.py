@@ -191,6 +191,11 @@ _ROWS: tuple[Property, ...] = (
              "Length of a window."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
              "How throttling is done: by the request's version, as KIP-13 has it, or as a Kafka release did."),
+    # What clients tell of themselves.
+    Property("sluice.telemetry", boolean(), "false", "sluice",
+             "Whether clients' metrics are taken (KIP-714); Kafka takes them only with a plugin."),
+    Property("telemetry.max.bytes", integer(1), "1048576", "KIP-714",
+             "Most that a client may push at once, compressed as it comes."),
     # The admin port and metrics.
     Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
              "Address of the admin HTTP port; any but a loopback one needs sluice.admin.token."),

@@ -72,6 +72,8 @@ METRICS = {
         Metric("sluice_log_bytes", "gauge", "Record bytes held in memory."),
         Metric("sluice_topics", "gauge", "Topics."),
         Metric("sluice_partitions", "gauge", "Partitions of all topics."),
+        Metric("sluice_telemetry_pushes_total", "counter", "Pushes of clients' metrics that were accepted (KIP-714)."),
+        Metric("sluice_telemetry_bytes_total", "counter", "Bytes of clients' metrics that were accepted, unpacked."),
         # Kafka's quota sensors: measured when scraped, as by JMX.
         Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second in the quota's windows.", _CLIENT),
         Metric(

@@ -31,12 +31,20 @@ _ROWS = (
 
 
 class ClientMetricsConfigs(StoredConfigs):
-    """See `ConfigStore`."""
+    """See `ConfigStore`. `version` grows with every change, so that clients are told of it."""
 
     rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a table; mypy holds the base class to Mapping)
     source = DYNAMIC_CLIENT_METRICS_CONFIG
     no_name = "Client metrics subscription name must not be empty"
     unknown = (ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: ")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = 0
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        super().configure(name, own)
+        self.version += 1
 
     def misnamed(self, name: str) -> Refusal | None:
         return None if name else Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")

@@ -32,6 +32,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
         if not (_is_legal(name) and _is_legal(version)):
             ctx.error_code = ErrorCode.INVALID_REQUEST
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        ctx.client_software = name, version
     cluster = ctx.broker.cluster
     if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED

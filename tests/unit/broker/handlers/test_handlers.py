@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sluice.broker.configs.client_metrics_configs import DEFAULT_INTERVAL_MS
 from sluice.broker.handlers import HANDLERS
+from sluice.broker.telemetry import Subscription
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -33,6 +35,7 @@ from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitio
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -57,6 +60,7 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -158,6 +162,11 @@ def write_txn_markers(version: int, topic_id: bytes) -> Message:
     return WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7, topics=topics)])
 
 
+def push_telemetry(version: int, topic_id: bytes) -> Message:
+    subscription = Subscription(b"i" * 16, [], DEFAULT_INTERVAL_MS)
+    return PushTelemetryRequest(client_instance_id=b"i" * 16, subscription_id=subscription.id)
+
+
 PLAIN: dict[str, Maker] = {
     "Produce": lambda version, topic_id: produce(version, topic_id=topic_id),
     "Fetch": lambda version, topic_id: fetch(0, topic_id=topic_id),
@@ -217,6 +226,8 @@ PLAIN: dict[str, Maker] = {
     ),
     "DescribeTransactions": lambda version, topic_id: DescribeTransactionsRequest(transactional_ids=["tx"]),
     "ListTransactions": lambda version, topic_id: ListTransactionsRequest(state_filters=["Ongoing"]),
+    "GetTelemetrySubscriptions": lambda version, topic_id: GetTelemetrySubscriptionsRequest(),
+    "PushTelemetry": push_telemetry,
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
     "DescribeTopicPartitions": lambda version, topic_id: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name="t")]
@@ -235,13 +246,18 @@ def open_transaction(broker: VirtualBroker) -> None:
     assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
 
 
+def full_broker() -> VirtualBroker:
+    """One that serves all there is."""
+    return VirtualBroker("sluice.telemetry=true")
+
+
 def test_every_api_that_is_served_has_a_plain_request_here() -> None:
     assert sorted(PLAIN) == sorted(API_KEYS[key].name for key in HANDLERS)
 
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
 def test_a_plain_request_is_answered_without_error(name: str, version: int) -> None:
-    broker = VirtualBroker()
+    broker = full_broker()
     topic = broker.topic()
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
@@ -252,7 +268,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
 def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) -> None:
-    client = VirtualBroker().client()
+    client = full_broker().client()
     api = next(api for api in API_KEYS.values() if api.name == name)
     request = api.request()
     if isinstance(request, ProduceRequest):
@@ -262,9 +278,17 @@ def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) ->
 
 
 def test_what_is_advertised_is_what_is_served() -> None:
-    response = VirtualBroker().client().ask(ApiVersionsRequest(), 0)
+    response = full_broker().client().ask(ApiVersionsRequest(), 0)
     advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert advertised == {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
+
+
+def test_telemetry_is_served_only_where_it_is_wanted() -> None:
+    client = VirtualBroker().client()
+    advertised = {api.api_key for api in client.ask(ApiVersionsRequest(), 0).api_keys}
+    assert set(HANDLERS) - advertised == {71, 72}
+    client.send(GetTelemetrySubscriptionsRequest(), 0)
+    assert (client.take_answers(), client.is_open) == ([], False)
 
 
 def test_no_version_is_served_that_the_protocol_does_not_know_or_calls_unstable() -> None:
@@ -281,7 +305,7 @@ def test_no_version_is_served_that_the_protocol_does_not_know_or_calls_unstable(
 @given(data=st.data())
 def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connection(data: st.DataObject) -> None:
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")
-    broker = VirtualBroker()
+    broker = full_broker()
     topic = broker.topic()
     stable_group(broker)
     client = broker.client()

@@ -1,0 +1,19 @@
+"""Random ids, as Kafka's Uuid.randomUuid makes them."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+
+
+def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
+    """A random (version 4) id of 16 bytes, whose printed form does not begin with '-': that would read as an option."""
+    while True:
+        raw = bytearray(random_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        if not printed_uuid(raw).startswith("-"):
+            return bytes(raw)
+
+
+def printed_uuid(uuid: bytes | bytearray) -> str:
+    """The 22 characters that Kafka prints."""
+    return urlsafe_b64encode(uuid).decode().rstrip("=")
