@@ -51,6 +51,7 @@ class Partition:
         self.log = log
         self.leader_epoch = 0
         self.deleted = False
+        log.begin_epoch(self.leader_epoch)
         self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
 
     @property

@@ -2,11 +2,16 @@
 
 v0 answers a list of segment offsets before a time, v1 one offset and its timestamp (KIP-79), v2 knows read_committed,
 v7 the greatest timestamp (KIP-734), v8 the earliest local and v9 the latest tiered offset (KIP-405), v11 the earliest
-one pending upload. Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp.
+one pending upload. Consumers see up to the high watermark or the last stable offset, replicas and debugging consumers
+up to the end. Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; for v0 Kafka 3.8's
+legacyFetchOffsetsBefore.
 """
+
+from collections import Counter
 
 from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -25,44 +30,60 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 # The first version in which a special timestamp has a meaning; earlier ones get UNSUPPORTED_VERSION for it.
 _SPECIAL_SINCE = {
-    LATEST: 0,
-    EARLIEST: 0,
+    LATEST: 1,
+    EARLIEST: 1,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _UNKNOWN = -1
+_CONSUMER = -1  # in place of a replica's id
 _READ_COMMITTED = 1
-_NOW = 2**63 - 1  # the end of the log is as new as anything can be asked for
 
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One answer for each partition asked for."""
-    committed_only = request.isolation_level == _READ_COMMITTED
-    topics = []
+    if ctx.version == 0:
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[_list(ctx, request, topic.name, wanted) for wanted in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+    times = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers = [_answer(ctx, topic.name, wanted, committed_only) for wanted in topic.partitions]
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+        partitions = answers.setdefault(topic.name, {})
+        for wanted in topic.partitions:
+            index = wanted.partition_index
+            if times[topic.name, index] > 1:
+                partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
+            else:
+                partitions[index] = _answer(ctx, request, topic.name, wanted)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
+            for name, partitions in answers.items()
+        ]
+    )
 
 
 def _answer(
-    ctx: RequestContext, topic_name: str, wanted: ListOffsetsPartition, committed_only: bool
+    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
+        return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
     partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code := partition.epoch_error(wanted.current_leader_epoch):
         return _failed(ctx, wanted, code)
-    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
-        return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
-    if ctx.version == 0:
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index, old_style_offsets=_offsets_before(partition, wanted)
-        )
     try:
-        timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, committed_only)
+        timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, _end(request, partition.log))
     except InvalidRecords as invalid:
         return _failed(ctx, wanted, invalid.code)
     return ListOffsetsPartitionResponse(
@@ -70,14 +91,20 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[int, int, int]:
+def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
+    """Where the log ends for whoever asks."""
+    if request.replica_id != _CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+
+
+def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
     """Timestamp, offset and leader epoch; -1 where there is none."""
     log = partition.log
-    end = log.last_stable_offset if committed_only else log.high_watermark
     if timestamp == LATEST:
         return _UNKNOWN, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):  # nothing is tiered: all of the log is local
-        return _UNKNOWN, log.log_start_offset, _epoch_at(partition, log.log_start_offset)
+        return _UNKNOWN, log.log_start_offset, log.leader_epoch_at(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _UNKNOWN, _UNKNOWN, _UNKNOWN
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
@@ -86,23 +113,32 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[i
     return found.timestamp, found.offset, found.leader_epoch
 
 
-def _epoch_at(partition: Partition, offset: int) -> int:
-    log = partition.log
-    return log.leader_epoch_at(offset) if log.log_start_offset < log.log_end_offset else _UNKNOWN
+def _list(
+    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
+    partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
+    if partition is None:
+        return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    offsets = _offsets_before(partition.log, wanted, ctx.now_ms)
+    high_watermark = partition.log.high_watermark
+    if request.replica_id == _CONSUMER and any(offset > high_watermark for offset in offsets):
+        offsets = [high_watermark] + [offset for offset in offsets if offset <= high_watermark]
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
 
 
-def _offsets_before(partition: Partition, wanted: ListOffsetsPartition) -> list[int]:
-    """What v0 asks for: where segments begin that were last written by the time, newest first; first of all the end."""
-    log = partition.log
+def _offsets_before(log: PartitionLog, wanted: ListOffsetsPartition, now_ms: int) -> list[int]:
+    """Where segments begin that were last written by the time, newest first; first of all the end, written now."""
     starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
     if log.size_in_bytes or not starts:
-        starts.append((log.high_watermark, _NOW))
+        starts.append((log.log_end_offset, now_ms))
     if wanted.timestamp == LATEST:
         found = starts
-    elif wanted.timestamp == EARLIEST:
+    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
         found = starts[:1]
     else:
-        found = [start for start in starts if start[1] <= wanted.timestamp]
+        newest = max((place for place, start in enumerate(starts) if start[1] <= wanted.timestamp), default=-1)
+        found = starts[: newest + 1]
     return [offset for offset, _ in reversed(found)][: max(wanted.max_num_offsets, 0)]
 
 

@@ -80,6 +80,10 @@ class PartitionLog:
         self.config = config
         self._append_config = replace(config.append, partition=self.name)
 
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Says who leads from here on, also before anything is appended (Partition.makeLeader)."""
+        self._epochs.assign(leader_epoch, self.log_end_offset)
+
     # Appending
 
     def append(

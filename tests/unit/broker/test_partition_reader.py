@@ -78,8 +78,12 @@ def test_a_fetch_whose_epoch_says_nothing_is_out_of_range(
     assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
-def test_no_epoch_is_known_of_an_empty_log() -> None:
-    assert fetched(ask(broker_of_epochs(), 12, 0, last_fetched_epoch=0).message).error_code == 1
+@pytest.mark.parametrize(("last_fetched_epoch", "code"), [(0, 0), (1, ErrorCode.OFFSET_OUT_OF_RANGE)])
+def test_of_an_empty_log_the_epoch_in_which_it_is_led_is_known(last_fetched_epoch: int, code: int) -> None:
+    broker = broker_of_epochs()
+    client = broker.client()
+    data = fetched(client.ask(fetch(0, last_fetched_epoch=last_fetched_epoch), 12))
+    assert (data.error_code, data.diverging_epoch) == (code, None)
 
 
 @pytest.mark.parametrize("epoch", [-1, -2])

@@ -11,6 +11,8 @@ from sluice.protocol.apis.list_offsets import (
     ListOffsetsTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records import crc
+from sluice.protocol.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES
 from tests.support.records import batch, batch_of, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
@@ -19,11 +21,20 @@ NOW = WALL_START_MS
 
 
 def look_up(
-    broker: VirtualBroker, version: int, timestamp: int, *, topic: str = "t", committed: bool = False, **more: Any
+    broker: VirtualBroker,
+    version: int,
+    timestamp: int,
+    *,
+    topic: str = "t",
+    committed: bool = False,
+    replica_id: int = -1,
+    **more: Any,
 ) -> ListOffsetsPartitionResponse:
     wanted = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
     request = ListOffsetsRequest(
-        replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+        replica_id=replica_id,
+        isolation_level=int(committed),
+        topics=[ListOffsetsTopic(name=topic, partitions=[wanted])],
     )
     (found,) = broker.client().ask(request, version).topics[0].partitions
     assert isinstance(found, ListOffsetsPartitionResponse)
@@ -142,7 +153,11 @@ def segmented() -> VirtualBroker:
         pytest.param(LATEST, -1, [], id="fewer than none wanted"),
         pytest.param(EARLIEST, 10, [0], id="the start"),
         pytest.param(NOW + 1_000, 10, [1, 0], id="segments written by then"),
+        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="the end is as new as the request"),
+        pytest.param(NOW + 3_000, 10, [3, 2, 1, 0], id="now"),
         pytest.param(NOW - 1, 10, [], id="before all"),
+        pytest.param(EARLIEST_LOCAL, 10, [0], id="earliest local: the start"),
+        pytest.param(MAX_TIMESTAMP, 10, [], id="what version 0 does not know is a time before all"),
     ],
 )
 def test_version_0_answers_where_segments_begin_newest_first(timestamp: int, most: int, expected: list[int]) -> None:
@@ -154,6 +169,34 @@ def test_version_0_answers_0_for_an_empty_log() -> None:
     broker = VirtualBroker()
     broker.topic()
     assert look_up(broker, 0, LATEST).old_style_offsets == [0]
+
+
+@pytest.mark.parametrize(("replica_id", "expected"), [(-1, [2, 2, 1, 0]), (-2, [3, 2, 1, 0]), (7, [3, 2, 1, 0])])
+def test_version_0_tells_consumers_of_nothing_that_the_replicas_do_not_have(
+    replica_id: int, expected: list[int]
+) -> None:
+    broker = VirtualBroker("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
+    broker.topic()
+    for _ in range(3):
+        broker.client().ask(produce(9, batch_of(3_000)), 9)
+        broker.advance(800)
+    assert look_up(broker, 0, LATEST, max_num_offsets=10, replica_id=replica_id).old_style_offsets == expected
+
+
+# -- replicas ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+@pytest.mark.parametrize(
+    ("replica_id", "latest"), [pytest.param(-1, 0, id="a consumer"), (-2, 5), pytest.param(7, 5, id="a replica")]
+)
+@pytest.mark.parametrize("committed", [False, True])
+def test_replicas_and_debugging_consumers_see_the_end(
+    version: int, replica_id: int, latest: int, committed: bool
+) -> None:
+    broker = filled("sluice.replication.delay.ms=1000")
+    assert look_up(broker, version, LATEST, replica_id=replica_id, committed=committed).offset == latest
+    assert look_up(broker, version, 0, replica_id=replica_id).offset == (0 if latest else -1)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -173,3 +216,44 @@ def test_another_leader_epoch_is_refused(epoch: int, code: int) -> None:
     broker = filled()
     broker.partition().leader_epoch = 5
     assert look_up(broker, 4, LATEST, current_leader_epoch=epoch).error_code == code
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_a_partition_that_comes_twice_is_an_invalid_request(version: int) -> None:
+    broker = filled()
+    wanted = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
+    topics = [ListOffsetsTopic(name="t", partitions=wanted[:2]), ListOffsetsTopic(name="t", partitions=wanted[2:])]
+    (answer,) = broker.client().ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
+    assert [(one.partition_index, one.error_code, one.offset) for one in answer.partitions] == [
+        (0, ErrorCode.INVALID_REQUEST, -1),
+        (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
+
+
+def test_version_0_answers_a_partition_as_often_as_it_comes() -> None:
+    broker = filled()
+    wanted = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=wanted)])
+    (topic,) = broker.client().ask(request, 0).topics
+    assert [one.old_style_offsets for one in topic.partitions] == [[5], [5]]
+
+
+def test_a_timestamp_that_the_version_does_not_know_is_told_before_an_unknown_partition() -> None:
+    assert look_up(filled(), 6, MAX_TIMESTAMP, topic="nowhere").error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_records_that_cannot_be_read_are_told() -> None:
+    broker = VirtualBroker("sluice.record.validation.max.bytes=0")
+    broker.topic()
+    damaged = bytearray(batch_of(100))
+    damaged[HEADER_BYTES : HEADER_BYTES + 8] = b"\xff" * 8
+    damaged[CRC_AT:ATTRIBUTES_AT] = crc.crc32c(memoryview(damaged)[ATTRIBUTES_AT:]).to_bytes(4)
+    broker.client().ask(produce(9, bytes(damaged)), 9)
+    assert look_up(broker, 1, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, EARLIEST_LOCAL])
+def test_of_an_empty_log_the_epoch_in_which_it_is_led_is_known(timestamp: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert look_up(broker, 8, timestamp).leader_epoch == 0
