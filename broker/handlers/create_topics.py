@@ -27,9 +27,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsRes
     once = {topic.name: topic for topic in request.topics}.values()
     wanted = [(topic, _new_topic(topic)) for topic in once]
     if sum(max(0, ctx.broker.cluster.partition_count(new)) for _, new in wanted) > MAX_PARTITIONS:
-        excessive = TopicError(
-            ErrorCode.POLICY_VIOLATION, f"Excessively large number of partitions per request: over {MAX_PARTITIONS}."
-        )
+        excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(topics=[_failed(ctx, topic, excessive) for topic, _ in wanted])
     return CreateTopicsResponse(
         topics=[_create(ctx, topic, new, times[topic.name], request.validate_only) for topic, new in wanted]

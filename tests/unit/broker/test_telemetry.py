@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.broker.metrics import registry
 from sluice.broker.random_uuid import printed_uuid, random_uuid
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -118,6 +119,23 @@ def test_a_push_is_unpacked_and_counted(codec: int) -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, compress(codec, METRICS, 2), compression=codec) == 0
     assert counted(broker) == (1, len(METRICS))
+
+
+def test_metrics_tell_how_much_was_accepted() -> None:
+    broker, client, subscription = subscribed()
+    metrics = registry(broker.broker, broker.server)
+
+    def told() -> list[float | None]:
+        return [metrics.get_sample_value(f"sluice_telemetry_{what}_total") for what in ("pushes", "bytes")]
+
+    assert push(client, subscription.subscription_id) == 0
+    assert told() == [1, len(METRICS)]
+
+
+def test_metrics_tell_of_nothing_where_nobody_pushed() -> None:
+    broker = VirtualBroker()
+    assert registry(broker.broker, broker.server).get_sample_value("sluice_telemetry_pushes_total") == 0
+    assert broker.broker.telemetry_in_use is None
 
 
 def test_a_push_of_nothing_is_accepted() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metrics import registry
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
@@ -106,6 +107,8 @@ class TestWithReplicas:
         client = broker.client()
         client.send(request({("t", 0): 3, ("t", 1): 0, ("nowhere", 0): 0}, timeout_ms), 2)
         assert (client.answers, broker.broker.delete_records.delayed) == ([], 1)
+        waiting = registry(broker.broker, broker.server).get_sample_value
+        assert waiting("sluice_purgatory_operations", {"kind": "DeleteRecords"}) == 1
         return broker, client
 
     @staticmethod
