@@ -195,7 +195,8 @@ class GroupCoordinator:
         error = group.delete_error()
         if error:
             return error
-        self._forget(group, {*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)}, with_group=True)
+        everything = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)])
+        self._forget(group, everything, with_group=True)
         return ErrorCode.NONE
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:

@@ -12,6 +12,7 @@ from sluice.broker.metrics import OTHER, registry
 from sluice.metrics import METRICS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
 from tests.support.virtual_broker import VirtualBroker
 
@@ -164,6 +165,20 @@ def test_what_waits_is_counted_while_it_waits() -> None:
     assert value(broker, "sluice_throttled_connections") == 0
     assert value(broker, "sluice_purgatory_lateness_seconds_count") >= 3
     assert value(broker, "sluice_purgatory_lateness_seconds_bucket", le="0.001") >= 3
+
+
+def test_what_waits_for_groups_is_counted_once_there_are_any() -> None:
+    broker = VirtualBroker()
+    family = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+    assert "Heartbeat" not in {sample.labels["delayedOperation"] for sample in scrape(broker)[family].samples}
+    member = Member(broker)
+    member.send_join()
+    assert value(broker, family, delayedOperation="Rebalance") == 1
+    assert value(broker, family, delayedOperation="Heartbeat") == 1
+    broker.advance(3_000)
+    settle_round([member])
+    assert value(broker, family, delayedOperation="Rebalance") == 0
+    assert value(broker, family, delayedOperation="Heartbeat") == 1
 
 
 def test_connections_are_counted_as_they_come_and_go() -> None:
