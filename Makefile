@@ -10,7 +10,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench bench-peers clean
+.PHONY: help setup demo test test-clients matrix lint format bench bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,15 @@ demo: setup ## throttle real clients for 35 s and check what they got
 test: setup ## run the whole test suite
 	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime"
 	$(BIN)/pytest -m realtime || test $$? -eq 5
+
+# Builds what the tools that are here can build; the tests say what is missing.
+test-clients: setup ## run the client matrix with Java, Go and Node as well
+	$(BIN)/python -m tests.clients.build
+	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py
+
+matrix: setup ## the same, and write docs/clients.md from what it finds
+	$(BIN)/python -m tests.clients.build
+	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py --write-table
 
 lint: setup ## ruff, mypy, import-linter, deptry, hadolint
 	$(BIN)/ruff check .

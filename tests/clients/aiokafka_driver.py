@@ -433,7 +433,7 @@ def cluster(bootstrap: str, given: Given) -> list[Step]:
 
 
 NO_KIP_848 = "has the classic protocol only"
-NO_ADMIN_CALL = "its admin client has no such call"
+NO_ADMIN_CALL = "has no such call in its admin client"
 
 AIOKAFKA = InProcess(
     "aiokafka",

@@ -23,7 +23,7 @@ class Build(NamedTuple):
     client: str
     sources: str
     tools: Sequence[str]
-    variant: str  # what else it depends on: a version
+    variant: str  # which of those that are made from these files: a version, or a folder
     make: Callable[[Path, Path, str], None]  # source folder, target folder, variant
 
 
@@ -39,16 +39,28 @@ def java(source: Path, target: Path, version: str) -> None:
     call("javac", "-cp", "lib/*", "-d", "classes", *sorted(source.glob("*.java")), cwd=target)
 
 
+def go(source: Path, target: Path, package: str) -> None:
+    call("go", "build", "-o", target / "driver", f"./{package}", cwd=source)
+
+
+def node(source: Path, target: Path, _: str) -> None:
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    call("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=target)
+
+
 BUILDS = (
     Build("java-3.9", "java", ("java", "javac", "mvn"), "3.9.2", java),
     Build("java-4", "java", ("java", "javac", "mvn"), "4.4.0", java),
+    Build("franz-go", "go", ("go",), "franz", go),
+    Build("sarama", "go", ("go",), "sarama", go),
+    Build("kafkajs", "node", ("node", "npm"), "", node),
 )
 
 
 def stamp_of(build: Build) -> str:
     """Changes with everything that the build is made from."""
     digest = hashlib.sha256(build.variant.encode())
-    for file in sorted((HERE / build.sources).iterdir()):
+    for file in sorted((HERE / build.sources).rglob("*.*")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -25,5 +25,52 @@ CLIENTS: Sequence[Driver] = (
     KAFKA_PYTHON,
     CONFLUENT,
     External("java-3.9", JAVA, {}),
-    External("java-4", JAVA, {"alter-configs": "4.0 took the call out of its admin client"}),
+    External("java-4", JAVA, {"alter-configs": "lost the call with 4.0"}),
+    External(
+        "franz-go",
+        ("./driver",),
+        {"static-consumer": "leaves without its instance id, which Kafka refuses; so it cannot come back at once"},
+    ),
+    External(
+        "sarama",
+        ("./driver",),
+        dict.fromkeys(
+            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
+            "has the classic protocol only",
+        )
+        | dict.fromkeys(
+            ("list-transactions", "describe-transactions", "describe-producers"), "has no such call in its admin client"
+        )
+        | {"max-timestamp": "asks with a version of ListOffsets that is too old for it"},
+    ),
+    External(
+        "kafkajs",
+        ("node", "main.js"),
+        dict.fromkeys(
+            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
+            "has the classic protocol only",
+        )
+        | dict.fromkeys(
+            ("compression-lz4", "compression-zstd"),
+            "has it only through packages that are compiled when they are installed",
+        )
+        | dict.fromkeys(
+            (
+                "incremental-alter-configs",
+                "delete-group-offsets",
+                "client-quotas",
+                "list-transactions",
+                "describe-transactions",
+                "describe-producers",
+                "log-dirs",
+            ),
+            "has no such call in its admin client",
+        )
+        | {
+            "null-header": "refuses to send one",
+            "group-cooperative": "has no cooperative assignor",
+            "static-classic": "has no static members",
+            "max-timestamp": "asks for timestamps of 0 and later only",
+        },
+    ),
 )

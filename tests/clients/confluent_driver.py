@@ -461,6 +461,6 @@ CONFLUENT = InProcess(
             "describe-producers",
             "log-dirs",
         ),
-        "its admin client has no such call",
+        "has no such call in its admin client",
     ),
 )

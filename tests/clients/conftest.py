@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from tests.support.broker_process import BrokerProcess, running_broker
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
 with warnings.catch_warnings():
     # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
@@ -15,10 +15,20 @@ with warnings.catch_warnings():
     import_module("kafka")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("write_table") and not hasattr(config, "workerinput"):
+        writer = import_module("tests.clients.table").TableWriter()  # which imports the clients: see above
+        config.pluginmanager.register(writer)
+
+
+# Nobody waits for others before the first rebalance.
+QUICK_GROUPS = ("group.initial.rebalance.delay.ms=0",)
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker without quotas; at the end it must have closed nobody for a mistake and stop cleanly."""
-    with running_broker(tmp_path_factory.mktemp("broker") / "log") as process:
+    with running_broker(tmp_path_factory.mktemp("broker") / "log", *overrides(*QUICK_GROUPS)) as process:
         yield process
         assert process.stop()[0] == 0
         assert [line for line in process.log_text().splitlines() if " INFO " not in line] == []

@@ -303,6 +303,6 @@ KAFKA_PYTHON = InProcess(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
             "has the classic protocol only",
         ),
-        "client-quotas": "its admin client has no such call",
+        "client-quotas": "has no such call in its admin client",
     },
 )

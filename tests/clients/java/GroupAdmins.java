@@ -80,8 +80,7 @@ final class GroupAdmins {
     }
 
     private static void deleteOffsets(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell(
-                "error", Admins.error(admin.deleteConsumerGroupOffsets(given.group, Set.of(partition(given))).all()));
+        steps.tell("error", Admins.error(admin.deleteConsumerGroupOffsets(given.group, Set.of(partition(given))).all()));
         steps.tell("left", offsets(admin, given).size());
     }
 }

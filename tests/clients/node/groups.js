@@ -1,0 +1,99 @@
+// Members of groups.
+"use strict";
+
+const { TIMEOUT_MS, kafka, sleep } = require("./client");
+
+// Looks soon whether a rebalance has begun. The library waits for each fetch before it leaves, so fetches are short.
+const MEMBER = { heartbeatInterval: 100, maxWaitTimeInMs: 100 };
+
+// Reads so many records as a member of a group, then does the rest while it still is one.
+async function consume(bootstrap, given, options, count, each, rest = async () => {}) {
+  const consumer = kafka(bootstrap).consumer({ ...MEMBER, ...options });
+  await consumer.connect();
+  try {
+    await consumer.subscribe({ topics: [given.topic], fromBeginning: true });
+    let seen = 0;
+    await new Promise((resolve, reject) => {
+      setTimeout(() => reject(new Error(`${seen} of ${count} records`)), TIMEOUT_MS).unref();
+      consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+      const eachMessage = async (one) => {
+        if (seen < count) {
+          seen += 1;
+          each(one);
+        }
+        if (seen === count) resolve();
+      };
+      consumer.run({ autoCommit: false, eachMessage }).catch(reject);
+    });
+    await rest(consumer);
+  } finally {
+    await consumer.disconnect();
+  }
+}
+
+class Member {
+  constructor(bootstrap, given) {
+    this.assigned = [];
+    this.topic = given.topic;
+    this.consumer = kafka(bootstrap).consumer({ groupId: given.group, ...MEMBER });
+    this.consumer.on(this.consumer.events.GROUP_JOIN, ({ payload }) => {
+      this.assigned = payload.memberAssignment[given.topic] ?? [];
+    });
+    this.consumer.on(this.consumer.events.REBALANCING, () => {
+      this.assigned = [];
+    });
+  }
+
+  async start() {
+    await this.consumer.connect();
+    await this.consumer.subscribe({ topics: [this.topic], fromBeginning: true });
+    await this.consumer.run({ autoCommit: false, eachMessage: async () => {} });
+    return this;
+  }
+
+  async close() {
+    await this.consumer.disconnect();
+  }
+}
+
+// Waits until each partition is with one member and no member without, for a while; how many each has.
+async function settle(partitions, ...members) {
+  const deadline = Date.now() + TIMEOUT_MS;
+  let heldSince = null;
+  while (heldSince === null || Date.now() < heldSince + 300) {
+    if (Date.now() > deadline) throw new Error("not shared out");
+    await sleep(20);
+    const all = members.flatMap((member) => member.assigned);
+    const sharedOut = all.length === partitions && new Set(all).size === partitions;
+    const everyone = members.every((member) => member.assigned.length > 0);
+    heldSince = sharedOut && everyone ? (heldSince ?? Date.now()) : null;
+  }
+  return members.map((member) => member.assigned.length).sort();
+}
+
+async function rebalance(bootstrap, given, tell) {
+  const first = await new Member(bootstrap, given).start();
+  try {
+    tell({ members: 1, partitions: await settle(given.partitions, first) });
+    const second = await new Member(bootstrap, given).start();
+    tell({ members: 2, partitions: await settle(given.partitions, first, second) });
+    await second.close();
+    tell({ members: 1, partitions: await settle(given.partitions, first) });
+  } finally {
+    await first.close();
+  }
+}
+
+async function resume(bootstrap, given, tell) {
+  for (const name of ["first", "resumed"]) {
+    const found = [];
+    const commit = (consumer) => {
+      const offset = String(Number(found.at(-1).offset) + 1);
+      return consumer.commitOffsets([{ topic: given.topic, partition: 0, offset }]);
+    };
+    await consume(bootstrap, given, { groupId: given.group }, 5, ({ message }) => found.push(message), commit);
+    tell({ [name]: found.map(({ value }) => value.toString()) });
+  }
+}
+
+module.exports = { consume, rebalance, resume };

@@ -1,0 +1,34 @@
+// kafkajs, as the scenarios ask for it. It says its version in a first line; then each line of standard input is a call,
+// answered with a line for each step and one for the end.
+"use strict";
+
+const readline = require("node:readline");
+const { CompressionCodecs, CompressionTypes } = require("kafkajs");
+const SnappyCodec = require("kafkajs-snappy");
+
+CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
+
+const verbs = { ...require("./records"), ...require("./groups"), ...require("./admin") };
+
+function say(line) {
+  process.stdout.write(JSON.stringify(line) + "\n");
+}
+
+async function answer({ bootstrap, verb, given }) {
+  try {
+    await verbs[verb](bootstrap, given, (step) => say({ step }));
+    say({ end: true });
+  } catch (failure) {
+    say({ failure: failure.stack });
+  }
+}
+
+async function main() {
+  say({ version: require("kafkajs/package.json").version });
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    await answer(JSON.parse(line));
+  }
+  process.exit(0);
+}
+
+main();

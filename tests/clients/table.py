@@ -1,0 +1,71 @@
+"""The table "what works", docs/clients.md: scenarios by clients, written from what the tests found (--write-table)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.clients.clients import CLIENTS
+from tests.clients.scenarios import SCENARIOS
+
+PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+HEAD = """# What works with which client
+
+Every cell is a test, `tests/clients/test_matrix.py`, run with the real client. This page is written from the results by
+`make matrix`. "ok": it does what it does with Apache Kafka 4.4, where the same tests pass. A number: the client has no
+means for it, for the reason below.
+"""
+
+Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run, by client and scenario
+
+
+def reasons() -> list[str]:
+    """Why clients cannot do what they cannot, each once; their numbers are their places, from 1 on."""
+    return list(dict.fromkeys(reason for client in CLIENTS for reason in client.unsupported.values()))
+
+
+def rows(results: Results) -> list[list[str]]:
+    """The cells, a row for each scenario: its title, then each client."""
+    number = {reason: str(place) for place, reason in enumerate(reasons(), 1)}
+    return [
+        [scenario.title]
+        + [
+            number[client.unsupported[scenario.name]]
+            if scenario.name in client.unsupported
+            else results.get((client.name, scenario.name), "not run")
+            for client in CLIENTS
+        ]
+        for scenario in SCENARIOS
+    ]
+
+
+def line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def render(results: Results, versions: Mapping[str, str]) -> str:
+    """The page."""
+    heads = [f"{client.name}<br>{versions.get(client.name, 'not run')}" for client in CLIENTS]
+    table = [line(["", *heads]), line(["---"] + [":-:"] * len(CLIENTS)), *(line(row) for row in rows(results))]
+    notes = [f"{place}. The client {reason}.\n" for place, reason in enumerate(reasons(), 1)]
+    return "\n".join([HEAD, "".join(table), "".join(notes)])
+
+
+class TableWriter:
+    """Collects what the client matrix finds, and writes the page at the end."""
+
+    def __init__(self) -> None:
+        self._results: dict[tuple[str, str], str] = {}
+        self._versions: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found = {name: str(value) for name, value in report.user_properties}
+        if "scenario" not in found or report.when != "call":
+            return
+        self._versions |= {found["client"]: found["version"]} if "version" in found else {}
+        outcome = {"passed": "ok", "failed": "fails", "skipped": found.get("skipped", "not run")}[report.outcome]
+        self._results[found["client"], found["scenario"]] = outcome
+
+    def pytest_sessionfinish(self) -> None:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(render(self._results, self._versions))

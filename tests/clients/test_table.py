@@ -1,0 +1,27 @@
+"""The page "what works" has the scenarios and the clients that there are, and says what the tests would find."""
+
+from tests.clients.clients import CLIENTS
+from tests.clients.driver import InProcess
+from tests.clients.scenarios import SCENARIOS
+from tests.clients.table import PAGE, reasons, rows
+
+STALE = "docs/clients.md is out of date: `make matrix` writes it"
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def test_the_page_has_every_client_and_every_scenario() -> None:
+    heads, _, *body = [cells(line) for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    assert [head.partition("<br>")[0] for head in heads] == ["", *(client.name for client in CLIENTS)], STALE
+    everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
+    fresh = [[("ok" if cell == "not served" else cell) for cell in row] for row in body]
+    assert fresh == rows(everything), STALE
+
+
+def test_the_page_has_the_versions_of_the_clients_here_and_every_reason() -> None:
+    text = PAGE.read_text()
+    here = [client for client in CLIENTS if isinstance(client, InProcess)]
+    assert [client.name for client in here if f"{client.name}<br>{client.version()} " not in text] == [], STALE
+    assert [reason for reason in reasons() if f" The client {reason}.\n" not in text] == [], STALE
