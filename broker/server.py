@@ -19,6 +19,8 @@ from .connection import Connection
 _BACKLOG = 1024
 # How often idle connections are looked for: `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
+# Clients that were waiting for the start have asked their first questions by then.
+_PRELOAD_AFTER_MS = 500
 # Answers on their way out have this long before connections are cut; a stop is promised within a second.
 _STOP_GRACE_S = 0.2
 
@@ -32,6 +34,15 @@ class _IdleCheck(DelayedOperation):
 
     def on_complete(self) -> None:
         self._server.close_idle()
+
+
+class _Preload(DelayedOperation):
+    """Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it."""
+
+    __slots__ = ()
+
+    def on_complete(self) -> None:
+        crc.preload()
 
 
 class Server:
@@ -71,8 +82,7 @@ class Server:
             await self.stop()
             raise
         self.close_idle()
-        # Loading it costs 40 ms that no client should wait for: neither the first Metadata nor the first Produce.
-        self._loop.call_soon(crc.preload)
+        self.broker.housekeeping.delay(_Preload(_PRELOAD_AFTER_MS))
 
     async def stop(self) -> None:
         """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
@@ -119,7 +129,9 @@ class Server:
 def bind(host: str, port: int, backlog: int) -> socket.socket:
     """A listening socket; raises SluiceError with one line that names the address and why it cannot be had."""
     try:
-        address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # An address in bytes is not looked at by the codec of international names, whose import takes a millisecond.
+        name = host.encode() if host.isascii() else host
+        address = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         # With its protocol number: asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
         listening = socket.socket(address[0], address[1], address[2])
     except (OSError, UnicodeError) as error:

@@ -4,9 +4,11 @@ A command's module is imported when the command is used, so that `sluice serve` 
 What a person got wrong is told in one line on stderr: exit code 2 for wrong usage, 1 for what could not be done.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Never
 
 import click
 
@@ -64,6 +66,13 @@ def _told_in_one_line() -> Iterator[None]:
     except click.UsageError as error:
         error.ctx = None  # click prints the usage above the error only if it knows whose
         raise
+
+
+def fail(error: SluiceError) -> Never:
+    """Ends the process as a command that raises `error` ends."""
+    shown = click.UsageError(str(error)) if isinstance(error, ConfigError) else click.ClickException(str(error))
+    shown.show()
+    sys.exit(shown.exit_code)
 
 
 @click.group(cls=LazyGroup)

@@ -1,0 +1,96 @@
+"""What `sluice serve` does: one broker in the foreground, until it is told to stop.
+
+Everything imported here is on the way to the first answer, which is why click is not.
+"""
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+from random import Random, SystemRandom  # noqa: TID251  (a run's one source of chance is made here)
+from typing import TYPE_CHECKING
+
+from sluice.broker.broker import Broker
+from sluice.broker.releases import missing
+from sluice.broker.server import Server
+from sluice.clock import LoopClock
+from sluice.config import Config
+
+from .logs import set_up_logging
+from .serve_arguments import ServeArguments
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger("sluice.cli")
+
+# Seeds are short enough to be typed again from a log line.
+_SEEDS = 2**32
+
+
+def run_broker(arguments: ServeArguments) -> None:
+    """Runs a broker until it gets SIGINT or SIGTERM; raises SluiceError, ConfigError among them, if it cannot."""
+    set_up_logging(arguments.log_format)
+    pairs = [*_as_release(arguments.release), *arguments.overrides, *_listeners(arguments.host, arguments.port)]
+    config = Config.load(_path(arguments.config_file), pairs, os.environ)
+    for warning in config.warnings:
+        log.warning(warning)
+    seed = SystemRandom().randrange(_SEEDS) if arguments.seed is None else arguments.seed
+    asyncio.run(_serve(config, arguments.admin_port, seed))
+
+
+def _path(name: str | None) -> "Path | None":
+    if name is None:
+        return None
+    from pathlib import Path  # only here: it takes 5 ms, and a start takes 100
+
+    return Path(name)
+
+
+def _listeners(host: str | None, port: int | None) -> list[str]:
+    if host is None and port is None:
+        return []
+    address = host or "127.0.0.1"
+    if ":" in address:
+        address = f"[{address}]"
+    return [f"listeners=PLAINTEXT://{address}:{9092 if port is None else port}"]
+
+
+def _as_release(release: str | None) -> list[str]:
+    return [] if release is None else [f"sluice.kafka.release={release}", f"quota.profile={release}"]
+
+
+async def _serve(config: Config, admin_port: int, seed: int) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    broker = Broker(config, LoopClock(loop), Random(seed))  # noqa: S311  (a test broker wants to be repeatable)
+    server = Server(broker, loop)
+    await server.start(config.listeners(), (config.text("sluice.admin.host"), admin_port))
+    sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
+    sys.stdout.flush()
+    # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
+    gc.freeze()
+    gc.enable()
+    log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile")})
+    release = config.text("sluice.kafka.release")
+    if not_served := missing(release):
+        log.info("not served", extra={"release": release, "apis": " ".join(not_served)})
+    await stop.wait()
+    await server.stop()
+    log.info("stopped")
+
+
+def _ready(server: Server) -> dict[str, object]:
+    broker = _address(server.endpoints[0].host, server.endpoints[0].port)
+    assert server.admin is not None
+    admin = _address(server.admin.host, server.admin.port)
+    return {"bootstrap": broker, "brokers": [broker], "admin": f"http://{admin}", "pid": os.getpid()}
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
