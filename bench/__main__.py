@@ -2,6 +2,10 @@
 
 The two take turns within each repetition; a figure is the median over the repetitions, a ratio the median of the ratios
 within one. What the ratio says: how much of what the runtime can do is left once there is a broker in it.
+
+Bulk receive is measured twice: into a log that grows, where each batch goes to memory that the system has to clear
+first, which a virtual machine may even have to get from its host; and into one that is full, where it goes to what the
+oldest segment gave up. The latter is what a broker does after its first GiB.
 """
 
 import argparse
@@ -32,7 +36,11 @@ _TOPIC = "bench"
 class Cell:
     """One measurement: a request, how it is sent, and how large the answer to it is."""
 
-    def __init__(self, name: str, frame: bytes, connections: int, depth: int, least_answer_bytes: int) -> None:
+    def __init__(
+        self, name: str, frame: bytes, connections: int, depth: int, least_answer_bytes: int, log_bytes: int = 0
+    ) -> None:
+        """`log_bytes`: what is produced before the measurement."""
+        self.log_bytes = log_bytes
         self.name = name
         self.frame = frame
         self.connections = connections
@@ -76,11 +84,14 @@ def metadata() -> bytes:
 
 # 900,000 bytes fit into the default max.message.bytes with the batch's own bytes; a record of 1 KiB is a usual one.
 BULK_BYTES = 900_000
+# Twelve tenths of sluice.log.memory.bytes.
+FULL_LOG_BYTES = 1200 * MIB
 CELLS = (
     Cell("produce 100 B, c1 d1", produce(100, 1), 1, 1, 40),
     Cell("produce 100 B, c8 d16", produce(100, 1), 8, 16, 40),
     Cell("metadata, c8 d16", metadata(), 8, 16, 40),
-    Cell("bulk receive (produce 0.9 MB, c1 d4)", produce(BULK_BYTES, BULK_BYTES // 1024), 1, 4, 40),
+    Cell("bulk receive, log growing (0.9 MB, c1 d4)", produce(BULK_BYTES, BULK_BYTES // 1024), 1, 4, 40),
+    Cell("bulk receive, log full (0.9 MB, c1 d4)", produce(BULK_BYTES, BULK_BYTES // 1024), 1, 4, 40, FULL_LOG_BYTES),
     Cell("bulk send (fetch 0.9 MB, c1 d4)", fetch(BULK_BYTES + 50_000), 1, 4, BULK_BYTES),
 )
 
@@ -104,7 +115,9 @@ def run_ours(cell: Cell, seconds: float) -> Result:
     with server("sluice", "serve", "--port", "0", "--admin-port", "0") as (pid, line):
         port = int(json.loads(line.split(" ", 1)[1])["bootstrap"].rpartition(":")[2])
         load.run(pid, port, metadata(), 1, 1, 0.0, _at_least(0))
-        load.run(pid, port, produce(BULK_BYTES, BULK_BYTES // 1024), 1, 1, 0.0, _at_least(0))
+        bulk = produce(BULK_BYTES, BULK_BYTES // 1024)
+        for _ in range(1 + cell.log_bytes // BULK_BYTES):
+            load.run(pid, port, bulk, 1, 1, 0.0, _at_least(0))
         large_enough = _at_least(cell.least_answer_bytes)
         return load.run(pid, port, cell.frame, cell.connections, cell.depth, seconds, large_enough)
 
@@ -131,7 +144,7 @@ def measure(cell: Cell, repetitions: int, seconds: float) -> None:
     ratio = median(a.requests_per_s / b.requests_per_s for a, b in zip(ours, bare, strict=True))
     cpu = f"{median(r.cpu_us for r in ours):>9.1f} {median(r.cpu_us for r in bare):>9.1f}"
     megabytes = median(max(r.bytes_in_per_s, r.bytes_out_per_s) for r in ours) / 1e6
-    print(f"{cell.name:<38} {rate} {ratio:>7.2f} {cpu} {megabytes:>9.0f}")
+    print(f"{cell.name:<42} {rate} {ratio:>7.2f} {cpu} {megabytes:>9.0f}")
 
 
 def main() -> None:
@@ -141,8 +154,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
     parser.add_argument("--only", default="", help="cells whose name contains this")
     arguments = parser.parse_args()
-    print(f"{'':<38} {'requests/s':>21} {'':>7} {'CPU us/request':>19} {'ours':>9}")
-    print(f"{'':<38} {'ours':>10} {'bare':>10} {'ratio':>7} {'ours':>9} {'bare':>9} {'MB/s':>9}")
+    print(f"{'':<42} {'requests/s':>21} {'':>7} {'CPU us/request':>19} {'ours':>9}")
+    print(f"{'':<42} {'ours':>10} {'bare':>10} {'ratio':>7} {'ours':>9} {'bare':>9} {'MB/s':>9}")
     for cell in CELLS:
         if arguments.only in cell.name:
             measure(cell, arguments.repetitions, arguments.seconds)
