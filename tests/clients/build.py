@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients.external import BUILT
+from tests.clients.external import BUILT, ROOT
 
 HERE = Path(__file__).parent
 
@@ -48,7 +48,16 @@ def node(source: Path, target: Path, _: str) -> None:
     call("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=target)
 
 
+def python(source: Path, target: Path, _: str) -> None:
+    call(sys.executable, "-m", "venv", "venv", cwd=target)
+    pip = ("venv/bin/python", "-m", "pip", "--disable-pip-version-check", "-q")
+    call(*pip, "install", "-r", source / "requirements.txt", cwd=target)
+    (site_packages,) = (target / "venv" / "lib").glob("python*/site-packages")
+    (site_packages / "tests.pth").write_text(str(ROOT))  # so that it finds the drivers
+
+
 BUILDS = (
+    Build("kafka-python-2", "kafka_python_2", (), "", python),
     Build("java-3.9", "java", ("java", "javac", "mvn"), "3.9.2", java),
     Build("java-4", "java", ("java", "javac", "mvn"), "4.4.0", java),
     Build("franz-go", "go", ("go",), "franz", go),

@@ -24,6 +24,33 @@ CLIENTS: Sequence[Driver] = (
     AIOKAFKA,
     KAFKA_PYTHON,
     CONFLUENT,
+    External(
+        "kafka-python-2",
+        ("venv/bin/python", "-m", "tests.clients.kafka_python_2_driver"),
+        dict.fromkeys(("null-header", "null-record"), "refuses to send one")
+        | dict.fromkeys(
+            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
+            "has the classic protocol only",
+        )
+        | dict.fromkeys(
+            (
+                "incremental-alter-configs",
+                "alter-group-offsets",
+                "delete-group-offsets",
+                "client-quotas",
+                "list-transactions",
+                "describe-transactions",
+                "describe-producers",
+            ),
+            "has no such call in its admin client",
+        )
+        | {
+            "acks-0": "loses what it sent with acks=0 when it is closed soon after",
+            "group-cooperative": "has no cooperative assignor",
+            "max-timestamp": "asks for timestamps of 0 and later only",
+            "log-dirs": "asks with a version of DescribeLogDirs that Kafka 4 has dropped",
+        },
+    ),
     External("java-3.9", JAVA, {}),
     External("java-4", JAVA, {"alter-configs": "lost the call with 4.0"}),
     External(

@@ -21,9 +21,8 @@ from tests.clients.driver import (
 )
 from tests.clients.kafka_python_driver import (
     fence,
-    group_consumer,
+    live_group,
     oversize,
-    poll_for,
     produce,
     read,
     resume,
@@ -149,15 +148,6 @@ def max_timestamp(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def live_group(bootstrap: str, given: Given) -> Iterator[None]:
-    """A group with one member, which has committed offset 3."""
-    with group_consumer(bootstrap, given) as consumer:
-        poll_for(consumer, 1)
-        consumer.commit({TopicPartition(given.topic, 0): OffsetAndMetadata(3, "", -1)})
-        yield
 
 
 def list_groups(bootstrap: str, given: Given) -> Iterable[Step]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from importlib import import_module
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import InvalidProducerEpochError, MessageSizeTooLargeError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
@@ -25,7 +24,10 @@ from tests.clients.driver import (
 # When a poll runs out of time in the middle of a rebalance, the library may lose the assignment that arrives between
 # this poll and the next, and wait for ever. So no poll runs out of time: there is a record for whoever is assigned.
 POLL_MS = TIMEOUT_S * 1000
-ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+ASSIGNORS = {
+    "range": "range.RangePartitionAssignor",
+    "cooperative-sticky": "cooperative_sticky.CooperativeStickyAssignor",
+}
 
 
 def send(producer: KafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
@@ -123,7 +125,8 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
             for record in poll_for(consumer, 3):
                 producer.send(given.output, record.value, partition=0)
             offsets = {partition: OffsetAndMetadata(offset, "", -1)}
-            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+            is_version_2 = not hasattr(consumer, "group_metadata")
+            producer.send_offsets_to_transaction(offsets, given.group if is_version_2 else consumer.group_metadata())
             if ends == "commit":
                 producer.commit_transaction()
             else:
@@ -134,6 +137,13 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
+def assignor(name: str) -> type:
+    """Loaded when it is asked for: version 2 has no cooperative one."""
+    module, _, class_name = ASSIGNORS[name].partition(".")
+    found: type = getattr(import_module(f"kafka.coordinator.assignors.{module}"), class_name)
+    return found
+
+
 def new_group_consumer(bootstrap: str, given: Given, instance_id: str | None = None) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=bootstrap,
@@ -142,7 +152,7 @@ def new_group_consumer(bootstrap: str, given: Given, instance_id: str | None = N
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         heartbeat_interval_ms=100,  # it looks soon whether a rebalance has begun
-        partition_assignment_strategy=[ASSIGNORS[given.assignor]],
+        partition_assignment_strategy=[assignor(given.assignor)],
     )
 
 
@@ -211,3 +221,12 @@ def resume(bootstrap: str, given: Given) -> Iterable[Step]:
             offset = OffsetAndMetadata(records[-1].offset + 1, "", -1)
             consumer.commit({TopicPartition(given.topic, 0): offset})
         yield {name: [record.value.decode() for record in records]}
+
+
+@contextmanager
+def live_group(bootstrap: str, given: Given) -> Iterator[None]:
+    """A group with one member, which has committed offset 3."""
+    with group_consumer(bootstrap, given) as consumer:
+        poll_for(consumer, 1)
+        consumer.commit({TopicPartition(given.topic, 0): OffsetAndMetadata(3, "", -1)})
+        yield

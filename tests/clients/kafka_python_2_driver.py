@@ -1,0 +1,211 @@
+"""kafka-python 2, as the scenarios ask for it, in an environment of its own where that version is.
+
+All but its admin client is as in version 3: kafka_python_driver.py.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from importlib.metadata import version
+
+import kafka
+import msgspec
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
+
+from tests.clients.driver import Given, Step, as_json, rebalance, restart_static_member, until
+from tests.clients.kafka_python_driver import (
+    fence,
+    live_group,
+    oversize,
+    produce,
+    read,
+    resume,
+    transactional_offsets,
+    transactions,
+    with_members,
+)
+
+
+@contextmanager
+def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        yield admin
+
+
+def code(call: Callable[[], object]) -> int:
+    """The error code that a call ended with; 0 if it went well."""
+    try:
+        call()
+    except kafka.errors.KafkaError as error:
+        return int(error.errno)
+    return 0
+
+
+def partitions_of(admin: KafkaAdminClient, topic: str) -> int:
+    return len(admin.describe_topics([topic])[0]["partitions"])
+
+
+def topics(bootstrap: str, given: Given) -> Iterable[Step]:
+    new = NewTopic(given.topic, given.partitions, 1)
+    with admin_of(bootstrap) as admin:
+
+        def listed() -> bool:
+            return given.topic in admin.list_topics()
+
+        yield {"created": code(lambda: admin.create_topics([new]))}
+        yield {"created again": code(lambda: admin.create_topics([new]))}
+        yield {"listed": until(listed, True)}
+        yield {"partitions": partitions_of(admin, given.topic)}
+        yield {"deleted": code(lambda: admin.delete_topics([given.topic]))}
+        yield {"listed": until(listed, False)}
+        yield {"deleted again": code(lambda: admin.delete_topics([given.topic]))}
+
+
+def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def grow() -> int:
+            return code(lambda: admin.create_partitions({given.topic: NewPartitions(given.partitions)}))
+
+        yield {"error": grow()}
+        yield {"partitions": until(lambda: partitions_of(admin, given.topic), given.partitions)}
+        yield {"error": grow()}
+
+
+def configs(admin: KafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
+    """The values of these configs."""
+    (answer,) = admin.describe_configs([ConfigResource(kind, name)])
+    values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
+    return {key: values[key] for key in keys}
+
+
+def topic_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        yield configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms", "cleanup.policy")
+
+
+def broker_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        (node,) = admin.describe_cluster()["brokers"]
+        yield configs(admin, ConfigResourceType.BROKER, str(node["node_id"]), "message.max.bytes")
+
+
+def alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
+    wanted: Step = {"retention.ms": "5000"}
+    with admin_of(bootstrap) as admin:
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, given.topic, wanted)])
+        yield until(lambda: configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms"), wanted)
+
+
+@contextmanager
+def reader(bootstrap: str) -> Iterator[KafkaConsumer]:
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
+        yield consumer
+
+
+def delete_records(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with admin_of(bootstrap) as admin, reader(bootstrap) as consumer:
+        yield {"low_watermark": admin.delete_records({partition: given.count})[partition]["low_watermark"]}
+        yield {"earliest": consumer.beginning_offsets([partition])[partition]}
+
+
+def list_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    partition = TopicPartition(given.topic, 0)
+    with reader(bootstrap) as consumer:
+        earliest, latest = consumer.beginning_offsets([partition]), consumer.end_offsets([partition])
+        found = consumer.offsets_for_times({partition: given.count})
+    yield {"earliest": earliest[partition], "latest": latest[partition], "by_timestamp": found[partition].offset}
+
+
+def list_groups(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        yield {"listed": (given.group, "consumer") in admin.list_consumer_groups()}
+
+
+def describe_group(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def described() -> Step:
+            (group,) = admin.describe_consumer_groups([given.group])
+            return {"state": group.state, "members": len(group.members)}
+
+        with live_group(bootstrap, given):
+            yield described()
+        yield described()
+
+
+def delete_group(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+
+        def delete() -> int:
+            ((_, error),) = admin.delete_consumer_groups([given.group])
+            return int(error.errno)
+
+        with live_group(bootstrap, given):
+            yield {"while it has a member": delete()}
+        yield {"while it is empty": delete()}
+        yield {"once it is gone": delete()}
+
+
+def list_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        yield {"offset": admin.list_consumer_group_offsets(given.group)[TopicPartition(given.topic, 0)].offset}
+
+
+def cluster(bootstrap: str, given: Given) -> Iterable[Step]:
+    with admin_of(bootstrap) as admin:
+        answer = admin.describe_cluster()
+    nodes = [node["node_id"] for node in answer["brokers"]]
+    yield {"nodes": len(nodes), "controller": answer["controller_id"] in nodes, "id": bool(answer["cluster_id"])}
+
+
+VERBS: dict[str, Callable[[str, Given], Iterable[Step]]] = {
+    "produce": produce,
+    "read": read,
+    "oversize": oversize,
+    "transactions": transactions,
+    "fence": fence,
+    "transactional_offsets": transactional_offsets,
+    "rebalance": with_members(rebalance),
+    "static": with_members(restart_static_member),
+    "resume": resume,
+    "topics": topics,
+    "create_partitions": create_partitions,
+    "topic_configs": topic_configs,
+    "broker_configs": broker_configs,
+    "alter_configs": alter_configs,
+    "delete_records": delete_records,
+    "list_offsets": list_offsets,
+    "list_groups": list_groups,
+    "describe_group": describe_group,
+    "delete_group": delete_group,
+    "list_group_offsets": list_group_offsets,
+    "cluster": cluster,
+}
+
+
+def say(name: str, value: object) -> None:
+    print(json.dumps({name: value}), flush=True)
+
+
+def main() -> None:
+    """Answers calls as external.py says."""
+    logging.disable()
+    say("version", version("kafka-python"))
+    for line in sys.stdin:
+        call = json.loads(line)
+        try:
+            for step in VERBS[call["verb"]](call["bootstrap"], msgspec.convert(call["given"], Given)):
+                say("step", as_json(step))
+            say("end", True)
+        except Exception:
+            say("failure", traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main()
