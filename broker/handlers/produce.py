@@ -42,12 +42,8 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     """Appends what can be appended and answers for each partition; with acks=all when all replicas have it."""
     for topic in request.topic_data:
         for item in topic.partition_data:
-            records = item.records
-            if (
-                isinstance(records, memoryview)
-                and len(records) > HEADER_BYTES
-                and records[_FLAGS_AT] & TRANSACTIONAL_FLAG
-            ):
+            records: memoryview | None = item.records  # type: ignore[assignment]  # the decoder gives no other bytes
+            if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
                 from sluice.broker.transactions.producing import produce_when_verified  # most producers never need it
 
                 return produce_when_verified(ctx, request)

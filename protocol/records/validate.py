@@ -24,7 +24,6 @@ from .batch import (
     HEADER_BYTES,
     LAST_OFFSET_DELTA_AT,
     LOG_OVERHEAD,
-    MAGIC_AT,
     NO_TIMESTAMP,
     PLACE,
     TRANSACTIONAL_FLAG,
@@ -38,8 +37,7 @@ from .legacy import read_message
 from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
 from .walk import lone_record_starts, walk
 
-_LENGTH = struct.Struct(">i")
-_LENGTH_AT = 8
+_LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
 _UNUSUAL_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
 _ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
 _ZSTD_VERSION = 7
@@ -50,7 +48,7 @@ def check_produced(version: int, data: Bytes) -> None:
     if version < _ONE_BATCH_VERSION:
         return
     size = len(data)
-    if size > HEADER_BYTES and data[MAGIC_AT] == 2 and _LENGTH.unpack_from(data, _LENGTH_AT)[0] + LOG_OVERHEAD == size:
+    if size > HEADER_BYTES and _LENGTH_AND_MAGIC.unpack_from(data) == (size - LOG_OVERHEAD, 2):
         if version < _ZSTD_VERSION:
             _check_codec_known_to(version, data, 0)
         return
