@@ -102,7 +102,10 @@ def test_the_lock_pins_every_dependency_and_names_no_registry() -> None:
 def test_make_says_what_it_can_do() -> None:
     shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = [line.split()[1] for line in shown.splitlines()]
-    assert targets == ["help", "setup", "demo", "test", "lint", "format", "bench", "bench-peers", "clean"]
+    assert targets == [
+        *("help", "setup", "demo", "test", "test-clients", "matrix", "lint", "format"),
+        *("bench", "bench-peers", "clean"),
+    ]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
