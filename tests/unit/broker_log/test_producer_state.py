@@ -2,7 +2,14 @@
 
 import pytest
 
-from sluice.broker.log.producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
+from sluice.broker.log.producer_state import (
+    MAX_EPOCH,
+    AbortedTransaction,
+    Marker,
+    ProducerState,
+    Refusal,
+    StoredBatch,
+)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 
@@ -279,3 +286,143 @@ def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
     partition = partition_with(OPEN)
     partition.state.expire(now_ms=10**15, expiration_ms=1)
     assert len(partition.state) == 1
+
+
+# -- transaction version 2 (KIP-890) -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "ended", "marker", "refused"),
+    [
+        pytest.param([], [], marker_header(0), False, id="an unknown producer"),
+        pytest.param([OPEN], [], marker_header(1), False, id="a higher epoch"),
+        pytest.param([OPEN], [], marker_header(0), True, id="the epoch of the records: it ends an earlier transaction"),
+        pytest.param([OPEN], [1], marker_header(1), False, id="the marker again: it was lost on the way"),
+        pytest.param([OPEN], [1], marker_header(0), True, id="an epoch that is over"),
+        pytest.param([header(0)], [], marker_header(0), False, id="the epoch of a producer without a transaction"),
+        pytest.param(
+            [header(0, epoch=MAX_EPOCH, transactional=True)], [], marker_header(MAX_EPOCH), False, id="the last epoch"
+        ),
+    ],
+)
+def test_a_marker_of_version_2_has_a_higher_epoch_than_what_it_ends(
+    stored: list[BatchHeader], ended: list[int], marker: BatchHeader, refused: bool
+) -> None:
+    partition = partition_with(*stored)
+    for epoch in ended:
+        assert partition.end(marker_header(epoch), aborts=True, version=2) is None
+    verdict = partition.end(marker, aborts=True, version=2)
+    assert (verdict is not None) == refused
+    if verdict is not None:
+        assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_marker_again_ends_nothing() -> None:
+    partition = partition_with(OPEN)
+    for _ in range(2):
+        assert partition.end(marker_header(1), aborts=True, version=2) is None
+    assert len(partition.state.aborted_transactions(0, 10)) == 1
+
+
+# -- producers that are being verified ---------------------------------------------------------------------------------
+
+
+def verified(
+    sequence: int, *, epoch: int = 0, raises_epochs: bool = False, stored: tuple[BatchHeader, ...] = ()
+) -> Partition:
+    """A partition that asked the coordinator about a batch."""
+    partition = partition_with(*stored)
+    partition.state.start_verification(PRODUCER, epoch, sequence, raises_epochs=raises_epochs, now_ms=0)
+    return partition
+
+
+def transactional(sequence: int, epoch: int = 0) -> BatchHeader:
+    return header(sequence, epoch=epoch, transactional=True)
+
+
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize(
+    ("partition", "sent", "code"),
+    [
+        pytest.param(verified(3), transactional(3), 0, id="the batch that was asked about"),
+        pytest.param(verified(3), transactional(2), 0, id="an earlier one"),
+        pytest.param(verified(3), transactional(4), OUT_OF_ORDER, id="a later one"),
+        pytest.param(verified(3), header(4, producer=7), 0, id="another producer's"),
+        pytest.param(verified(0, raises_epochs=True), transactional(0), 0, id="version 2 begins with 0"),
+        pytest.param(verified(3, raises_epochs=True), transactional(3), OUT_OF_ORDER, id="version 2 begins with 3"),
+        pytest.param(
+            verified(1, raises_epochs=True, stored=(header(0),)), transactional(1), 0, id="version 2 goes on with 1"
+        ),
+        pytest.param(
+            verified(0, epoch=1, stored=(header(0, epoch=1),)),
+            transactional(0),
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            id="an epoch that is over",
+        ),
+    ],
+)
+def test_what_is_verified_first_is_stored_first(partition: Partition, sent: BatchHeader, code: int) -> None:
+    verdict = partition.send(sent)
+    assert (verdict.error_code if isinstance(verdict, Refusal) else 0) == code
+
+
+def test_a_repeat_is_a_repeat_while_its_producer_is_verified() -> None:
+    partition = verified(1, stored=(header(0), header(1), header(2)))
+    assert isinstance(partition.send(header(2)), StoredBatch)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "sequence", "lowest"),
+    [
+        pytest.param(1, 2, 2, id="an earlier batch"),
+        pytest.param(1, 5, 3, id="a later batch"),
+        pytest.param(2, 9, 9, id="a higher epoch begins anew"),
+        pytest.param(0, 0, 3, id="a lower epoch does not count"),
+    ],
+)
+def test_the_earliest_batch_that_was_asked_about_counts(epoch: int, sequence: int, lowest: int) -> None:
+    partition = verified(3, epoch=1)
+    partition.state.start_verification(PRODUCER, epoch, sequence, raises_epochs=False, now_ms=0)
+    assert isinstance(partition.send(transactional(lowest + 1, 2)), Refusal)
+    assert partition.send(transactional(lowest, 2)) is None
+
+
+@pytest.mark.parametrize(
+    ("raises_epochs", "marker_epoch", "forgotten"),
+    [
+        pytest.param(False, 0, True, id="a client that raises no epoch"),
+        pytest.param(True, 1, False, id="version 2: the marker before the transaction that was asked about"),
+        pytest.param(True, 2, True, id="version 2: the marker of that very transaction"),
+    ],
+)
+def test_a_marker_forgets_what_was_asked(raises_epochs: bool, marker_epoch: int, forgotten: bool) -> None:
+    partition = verified(0, epoch=1 if raises_epochs else 0, raises_epochs=raises_epochs, stored=(OPEN,))
+    assert partition.end(marker_header(marker_epoch), aborts=False, version=2 if raises_epochs else 1) is None
+    late = transactional(1, marker_epoch + 1)
+    verdict = partition.state.check_batch(late, partition.end_offset)
+    assert isinstance(verdict, Refusal)
+    assert ("earliest seen" in verdict.reason or "no existing state" in verdict.reason) == (not forgotten)
+
+
+def test_once_stored_nothing_more_is_asked() -> None:
+    partition = verified(0)
+    assert partition.send(transactional(0)) is None
+    assert partition.send(transactional(1)) is None
+
+
+@pytest.mark.parametrize(("now_ms", "forgotten"), [(99, False), (100, True)])
+def test_what_was_asked_long_ago_is_forgotten(now_ms: int, forgotten: bool) -> None:
+    partition = verified(0)
+    partition.state.expire(now_ms, 100)
+    assert (partition.send(transactional(1)) is None) == forgotten
+
+
+def test_a_partition_knows_whose_transactions_are_open_and_who_is_fenced() -> None:
+    state = partition_with(header(0, epoch=2, transactional=True)).state
+    assert [state.has_ongoing_transaction(PRODUCER, epoch) for epoch in (1, 2, 3)] == [False, True, False]
+    assert [state.is_fenced(PRODUCER, epoch) for epoch in (1, 2, 3)] == [True, False, False]
+    assert not state.has_ongoing_transaction(7, 2)
+    assert not state.is_fenced(7, 0)
+    assert [(producer_id, entry.epoch) for producer_id, entry in state] == [(PRODUCER, 2)]

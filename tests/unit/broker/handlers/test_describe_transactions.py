@@ -1,0 +1,151 @@
+"""What administrators see of transactions: DescribeTransactions, ListTransactions, DescribeProducers."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.describe_producers import DescribeProducersRequest, TopicRequest
+from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
+from sluice.protocol.apis.list_transactions import ListTransactionsRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import produce
+from tests.support.transactions import NEW, Producer, begun
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+# -- DescribeTransactions ----------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_is_described() -> None:
+    broker = VirtualBroker()
+    broker.topic("a", partitions=2)
+    broker.topic("b")
+    producer = Producer(broker, timeout_ms=12_345)
+    producer.init()
+    broker.advance(1000)
+    producer.add(("b", 0), ("a", 1))
+    broker.advance(1000)
+    producer.add(("a", 0))
+    (described,) = broker.client().ask(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
+    assert (described.error_code, described.transactional_id, described.transaction_state) == (0, "tx", "Ongoing")
+    assert (described.producer_id, described.producer_epoch) == (0, 0)
+    assert (described.transaction_timeout_ms, described.transaction_start_time_ms) == (12_345, WALL_START_MS + 1000)
+    assert [(topic.topic, topic.partitions) for topic in described.topics] == [("a", [0, 1]), ("b", [0])]
+
+
+def test_one_that_never_began_has_no_start() -> None:
+    broker = VirtualBroker()
+    Producer(broker).init()
+    (described,) = broker.client().ask(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
+    assert (described.transaction_state, described.transaction_start_time_ms, described.topics) == ("Empty", -1, [])
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "code"), [("", ErrorCode.INVALID_REQUEST), ("x", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)]
+)
+def test_an_id_that_nobody_has_is_not_described(transactional_id: str, code: ErrorCode) -> None:
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    (described,) = VirtualBroker().client().ask(request, 0).transaction_states
+    assert (described.transactional_id, described.error_code) == (transactional_id, code)
+
+
+# -- ListTransactions --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broker() -> VirtualBroker:
+    """With "open-a", begun at 0 s, "open-b", begun at 10 s, "done" and "empty"; it is 20 s now."""
+    broker = VirtualBroker()
+    broker.topic()
+    for transactional_id in ("open-a", "open-b"):
+        begun(broker, transactional_id=transactional_id)
+        broker.advance(10_000)
+    assert begun(broker, transactional_id="done").end() == 0
+    Producer(broker, transactional_id="empty").init()
+    return broker
+
+
+@pytest.mark.parametrize(
+    ("version", "filters", "expected"),
+    [
+        (0, {}, {"open-a": "Ongoing", "open-b": "Ongoing", "done": "CompleteCommit", "empty": "Empty"}),
+        (0, {"state_filters": ["Ongoing"]}, {"open-a": "Ongoing", "open-b": "Ongoing"}),
+        (0, {"state_filters": ["Empty", "CompleteCommit"]}, {"done": "CompleteCommit", "empty": "Empty"}),
+        (0, {"producer_id_filters": [1, 77]}, {"open-b": "Ongoing"}),
+        (1, {"duration_filter": 10_000, "state_filters": ["Ongoing"]}, {"open-a": "Ongoing"}),
+        (1, {"duration_filter": 9_999, "state_filters": ["Ongoing"]}, {"open-a": "Ongoing", "open-b": "Ongoing"}),
+        (1, {"duration_filter": 60_000}, {"empty": "Empty"}),
+        (2, {"transactional_id_pattern": "open-."}, {"open-a": "Ongoing", "open-b": "Ongoing"}),
+        (2, {"transactional_id_pattern": "open"}, {}),
+        (2, {"transactional_id_pattern": "", "state_filters": ["Empty"]}, {"empty": "Empty"}),
+    ],
+    ids=[
+        "all",
+        "by state",
+        "by several states",
+        "by producer id",
+        "open for more than ten seconds",
+        "open for less",
+        "what never began, as in Kafka",
+        "by expression",
+        "the whole id has to match",
+        "an empty expression is none",
+    ],
+)
+def test_transactions_are_listed(
+    broker: VirtualBroker, version: int, filters: dict[str, Any], expected: dict[str, str]
+) -> None:
+    answer = broker.client().ask(ListTransactionsRequest(**filters), version)
+    assert (answer.error_code, answer.unknown_state_filters) == (0, [])
+    assert {one.transactional_id: one.transaction_state for one in answer.transaction_states} == expected
+
+
+def test_states_that_there_are_not_are_named(broker: VirtualBroker) -> None:
+    known = ["Dead", "PrepareEpochFence", "PrepareCommit", "PrepareAbort", "CompleteAbort"]
+    answer = broker.client().ask(ListTransactionsRequest(state_filters=["Open", *known, "empty"]), 0)
+    assert (answer.error_code, answer.unknown_state_filters, answer.transaction_states) == (0, ["Open", "empty"], [])
+
+
+def test_an_expression_that_is_none_is_refused(broker: VirtualBroker) -> None:
+    answer = broker.client().ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
+    assert (answer.error_code, answer.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
+
+
+# -- DescribeProducers -------------------------------------------------------------------------------------------------
+
+
+def described(broker: VirtualBroker, topic: str, *partitions: int) -> list[Any]:
+    request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=list(partitions))])
+    found: list[Any] = broker.client().ask(request, 0).topics[0].partitions
+    return found
+
+
+def test_the_producers_of_a_partition_are_described() -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    broker.client().ask(produce(9), 9)
+    first = begun(broker, NEW, transactional_id="a")
+    first.send(b"w")
+    second = begun(broker, NEW, transactional_id="b")
+    assert second.end() == 0
+    one, other = described(broker, "t", 0, 1)
+    assert (one.error_code, other.error_code, other.active_producers) == (0, 0, [])
+    assert [
+        (at.producer_id, at.producer_epoch, at.last_sequence, at.coordinator_epoch, at.current_txn_start_offset)
+        for at in one.active_producers
+    ] == [(0, 0, 1, -1, 1), (1, 1, -1, 0, -1)]
+    assert {at.last_timestamp for at in one.active_producers} == {WALL_START_MS}
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "tells"),
+    [
+        pytest.param("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False, id="no such partition"),
+        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True, id="no such topic"),
+        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, True, id="no name of a topic"),
+    ],
+)
+def test_producers_of_what_is_not_there_are_refused(topic: str, code: ErrorCode, tells: bool) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    (one,) = described(broker, topic, 1)
+    assert (one.partition_index, one.error_code, one.error_message is not None) == (1, code, tells)

@@ -1,0 +1,126 @@
+"""WriteTxnMarkers: what brokers send each other, and administrators against a transaction that hangs."""
+
+import pytest
+
+from sluice.protocol.apis.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import fetch, fetched
+from tests.support.transactions import Producer, begun, stored
+from tests.support.virtual_broker import VirtualBroker
+
+
+def marker(
+    producer_id: int,
+    epoch: int,
+    *partitions: int,
+    committed: bool = True,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 0,
+    topic: str = "t",
+) -> WritableTxnMarker:
+    return WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_result=committed,
+        coordinator_epoch=coordinator_epoch,
+        transaction_version=transaction_version,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=list(partitions or (0,)))],
+    )
+
+
+def codes(broker: VirtualBroker, version: int, *markers: WritableTxnMarker) -> dict[int, dict[tuple[str, int], int]]:
+    """Producer id -> partition -> error code."""
+    answer = broker.client().ask(WriteTxnMarkersRequest(markers=list(markers)), version)
+    return {
+        one.producer_id: {
+            (topic.name, partition.partition_index): partition.error_code
+            for topic in one.topics
+            for partition in topic.partitions
+        }
+        for one in answer.markers
+    }
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_answer_for_each_partition_of_each_producer(version: int) -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    markers = (marker(7, 0, 1, 0, 5), marker(8, 0), marker(7, 0, topic="nowhere"))
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes(broker, version, *markers) == {
+        7: {("t", 0): 0, ("t", 1): 0, ("t", 5): unknown, ("nowhere", 0): unknown},
+        8: {("t", 0): 0},
+    }
+    assert [header.producer_id for header, _ in stored(broker)] == [7, 8]
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
+@pytest.mark.parametrize("version", range(3))
+def test_a_marker_ends_the_transaction_of_its_partition(version: int, committed: bool) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    begun(broker)
+    assert codes(broker, version, marker(0, 0, committed=committed)) == {0: {("t", 0): 0}}
+    log = broker.partition().log
+    assert (log.last_stable_offset, len(log.aborted_transactions(0, 2))) == (2, 0 if committed else 1)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="an epoch that is over"),
+        pytest.param(marker(0, 1), 0, id="the epoch of the records: version 1"),
+        pytest.param(
+            marker(0, 1, transaction_version=2), ErrorCode.INVALID_PRODUCER_EPOCH, id="the epoch of the records: 2"
+        ),
+        pytest.param(marker(0, 2, transaction_version=2), 0, id="a higher epoch: version 2"),
+    ],
+)
+def test_the_epoch_is_judged_as_the_transaction_version_has_it(sent: WritableTxnMarker, code: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    Producer(broker).init()
+    assert begun(broker).epoch == 1
+    assert codes(broker, 2, sent) == {0: {("t", 0): code}}
+
+
+def test_an_older_coordinator_is_fenced() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    codes(broker, 1, marker(7, 0, coordinator_epoch=3))
+    assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {
+        7: {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+    }
+
+
+def test_no_markers_have_no_answers() -> None:
+    assert codes(VirtualBroker(), 1) == {}
+
+
+@pytest.mark.parametrize(("delay_ms", "code"), [(29_999, 0), (30_001, ErrorCode.REQUEST_TIMED_OUT)])
+def test_the_answer_waits_for_the_replicas_for_30_seconds(delay_ms: int, code: int) -> None:
+    broker = VirtualBroker(f"sluice.replication.delay.ms={delay_ms}")
+    broker.topic()
+    client = broker.client()
+    request = WriteTxnMarkersRequest(markers=[marker(7, 0, 0, 9)])
+    client.send(request, 1)
+    broker.advance(29_998)
+    assert client.take_answers() == []
+    broker.advance(2)
+    partitions = client.answer().message.markers[0].topics[0].partitions
+    assert [one.error_code for one in partitions] == [code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_reader_of_committed_records_goes_on_when_the_marker_is_there() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    begun(broker)
+    reader = broker.client()
+    reader.send(fetch(0, isolation_level=1, max_wait_ms=10_000), 11)
+    assert reader.take_answers() == []
+    codes(broker, 1, marker(0, 0))
+    assert fetched(reader.answer().message).last_stable_offset == 2
