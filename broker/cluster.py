@@ -123,6 +123,7 @@ class Cluster:
         self.node_id = config.integer("node.id")
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.topics_created = 0  # since the start, those deleted again included
         self._logs = logs
         self._random_bytes = random_bytes
         walked = config.integer("sluice.record.validation.max.bytes")
@@ -146,6 +147,7 @@ class Cluster:
         if not validate_only:
             self.topics[topic.name] = topic
             self.topics_by_id[topic.topic_id] = topic
+            self.topics_created += 1
         return topic
 
     def add_partitions(self, topic: Topic, count: int) -> None:

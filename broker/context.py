@@ -89,6 +89,11 @@ class RequestContext:
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
 
+    @property
+    def client_host(self) -> str:
+        """Where the request came from, as Java prints an address: "/127.0.0.1"."""
+        return f"/{self.connection.peer.rpartition(':')[0]}"
+
     def wait_for_answer(self) -> Outcome:
         """Parks the request without an operation: whoever keeps it answers it by `Dispatcher.complete`, not within this
         call of the handler. That its client leaves changes nothing for those who keep it.

@@ -19,6 +19,7 @@ from sluice.config_values import (
     rates,
     replicas,
     size,
+    some_names,
     text,
 )
 from sluice.kafka_releases import RELEASES
@@ -49,6 +50,7 @@ _PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES
 AS_RELEASES = tuple(f"kafka-{name}" for name in ("0.9", "0.10.2", "1.1", "2.8", "3.4", "3.9", "4.4"))
 _RELEASE = choice("all", *AS_RELEASES)
 _COUNT = integer(1)
+_COUNT_INT = integer(1, INT_MAX)
 _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
 _PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
@@ -141,6 +143,33 @@ _ROWS: tuple[Property, ...] = (
              "Longest session timeout that a member may ask for."),
     Property("group.max.size", integer(1, INT_MAX), str(INT_MAX), "KIP-389",
              "Most members that a group may have."),
+    Property("group.consumer.session.timeout.ms", _COUNT_INT, "45000", "KIP-848",
+             "How long a member of a consumer group may be silent before it is out."),
+    Property("group.consumer.min.session.timeout.ms", _COUNT_INT, "45000", "KIP-848",
+             "Shortest session timeout that a consumer group may be given."),
+    Property("group.consumer.max.session.timeout.ms", _COUNT_INT, "60000", "KIP-848",
+             "Longest session timeout that a consumer group may be given."),
+    Property("group.consumer.heartbeat.interval.ms", _COUNT_INT, "5000", "KIP-848",
+             "How often members of consumer groups are told to send heartbeats."),
+    Property("group.consumer.min.heartbeat.interval.ms", _COUNT_INT, "5000", "KIP-848",
+             "Shortest heartbeat interval that a consumer group may be given."),
+    Property("group.consumer.max.heartbeat.interval.ms", _COUNT_INT, "15000", "KIP-848",
+             "Longest heartbeat interval that a consumer group may be given."),
+    Property("group.consumer.assignment.interval.ms", integer(0, INT_MAX), "1000", "KIP-1263",
+             "The least time from one target assignment of a consumer group to the next."),
+    Property("group.consumer.min.assignment.interval.ms", integer(0, INT_MAX), "0", "KIP-1263",
+             "Shortest assignment interval that a consumer group may be given."),
+    Property("group.consumer.max.assignment.interval.ms", integer(0, INT_MAX), "15000", "KIP-1263",
+             "Longest assignment interval that a consumer group may be given."),
+    Property("group.consumer.max.size", _COUNT_INT, str(INT_MAX), "KIP-848",
+             "Most members that a consumer group may have."),
+    Property("group.consumer.assignors", some_names("uniform", "range"), "uniform,range", "KIP-848",
+             "The assignors that members may ask for; the first is used where they ask for none."),
+    Property("group.consumer.regex.refresh.interval.ms", integer(10_000, INT_MAX), "600000", "KIP-848",
+             "When regular expressions that members subscribe to are looked at again, even if no topic was created."),
+    Property("group.consumer.migration.policy", choice("bidirectional", "upgrade", "downgrade", "disabled"),
+             "bidirectional", "KIP-848",
+             "Which groups may change between the classic and the consumer protocol while they have members."),
     Property("offset.metadata.max.bytes", integer(0, INT_MAX), "4096", "Kafka",
              "Longest metadata that a client may commit with an offset."),
     Property("offsets.retention.minutes", integer(1, INT_MAX), "10080", "KIP-211",

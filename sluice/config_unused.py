@@ -23,11 +23,7 @@ create.topic.policy.class.name delegation.token.expiry.check.interval.ms delegat
 delegation.token.master.key delegation.token.max.lifetime.ms delegation.token.secret.key
 delete.records.purgatory.purge.interval.requests early.start.listeners eligible.leader.replicas.enable
 errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
-follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms group.consumer.assignor.offload.enable
-group.consumer.assignors group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
-group.consumer.migration.policy group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
+follower.fetch.last.tiered.offset.enable group.consumer.assignor.offload.enable
 group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
 group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
 group.share.assignment.interval.ms group.share.assignor.offload.enable group.share.assignors

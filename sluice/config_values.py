@@ -91,6 +91,20 @@ def names(*accepted: str) -> Kind:
     return Kind("LIST", "a list of " + ", ".join(accepted), parse)
 
 
+def some_names(*accepted: str) -> Kind:
+    """One of the given names, or more, separated by commas."""
+    any_names = names(*accepted)
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = any_names.parse(text)
+        if not given:
+            raise ValueError
+        assert isinstance(given, tuple)
+        return given
+
+    return Kind("LIST", "one or more of " + ", ".join(accepted), parse)
+
+
 def listing(accepts: str = "a list, separated by commas") -> Kind:
     return Kind("LIST", accepts, split_list)
 

@@ -42,7 +42,7 @@ from .classic_group import (
     ClassicGroup,
 )
 from .classic_member import ClassicMember
-from .group import UNKNOWN_MEMBER_ID
+from .group import CONSUMER, UNKNOWN_MEMBER_ID
 from .records import group_metadata, new_group_metadata
 
 if TYPE_CHECKING:
@@ -73,13 +73,17 @@ class ClassicProtocol:
         """Takes a member in, or says why not; it is answered when the join round is over."""
         member_id = request.member_id
         group = self._coordinator.groups.get(request.group_id)
+        if group is not None and group.type == CONSUMER:
+            if not group.is_empty:
+                return self._coordinator.consumer.classic_members.join(ctx, request)
+            self._coordinator.make_room(group)
+            group = None
         if group is None:
             if member_id != UNKNOWN_MEMBER_ID:
                 return join_refusal(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
             group = self._coordinator.create_classic(request.group_id)
             self._coordinator.write(group.group_id, [new_group_metadata(group)])
-        if not isinstance(group, ClassicGroup):
-            return join_refusal(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        assert isinstance(group, ClassicGroup)
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
             return join_refusal(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -141,7 +145,7 @@ class ClassicProtocol:
             member_id,
             request.group_instance_id,
             ctx.client_id,
-            f"/{ctx.connection.peer.rpartition(':')[0]}",
+            ctx.client_host,
             request.rebalance_timeout_ms,
             request.session_timeout_ms,
             request.protocol_type,
@@ -196,6 +200,8 @@ class ClassicProtocol:
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
         """A member's assignment; until the leader has sent it, the request waits."""
         group = self._coordinator.groups.get(request.group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.sync(request)
         if not isinstance(group, ClassicGroup):
             return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
         error = _sync_error(group, request)
@@ -242,6 +248,8 @@ class ClassicProtocol:
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """A member is alive, and learns whether it must join again."""
         group = self._coordinator.groups.get(request.group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.heartbeat(request)
         if not isinstance(group, ClassicGroup):
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = group.member_error(request.member_id, request.group_instance_id)
@@ -255,6 +263,8 @@ class ClassicProtocol:
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse]:
         """Lets members go, one answer for each; the others rebalance once."""
         group = self._coordinator.groups.get(group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.leave(group_id, leaving)
         answers = [
             MemberResponse(
                 member_id=identity.member_id,
@@ -286,6 +296,22 @@ class ClassicProtocol:
                 return error
         self._remove(group, group.members[member_id])
         return ErrorCode.NONE
+
+    # -- groups that become one of the other kind, with members ------------------------------------------------------
+
+    def give_away(self, group: ClassicGroup) -> None:
+        """The group becomes a consumer group: whoever waits for a round has to join again, and finds that one."""
+        for member in group.members.values():
+            self._end_join(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        group.cancel_timers()
+
+    def take_over(self, group: ClassicGroup, *, rebalance: bool) -> None:
+        """The group was a consumer group: its members' sessions begin."""
+        for member in group.members.values():
+            self.restart_session(group, member)
+        if rebalance:
+            self._prepare_rebalance(group)
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 

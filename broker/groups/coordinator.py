@@ -10,6 +10,7 @@ retention takes that.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition, Topic
@@ -28,6 +29,8 @@ from .timer import GroupTimer
 
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
+
+    from .consumer_heartbeat import ConsumerProtocol
 
 _NO_RETENTION_TIME = -1  # in OffsetCommit: as the broker is configured
 _NO_TIMESTAMP = -1
@@ -67,6 +70,13 @@ class GroupCoordinator:
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.every(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
 
+    @cached_property
+    def consumer(self) -> "ConsumerProtocol":
+        """What consumer groups go by, there from when a member of one first sends a heartbeat."""
+        from .consumer_heartbeat import ConsumerProtocol  # not before: classic groups are not to wait for it
+
+        return ConsumerProtocol(self)
+
     # -- what groups are made with -------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
@@ -78,6 +88,10 @@ class GroupCoordinator:
         group = ClassicGroup(group_id, self.now_ms())
         self.groups[group_id] = group
         return group
+
+    def make_room(self, group: Group) -> None:
+        """An empty group goes, as one of another kind takes its place; its offsets stay."""
+        self._forget(group, (), with_group=True)
 
     def write(
         self,

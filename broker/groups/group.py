@@ -9,6 +9,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset
 
+CONSUMER = "consumer"  # the type of groups of the new protocol (KIP-848)
 UNKNOWN_MEMBER_ID = ""  # a member that has no id yet
 
 

@@ -72,6 +72,8 @@ HANDLERS = {
         Handler(61, 0, 0),  # DescribeProducers
         Handler(65, 0, 0),  # DescribeTransactions
         Handler(66, 0, 2),  # ListTransactions
+        Handler(68, 0, 1),  # ConsumerGroupHeartbeat
+        Handler(69, 0, 1),  # ConsumerGroupDescribe
         Handler(71, 0, 0),  # GetTelemetrySubscriptions
         Handler(72, 0, 0),  # PushTelemetry
         Handler(74, 0, 1),  # ListConfigResources

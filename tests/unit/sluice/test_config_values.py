@@ -21,6 +21,7 @@ from sluice.config_values import (
     rates,
     replicas,
     size,
+    some_names,
     text_of,
 )
 
@@ -160,6 +161,9 @@ REFUSED = object()
         pytest.param(names("delete", "compact"), "delete,delete", ("delete",), id="a name twice counts once"),
         pytest.param(names("delete", "compact"), "", (), id="no names at all"),
         pytest.param(names("delete", "compact"), "delete,none", REFUSED, id="an unknown name among known ones"),
+        pytest.param(some_names("uniform", "range"), "range,uniform", ("range", "uniform"), id="some names"),
+        pytest.param(some_names("uniform", "range"), "", REFUSED, id="no names where some are wanted"),
+        pytest.param(some_names("uniform", "range"), "sticky", REFUSED, id="an unknown name where some are wanted"),
         pytest.param(listing(), " a , b ", ("a", "b"), id="a list without its blanks"),
         pytest.param(replicas(), "*", ("*",), id="all replicas"),
         pytest.param(replicas(), "0:1,1:2", ("0:1", "1:2"), id="some replicas"),

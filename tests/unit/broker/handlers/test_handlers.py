@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.broker.configs.client_metrics_configs import DEFAULT_INTERVAL_MS
+from sluice.broker.groups.consumer_group import ConsumerGroup
 from sluice.broker.handlers import HANDLERS
 from sluice.broker.telemetry import Subscription
 from sluice.protocol.apis import API_KEYS
@@ -19,6 +20,8 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
@@ -226,6 +229,14 @@ PLAIN: dict[str, Maker] = {
     ),
     "DescribeTransactions": lambda version, topic_id: DescribeTransactionsRequest(transactional_ids=["tx"]),
     "ListTransactions": lambda version, topic_id: ListTransactionsRequest(state_filters=["Ongoing"]),
+    "ConsumerGroupHeartbeat": lambda version, topic_id: ConsumerGroupHeartbeatRequest(
+        group_id="consumers",
+        member_id="member",
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    ),
+    "ConsumerGroupDescribe": lambda version, topic_id: ConsumerGroupDescribeRequest(group_ids=["consumers"]),
     "GetTelemetrySubscriptions": lambda version, topic_id: GetTelemetrySubscriptionsRequest(),
     "PushTelemetry": push_telemetry,
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
@@ -261,6 +272,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     topic = broker.topic()
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
+    broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
     open_transaction(broker)
     response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []

@@ -1,0 +1,203 @@
+"""The `uniform` assignor where members subscribe to different topics. Follows Kafka's
+UniformHeterogeneousAssignmentBuilder.
+
+Three steps. Members keep what they had of topics they still subscribe to. What nobody has goes, topic by topic, to the
+subscriber that has least. Then partitions move, topic by topic, from the subscriber with most to the one with least,
+until no topic can be balanced further: its subscribers differ by one at most, or those that have more have nothing of
+this topic. Balance comes before stickiness; but a move always makes the difference smaller.
+
+Topics are taken in this order: most partitions a subscriber first, then fewest subscribers, then by id.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from .spec import Assignment, GroupSpec
+
+# A topic that is balanced may be out of balance again when another one was. Kafka's limit to how often that is mended.
+_MAX_ROUNDS = 16
+
+
+def assign(group: GroupSpec) -> dict[str, Assignment]:
+    """The partitions of all members."""
+    builder = _Builder(group)
+    builder.keep()
+    builder.assign_unassigned()
+    builder.balance()
+    return builder.target()
+
+
+class _Builder:
+    """An assignment in the making. Members are numbers, in the order they have in the group."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        self._group = group
+        self._subscribers: dict[bytes, list[int]] = {}
+        for number, member in enumerate(group.members.values()):
+            for topic in member.subscribed:
+                self._subscribers.setdefault(topic, []).append(number)
+        self._owners: dict[bytes, list[int | None]] = {
+            topic: [None] * group.partition_counts[topic] for topic in self._subscribers
+        }
+        self._sizes = [0] * len(group.members)  # how many partitions each member has
+
+    def keep(self) -> None:
+        """Leaves to members what they had of topics they subscribe to."""
+        for number, member in enumerate(self._group.members.values()):
+            for topic, partitions in member.assigned.items():
+                if topic in member.subscribed:
+                    for partition in partitions:
+                        self._give(topic, partition, number)
+
+    def assign_unassigned(self) -> None:
+        """Gives what nobody has to those who have least."""
+        free = {
+            topic: [partition for partition, owner in enumerate(owners) if owner is None]
+            for topic, owners in self._owners.items()
+        }
+        for topic in self._in_order(topic for topic, partitions in free.items() if partitions):
+            subscribers = _ByLoad(self._subscribers[topic], self._sizes)
+            for partition in free[topic]:
+                self._give(topic, partition, subscribers.next_least_loaded())
+
+    def balance(self) -> None:
+        """Moves partitions until nothing gets better."""
+        topics = self._in_order(topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1)
+        last_changed: bytes | None = None
+        for _ in range(_MAX_ROUNDS):
+            for topic in topics:
+                if topic == last_changed:
+                    return  # once around, and nothing moved since
+                if self._balance_topic(topic) or last_changed is None:
+                    last_changed = topic
+
+    def target(self) -> dict[str, Assignment]:
+        """What came of it."""
+        target: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in self._group.members}
+        member_ids = list(target)
+        for topic in self._group.partition_counts:
+            for partition, owner in enumerate(self._owners.get(topic, ())):
+                if owner is not None:
+                    target[member_ids[owner]].setdefault(topic, set()).add(partition)
+        return {
+            member_id: {topic: frozenset(partitions) for topic, partitions in mine.items()}
+            for member_id, mine in target.items()
+        }
+
+    def _balance_topic(self, topic: bytes) -> bool:
+        """Balances the subscribers of a topic, by its partitions alone; returns whether any of them moved."""
+        subscribers = _ByLoad(self._subscribers[topic], self._sizes)
+        if subscribers.imbalance <= 1:
+            return False
+        owned: dict[int | None, list[int]] = {}
+        for partition, owner in enumerate(self._owners[topic]):
+            owned.setdefault(owner, []).append(partition)
+        moved = False
+        while not subscribers.is_balanced() and (giver := subscribers.next_most_loaded()) is not None:
+            if not owned.get(giver):
+                subscribers.exclude_most_loaded()
+                continue
+            partition = owned[giver].pop()
+            taker = subscribers.next_least_loaded()
+            if subscribers.is_balanced():
+                break
+            self._give(topic, partition, taker)
+            moved = True
+        return moved
+
+    def _give(self, topic: bytes, partition: int, taker: int) -> None:
+        owners = self._owners[topic]
+        giver = owners[partition]
+        if giver is not None:
+            self._sizes[giver] -= 1
+        owners[partition] = taker
+        self._sizes[taker] += 1
+
+    def _in_order(self, topics: Iterable[bytes]) -> list[bytes]:
+        def order(topic: bytes) -> tuple[float, int, int, int]:
+            subscribers = len(self._subscribers[topic])
+            # Ids are compared as Java compares them: two signed numbers.
+            high, low = int.from_bytes(topic[:8], signed=True), int.from_bytes(topic[8:], signed=True)
+            return -self._group.partition_counts[topic] / subscribers, subscribers, high, low
+
+        return sorted(topics, key=order)
+
+
+class _ByLoad:
+    """Subscribers of a topic by how many partitions they have, and whose turn it is to take one or to give one up.
+
+    Those with least stand left, those with most right. Two ranges of members that are level grow towards each other:
+
+                             ┌────┐
+        partitions           │ <- │      right range: each of its members gives one up, then the level falls,
+                      ┌──────┤    │      and the range takes in those who are level with it now
+           ┌──────────┤      │    │
+           │ ->       │      │    │      left range: each takes one, then the level rises
+           └──────────┴──────┴────┴─ members
+
+    The caller moves a partition after each turn, or, where the member has none to give, excludes it.
+    """
+
+    __slots__ = (
+        "_left_end",
+        "_left_level",
+        "_members",
+        "_next_left",
+        "_next_right",
+        "_right_end",
+        "_right_level",
+        "_right_start",
+        "_sizes",
+        "imbalance",
+    )
+
+    def __init__(self, members: Sequence[int], sizes: Sequence[int]) -> None:
+        self._members = sorted(members, key=lambda member: (sizes[member], member))
+        self._sizes = sizes  # read as they change
+        least, most = sizes[self._members[0]], sizes[self._members[-1]]
+        self.imbalance = most - least
+        # Both ranges begin empty, one level beyond the first one they will have.
+        self._left_end = 0
+        self._left_level = least - 1
+        self._next_left = 0
+        self._right_start = self._right_end = len(members)
+        self._right_level = most + 1
+        self._next_right = len(members) - 1
+
+    def is_balanced(self) -> bool:
+        """Whether moving another partition would make nothing better."""
+        return self._right_level - self._left_level <= 1
+
+    def next_least_loaded(self) -> int:
+        """Who takes the next partition."""
+        if self._next_left >= self._left_end:
+            self._left_level += 1
+            while self._left_end < len(self._members) and self._size_at(self._left_end) == self._left_level:
+                self._left_end += 1
+            self._next_left = 0
+        self._next_left += 1
+        return self._members[self._next_left - 1]
+
+    def next_most_loaded(self) -> int | None:
+        """Who gives up the next one; None where nobody is left."""
+        if self._next_right < self._right_start:
+            if self._right_end <= self._right_start and self._right_start > 0:
+                # All were excluded: the range begins anew with whoever is next, whatever the level.
+                self._right_level = self._size_at(self._right_start - 1)
+            else:
+                self._right_level -= 1
+            while self._right_start > 0 and self._size_at(self._right_start - 1) == self._right_level:
+                self._right_start -= 1
+            self._next_right = self._right_end - 1
+        if self._next_right < 0:
+            return None
+        self._next_right -= 1
+        return self._members[self._next_right + 1]
+
+    def exclude_most_loaded(self) -> None:
+        """The member whose turn it was has nothing to give, neither now nor later."""
+        members, position, last = self._members, self._next_right + 1, self._right_end - 1
+        members[position], members[last] = members[last], members[position]
+        self._right_end = last
+
+    def _size_at(self, position: int) -> int:
+        return self._sizes[self._members[position]]

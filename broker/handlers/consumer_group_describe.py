@@ -1,0 +1,87 @@
+"""ConsumerGroupDescribe, key 69, versions 0-1: consumer groups, their epochs and their members (KIP-848).
+
+v1 tells which protocol a member speaks (KIP-1099). Follows Kafka's GroupMetadataManager.consumerGroupDescribe and
+ConsumerGroup.asDescribedGroup.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sluice.broker.authorized import GROUP_OPERATIONS
+from sluice.broker.cluster import Cluster
+from sluice.broker.context import RequestContext
+from sluice.broker.groups.consumer_group import ConsumerGroup
+from sluice.broker.groups.consumer_member import ConsumerMember
+from sluice.protocol.apis.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from sluice.protocol.errors import ErrorCode
+
+_CLASSIC, _CONSUMER = 0, 1  # member types
+
+
+def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    """One description for each group that was asked for."""
+    described = [_describe(ctx, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in described:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
+    return ConsumerGroupDescribeResponse(groups=described)
+
+
+def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+    group = ctx.broker.groups.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        problem = "not found" if group is None else "is not a consumer group"
+        message = f"Group {group_id} {problem}."
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    cluster = ctx.broker.cluster
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor(ctx.broker.groups.consumer.rebalance.default_assignor),
+        members=[_member(group, member, cluster) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Member:
+    """A member has what it has not confirmed to have given up, too."""
+    has: dict[bytes, list[int]] = {}
+    for held in (member.assigned, member.pending_revocation):
+        for topic_id, epochs in held.items():
+            has.setdefault(topic_id, []).extend(epochs)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(has, cluster),
+        target_assignment=_assignment(group.target.get(member.member_id, {}), cluster),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster) -> Assignment:
+    """Without topics that were deleted since."""
+    known = [(cluster.topics_by_id.get(topic_id), indexes) for topic_id, indexes in partitions.items()]
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=sorted(indexes))
+            for topic, indexes in known
+            if topic is not None
+        ]
+    )

@@ -1,0 +1,117 @@
+"""Consumer groups for tests: members that send heartbeats, on a connection each, and do what they are told."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.broker.groups.consumer_group import ConsumerGroup
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from tests.support.virtual_broker import VirtualBroker
+
+REBALANCE_MS = 60_000
+# Another target assignment may be made at once.
+AT_ONCE = "group.consumer.assignment.interval.ms=0"
+
+
+def topic_partitions(partitions: Mapping[bytes, set[int]]) -> list[TopicPartitions]:
+    """The partitions in the words of the protocol."""
+    return [TopicPartitions(topic_id=topic_id, partitions=sorted(those)) for topic_id, those in partitions.items()]
+
+
+class ConsumerMember:
+    """A member of a consumer group, as a client of version 1 is one.
+
+    `owned` is what it was told to have and has not given up: partitions by topic id. It gives up with its next
+    heartbeat what it is told to, unless it `clings`.
+    """
+
+    def __init__(
+        self,
+        broker: VirtualBroker,
+        member_id: str = "member",
+        *,
+        group_id: str = "group",
+        topics: list[str] | None = None,
+        regex: str | None = None,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+        rebalance_timeout_ms: int = REBALANCE_MS,
+    ) -> None:
+        self.broker = broker
+        self.client = broker.client()
+        self.group_id = group_id
+        self.member_id = member_id
+        self.topics = ["t"] if topics is None and regex is None else topics
+        self.regex = regex
+        self.instance_id = instance_id
+        self.assignor = assignor
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.epoch = 0
+        self.owned: dict[bytes, set[int]] = {}  # as it tells the broker
+        self.told: dict[bytes, set[int]] = {}  # what it was last told to have
+        self.clings = False
+
+    @property
+    def partitions(self) -> dict[str, set[int]]:
+        """What it owns, by topics' names; without topics that are no more."""
+        topics = self.broker.broker.cluster.topics_by_id
+        return {topics[topic_id].name: set(those) for topic_id, those in self.owned.items() if topic_id in topics}
+
+    def send(self, version: int = 1, **fields: Any) -> Any:
+        """Sends a heartbeat that says what `fields` say, and takes over what the answer says."""
+        known: dict[str, Any] = {
+            "group_id": self.group_id,
+            "member_id": self.member_id,
+            "member_epoch": self.epoch,
+            "instance_id": self.instance_id,
+        }
+        response = self.client.ask(ConsumerGroupHeartbeatRequest(**(known | fields)), version)
+        if not response.error_code:
+            self.member_id, self.epoch = response.member_id, response.member_epoch
+            if response.assignment is not None:
+                self.told = {one.topic_id: set(one.partitions) for one in response.assignment.topic_partitions}
+                for topic_id, partitions in self.told.items():
+                    self.owned.setdefault(topic_id, set()).update(partitions)
+        return response
+
+    def join(self, version: int = 1, **fields: Any) -> Any:
+        """Joins, or begins anew, with nothing."""
+        self.owned, self.told = {}, {}
+        known: dict[str, Any] = {
+            "member_epoch": 0,
+            "rebalance_timeout_ms": self.rebalance_timeout_ms,
+            "subscribed_topic_names": self.topics,
+            "subscribed_topic_regex": self.regex,
+            "server_assignor": self.assignor,
+            "topic_partitions": [],
+        }
+        return self.send(version, **(known | fields))
+
+    def heartbeat(self, **fields: Any) -> Any:
+        """Sends a heartbeat, and says what it owns."""
+        if not self.clings:
+            self.give_up()
+        return self.send(**({"topic_partitions": topic_partitions(self.owned)} | fields))
+
+    def give_up(self) -> None:
+        """Gives up what it was told not to have any more."""
+        kept = {topic_id: those & self.told.get(topic_id, set()) for topic_id, those in self.owned.items()}
+        self.owned = {topic_id: those for topic_id, those in kept.items() if those}
+
+    def leave(self, epoch: int = -1) -> Any:
+        """Leaves; with -2, for a while."""
+        return self.send(member_epoch=epoch)
+
+
+def consumer_group(broker: VirtualBroker, group_id: str = "group") -> ConsumerGroup:
+    """A group that is there."""
+    group = broker.broker.groups.groups[group_id]
+    assert isinstance(group, ConsumerGroup), group
+    return group
+
+
+def converge(*members: ConsumerMember, rounds: int = 6) -> None:
+    """Has all members send heartbeats in turn until each has what it shall have."""
+    for _ in range(rounds):
+        for member in members:
+            response = member.heartbeat()
+            assert not response.error_code, response

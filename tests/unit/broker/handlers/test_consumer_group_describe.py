@@ -1,0 +1,71 @@
+"""How consumer groups are described."""
+
+from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember
+from tests.support.groups import stable_group
+from tests.support.virtual_broker import VirtualBroker
+
+
+def two_members() -> tuple[VirtualBroker, ConsumerMember, ConsumerMember]:
+    """One has t-0 to t-3 and shall have t-0 and t-1; two has nothing, and waits for the rest."""
+    broker = VirtualBroker(AT_ONCE)
+    broker.topic("t", 4)
+    one, two = ConsumerMember(broker, "one", instance_id="i", assignor="uniform"), ConsumerMember(broker, "two")
+    one.join(rack_id="r")
+    two.join()
+    one.heartbeat()
+    return broker, one, two
+
+
+def test_a_group_and_its_members() -> None:
+    broker, _, _ = two_members()
+    topic_id = broker.partition().topic.topic_id
+    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
+    assert (group.group_id, group.group_state, group.assignor_name) == ("group", "Reconciling", "uniform")
+    assert (group.group_epoch, group.assignment_epoch, group.authorized_operations) == (3, 3, -(2**31))
+    first, second = group.members
+    assert (first.member_id, first.instance_id, first.rack_id, first.member_epoch) == ("one", "i", "r", 2)
+    assert (first.client_id, first.client_host, first.member_type) == ("client", "/127.0.0.1", 1)
+    assert (first.subscribed_topic_names, first.subscribed_topic_regex) == (["t"], "")
+    [has] = first.assignment.topic_partitions
+    [shall_have] = first.target_assignment.topic_partitions
+    assert (has.topic_id, has.topic_name, has.partitions) == (topic_id, "t", [0, 1, 2, 3]), "until it gave it up"
+    assert shall_have.partitions == [0, 1]
+    assert (second.member_id, second.member_epoch, second.assignment.topic_partitions) == ("two", 3, [])
+    assert second.target_assignment.topic_partitions[0].partitions == [2, 3]
+
+
+def test_a_deleted_topic_is_left_out() -> None:
+    broker, _, _ = two_members()
+    broker.broker.delete_topic(broker.partition().topic)
+    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
+    assert [member.target_assignment.topic_partitions for member in group.members] == [[], []]
+
+
+def test_an_empty_group_has_the_default_assignor() -> None:
+    broker, one, two = two_members()
+    one.leave()
+    two.leave()
+    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 0).groups
+    assert (group.group_state, group.assignor_name, group.members) == ("Empty", "uniform", [])
+
+
+def test_operations_are_told_to_who_asks() -> None:
+    broker, _, _ = two_members()
+    request = ConsumerGroupDescribeRequest(group_ids=["group", "none"], include_authorized_operations=True)
+    known, unknown = broker.client().ask(request, 1).groups
+    assert known.authorized_operations > 0
+    assert unknown.authorized_operations == -(2**31)
+
+
+def test_what_is_no_consumer_group_is_not_found() -> None:
+    broker, _, _ = two_members()
+    stable_group(broker, "classic")
+    request = ConsumerGroupDescribeRequest(group_ids=["none", "classic", ""])
+    answers = [(group.error_code, group.error_message) for group in broker.client().ask(request, 1).groups]
+    assert answers == [
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a consumer group."),
+        (ErrorCode.INVALID_GROUP_ID, None),
+    ]
