@@ -62,15 +62,15 @@ _APPEND_ERRORS = {ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR}
 # What a partition says of a marker that comes too late: somebody else has ended the transaction there.
 _LATE_MARKER = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
-# EndTxn, by state and what is asked for (true: commit); None: it is done; what is not there is INVALID_TXN_STATE. In
-# the Prepare* states a step is always pending, and nothing else is looked at.
+# EndTxn, by state and what is asked for (true: commit). None: the transaction ends; NONE: it has ended so already; what
+# is not there is INVALID_TXN_STATE. In the Prepare* states a step is always pending, and nothing else is looked at.
 _END_OF_LEGACY_CLIENT: dict[tuple[TransactionState, bool], ErrorCode | None] = {
     (ONGOING, True): None,
     (ONGOING, False): None,
     (COMPLETE_COMMIT, True): ErrorCode.NONE,
     (COMPLETE_ABORT, False): ErrorCode.NONE,
 }
-# The same of a client whose epoch is raised by it. Third: whether it has the epoch from before, and so asks again.
+# The same for a client whose epoch is raised by it. Third: whether it has the epoch from before, and so asks again.
 _END_OF_EPOCH_RAISING_CLIENT: dict[tuple[TransactionState, bool, bool], ErrorCode | None] = {
     (ONGOING, True, False): None,
     (ONGOING, False, False): None,

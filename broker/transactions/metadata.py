@@ -31,8 +31,7 @@ from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _MAX_EPOCH = 2**15 - 1
 NO_START = -1
-# The timeout of two-phase commit's transactions, which nobody aborts (KIP-939); a client cannot ask for it here.
-LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions, as a request's version tells them
+LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions of clients, as a request's version tells them
 
 
 class TransactionState(IntEnum):

@@ -124,7 +124,7 @@ def _transactional_writes(ctx: RequestContext, request: ProduceRequest) -> dict[
     for topic in request.topic_data:
         for item in topic.partition_data:
             partition, header = _partition(ctx, topic, item.index), _header(item)
-            if partition is None or header is None or not header.is_transactional:
+            if partition is None or header is None or not header.is_transactional or header.producer_id < 0:
                 continue
             assert isinstance(item.records, memoryview)  # it has a header
             try:

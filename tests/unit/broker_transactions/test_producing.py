@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import ATTRIBUTES_AT, TRANSACTIONAL_FLAG
+from sluice.protocol.records.build import stamp_checksum
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
 from tests.support.records import batch, produce
@@ -27,6 +28,7 @@ from tests.support.virtual_broker import Client, VirtualBroker
 
 BY_NAME = range(3, 13)  # versions with transactions and topic names
 ADDS_SINCE = 12
+PRODUCER_ID_AT = 43  # in a batch
 
 
 def codes(answer: Any) -> list[int]:
@@ -290,3 +292,14 @@ def test_a_repeat_in_the_transaction_is_answered_as_the_first_was() -> None:
         (answer,) = client.ask(produce_request(12, 0, 0, 0, b"a", b"b"), 12).responses[0].partition_responses
         assert (answer.error_code, answer.base_offset) == (0, 0)
     assert broker.partition().log.log_end_offset == 2
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_without_a_producer_id_there_is_nobody_to_verify(version: int) -> None:
+    broker, client = initialized()
+    data = bytearray(of_producer(0))
+    data[PRODUCER_ID_AT : PRODUCER_ID_AT + 14] = b"\xff" * 14  # id, epoch and sequence: none
+    stamp_checksum(data)
+    assert codes(client.ask(many(bytes(data)), version)) == [0]
+    log = broker.partition().log
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 1)
