@@ -147,7 +147,7 @@ class GroupCoordinator:
             self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
         return codes
 
-    def complete_transaction(self, partition: Partition, producer_id: int, committed: bool, now_ms: int) -> None:
+    def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
         """A marker was written to this partition of __consumer_offsets: what is pending there stays, or vanishes."""
         self.offsets.end_transaction((partition.index, producer_id), committed)
 

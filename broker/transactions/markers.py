@@ -42,5 +42,5 @@ def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms:
         return ErrorCode(result.error_code)
     broker.appended(partition)
     if partition.topic.name == GROUP_METADATA_TOPIC:
-        broker.groups.complete_transaction(partition, marker.producer_id, marker.committed, now_ms)
+        broker.groups.complete_transaction(partition, marker.producer_id, marker.committed)
     return ErrorCode.NONE

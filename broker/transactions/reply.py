@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from sluice.broker.context import PARKED, Outcome, RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 
 T = TypeVar("T")
@@ -29,9 +29,4 @@ def reply_when_done(
     if results:
         return respond(results[0])
     parked = True
-    ctx.connection.park(_nothing)
-    return PARKED
-
-
-def _nothing() -> None:
-    """What is done about a client that left: the transaction goes on without it."""
+    return ctx.wait_for_answer()
