@@ -33,7 +33,11 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @initialize(interval_ms=st.sampled_from([0, 1000]), assignor=st.sampled_from(["uniform", "range"]))
     def start(self, interval_ms: int, assignor: str) -> None:
         at_once = AT_ONCE.partition("=")[0]
-        self.broker = VirtualBroker(f"{at_once}={interval_ms}", f"group.consumer.assignors={assignor}")
+        self.broker = VirtualBroker(
+            f"{at_once}={interval_ms}",
+            f"group.consumer.assignors={assignor}",
+            "connections.max.idle.ms=-1",  # a member may be silent for long, and is told afterwards what came of it
+        )
         self.admin = self.broker.client()
         self.broker.topic("t", 3)
         self.join({"t"}, False)
