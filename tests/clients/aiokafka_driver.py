@@ -1,9 +1,8 @@
-"""aiokafka, as the scenarios ask for it."""
+"""aiokafka, as the scenarios ask for it: producers, consumers, groups. Its admin calls are in aiokafka_admin.py."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 
 from aiokafka import (
@@ -12,21 +11,17 @@ from aiokafka import (
     ConsumerRebalanceListener,
     TopicPartition,
 )
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.errors import InvalidPartitionsError, MessageSizeTooLargeError, ProducerFenced
+from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 
 from tests.clients.driver import (
     TIMEOUT_S,
     Given,
-    InProcess,
     Member,
     Round,
     Row,
     Step,
-    rebalance,
-    restart_static_member,
 )
 
 # Members look soon whether a rebalance has begun.
@@ -96,6 +91,25 @@ def oversize(bootstrap: str, given: Given) -> list[Step]:
         return [{"error": 0}]
 
     return finished(main())
+
+
+@asynccontextmanager
+async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+async def until_true(ask: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
+    """As `until`, for a question that has to be awaited."""
+    for _ in range(TIMEOUT_S * 7):
+        if await ask() == wanted:
+            return wanted
+        await asyncio.sleep(0.05)
+    return not wanted
 
 
 # -- transactions ------------------------------------------------------------------------------------------------------
@@ -237,249 +251,3 @@ def resume(bootstrap: str, given: Given) -> list[Step]:
         return [{"first": await some()}, {"resumed": await some()}]
 
     return finished(main())
-
-
-# -- admin -------------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        yield admin
-    finally:
-        await admin.close()
-
-
-async def until_true(ask: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
-    """As `until`, for a question that has to be awaited."""
-    for _ in range(TIMEOUT_S * 7):
-        if await ask() == wanted:
-            return wanted
-        await asyncio.sleep(0.05)
-    return not wanted
-
-
-def topics(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-
-            async def create() -> int:
-                answer = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
-                return int(answer.topic_errors[0][1])
-
-            async def delete() -> int:
-                return int((await admin.delete_topics([given.topic])).topic_error_codes[0][1])
-
-            async def listed() -> bool:
-                return given.topic in await admin.list_topics()
-
-            return [
-                {"created": await create()},
-                {"created again": await create()},
-                {"listed": await until_true(listed, True)},
-                {"partitions": len((await admin.describe_topics([given.topic]))[0]["partitions"])},
-                {"deleted": await delete()},
-                {"listed": await until_true(listed, False)},
-                {"deleted again": await delete()},
-            ]
-
-    return finished(main())
-
-
-def create_partitions(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-
-            async def grow() -> int:
-                try:
-                    await admin.create_partitions({given.topic: NewPartitions(given.partitions)})
-                except InvalidPartitionsError as error:
-                    return int(error.errno)
-                return 0
-
-            async def count() -> int:
-                return len((await admin.describe_topics([given.topic]))[0]["partitions"])
-
-            async def grown() -> bool:
-                return await count() == given.partitions
-
-            error = await grow()
-            await until_true(grown, True)
-            return [{"error": error}, {"partitions": await count()}, {"error": await grow()}]
-
-    return finished(main())
-
-
-async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
-    """The values of these configs."""
-    (answer,) = await admin.describe_configs([ConfigResource(kind, name)])
-    values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
-    return {key: values[key] for key in keys}
-
-
-def topic_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            return [await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms", "cleanup.policy")]
-
-    return finished(main())
-
-
-def broker_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            node_id = (await admin.describe_cluster())["brokers"][0]["node_id"]
-            return [await configs(admin, ConfigResourceType.BROKER, str(node_id), "message.max.bytes")]
-
-    return finished(main())
-
-
-def alter_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, given.topic, {"retention.ms": "5000"})])
-
-            async def described() -> Step:
-                return await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms")
-
-            async def altered() -> bool:
-                return (await described())["retention.ms"] == "5000"
-
-            await until_true(altered, True)
-            return [await described()]
-
-    return finished(main())
-
-
-def delete_records(bootstrap: str, given: Given) -> list[Step]:
-    partition = TopicPartition(given.topic, 0)
-
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
-            low = await admin.delete_records({partition: RecordsToDelete(given.count)})
-            earliest = await consumer.beginning_offsets([partition])
-            return [{"low_watermark": low[partition]}, {"earliest": earliest[partition]}]
-
-    return finished(main())
-
-
-def list_offsets(bootstrap: str, given: Given) -> list[Step]:
-    partition = TopicPartition(given.topic, 0)
-
-    async def main() -> list[Step]:
-        async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
-            earliest = await consumer.beginning_offsets([partition])
-            latest = await consumer.end_offsets([partition])
-            found = await consumer.offsets_for_times({partition: given.count})
-            step: Step = {"earliest": earliest[partition], "latest": latest[partition]}
-            return [step | {"by_timestamp": found[partition].offset}]
-
-    return finished(main())
-
-
-@asynccontextmanager
-async def live_group(bootstrap: str, given: Given) -> AsyncIterator[AIOKafkaConsumer]:
-    """A group with one member, which has committed offset 3."""
-    consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
-    async with consumer:
-        await consumer.commit({TopicPartition(given.topic, 0): 3})
-        yield consumer
-
-
-def list_groups(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
-            return [{"listed": (given.group, "consumer") in await admin.list_consumer_groups()}]
-
-    return finished(main())
-
-
-def describe_group(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-
-            async def described() -> Step:
-                (answer,) = await admin.describe_consumer_groups([given.group])
-                _, _, state, _, _, members, *_ = answer.groups[0]
-                return {"state": state, "members": len(members)}
-
-            async with live_group(bootstrap, given):
-                live = await described()
-            return [live, await described()]
-
-    return finished(main())
-
-
-def list_group_offsets(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
-            offsets = await admin.list_consumer_group_offsets(given.group)
-            return [{"offset": offsets[TopicPartition(given.topic, 0)].offset}]
-
-    return finished(main())
-
-
-def cluster(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            answer = await admin.describe_cluster()
-            nodes = [node["node_id"] for node in answer["brokers"]]
-            controller = answer["controller_id"] in nodes
-            return [{"nodes": len(nodes), "controller": controller, "id": bool(answer["cluster_id"])}]
-
-    return finished(main())
-
-
-NO_KIP_848 = "has the classic protocol only"
-NO_ADMIN_CALL = "has no such call in its admin client"
-
-AIOKAFKA = InProcess(
-    "aiokafka",
-    lambda: version("aiokafka"),
-    {
-        "produce": produce,
-        "read": read,
-        "oversize": oversize,
-        "transactions": transactions,
-        "fence": fence,
-        "transactional_offsets": transactional_offsets,
-        "rebalance": with_members(rebalance),
-        "static": with_members(restart_static_member),
-        "resume": resume,
-        "topics": topics,
-        "create_partitions": create_partitions,
-        "topic_configs": topic_configs,
-        "broker_configs": broker_configs,
-        "alter_configs": alter_configs,
-        "delete_records": delete_records,
-        "list_offsets": list_offsets,
-        "list_groups": list_groups,
-        "describe_group": describe_group,
-        "list_group_offsets": list_group_offsets,
-        "cluster": cluster,
-    },
-    {
-        "null-record": "refuses to send one",
-        "group-cooperative": "has no cooperative assignor",
-        **dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"), NO_KIP_848
-        ),
-        "max-timestamp": "asks for timestamps of 0 and later only",
-        **dict.fromkeys(
-            (
-                "incremental-alter-configs",
-                "delete-groups",
-                "alter-group-offsets",
-                "delete-group-offsets",
-                "client-quotas",
-                "list-transactions",
-                "describe-transactions",
-                "describe-producers",
-                "log-dirs",
-            ),
-            NO_ADMIN_CALL,
-        ),
-    },
-)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tests.clients.aiokafka_driver import AIOKAFKA
-from tests.clients.confluent_driver import CONFLUENT
+from tests.clients.aiokafka_admin import AIOKAFKA
+from tests.clients.confluent_admin import CONFLUENT
 from tests.clients.driver import Driver
 from tests.clients.external import External
 from tests.clients.kafka_python_admin import KAFKA_PYTHON

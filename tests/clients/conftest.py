@@ -21,8 +21,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(writer)
 
 
-# Nobody waits for others before the first rebalance.
-QUICK_GROUPS = ("group.initial.rebalance.delay.ms=0",)
+# Nobody waits for others before the first rebalance, and members of KIP-848 groups hear soon what has changed.
+QUICK_GROUPS = (
+    "group.initial.rebalance.delay.ms=0",
+    "group.consumer.heartbeat.interval.ms=200",
+    "group.consumer.min.heartbeat.interval.ms=100",
+)
 
 
 @pytest.fixture(scope="session")

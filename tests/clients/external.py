@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Timer
 
 import msgspec
@@ -20,23 +21,26 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".venv" / "clients"
 # A call that takes longer hangs; its process goes, and the next call gets another.
 CALL_TIMEOUT_S = 60
+LAST_WORDS = 4_000  # bytes of what a driver that ended wrote to standard error
 
 
 class Process:
     """A running driver."""
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
-        with (directory / "stderr.log").open("ab") as stderr:
-            self.process = subprocess.Popen(
-                command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
-            )
+        self._stderr = TemporaryFile()  # noqa: SIM115  # it lives as long as the process
+        self.process = subprocess.Popen(
+            command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+        )
         atexit.register(self.process.kill)
         self.version = str(self._line()["version"])
 
     def _line(self) -> dict[str, object]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, "the driver ended"
+        if not line:
+            self._stderr.seek(0)
+            raise AssertionError(f"the driver ended: {self._stderr.read()[-LAST_WORDS:].decode(errors='replace')}")
         found = json.loads(line)
         assert isinstance(found, dict), found
         return found

@@ -63,7 +63,7 @@ class TableWriter:
         if "scenario" not in found or report.when != "call":
             return
         self._versions |= {found["client"]: found["version"]} if "version" in found else {}
-        outcome = {"passed": "ok", "failed": "fails", "skipped": found.get("skipped", "not run")}[report.outcome]
+        outcome = {"passed": "ok", "failed": "fails", "skipped": "not run"}[report.outcome]
         self._results[found["client"], found["scenario"]] = outcome
 
     def pytest_sessionfinish(self) -> None:
