@@ -2,16 +2,17 @@
 
 Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard. Theory of operation:
 
-    request                               what becomes of the session           the answer holds
-    epoch 0, "full"                       that of its id ends; a new one opens  every partition asked for, the new id
-    epoch -1 (all before v7), "sessionless"  that of its id ends                every partition asked for, id 0
-    another epoch, "incremental"          what the request names is added or    of the session's partitions those with
-                                          changed, what it forgets leaves       something new, the same id
+    request, by its epoch   what becomes of the session           the answer holds
+    0, "full"               that of its id ends; a new one opens  every partition asked for, and the new id
+    -1, "sessionless"       that of its id ends                   every partition asked for, and id 0
+    another, "incremental"  what the request names is added or    of the session's partitions those with something
+                            changed, what it forgets leaves       new, and the same id
 
-The epoch counts the requests of a session, from 1 to the largest int32 and on from 1: a request that was sent twice, or
-got lost, is noticed (INVALID_FETCH_SESSION_EPOCH). "Something new" is another high watermark or log start than the
-client was last told, records, an error or a diverging epoch. A partition that had records moves to the end, so that one
-that always has some does not starve those after it. A session that has forgotten everything ends.
+Requests of before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and on
+from 1: a request that was sent twice, or got lost, is noticed (INVALID_FETCH_SESSION_EPOCH). "Something new" is another
+high watermark or log start than the client was last told, records, an error or a diverging epoch. A partition that had
+records moves to the end, so that one that always has some does not starve those after it. A session that has forgotten
+everything ends.
 
 Being told and being sent are not the same: a fetch over quota is answered without its data (KIP-219), and then neither
 opens a session nor counts as told; its epoch counts. So reading leaves a session as it is, and `told` is for when the

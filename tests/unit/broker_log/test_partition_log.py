@@ -375,6 +375,15 @@ def test_segment_starts_are_base_offsets_and_last_appends() -> None:
     assert log.segment_starts() == [(0, NOW_MS + 1), (2, NOW_MS + 9)]
 
 
+def test_an_epoch_begins_before_anything_is_appended_in_it() -> None:
+    log = new_log()
+    log.begin_epoch(2)
+    assert (log.end_offset_for_epoch(2), log.leader_epoch_at(0)) == ((2, 0), 2)
+    log.append(batch(), NOW_MS, 2)
+    log.begin_epoch(3)
+    assert [log.end_offset_for_epoch(epoch) for epoch in (2, 3)] == [(2, 1), (3, 1)]
+
+
 def test_leader_epochs_end_where_the_next_begins() -> None:
     log = new_log()
     for leader_epoch in (3, 3, 5):
@@ -526,6 +535,9 @@ class LogAgainstModel(RuleBasedStateMachine):
         assert (read.size, read.error_code) == (size, ErrorCode.NONE)
         assert read.next_offset == next_offset
         assert self.log.size_available(offset, max_bytes, up_to_offset, min_one_batch) == size
+        if offset < up_to_offset:
+            there = sum(len(stored) for _, last, stored in self.stored if offset <= last < up_to_offset)
+            assert self.log.bytes_between(offset, up_to_offset, max_bytes) == min(there, max_bytes)
 
     @invariant()
     def offsets_are_in_order(self) -> None:

@@ -1,0 +1,353 @@
+"""Clients with fetch sessions, under everything that can happen to them, in virtual time.
+
+The model is what a client knows: where it reads on, and a picture of each partition that it keeps from what the answers
+of its session tell, and from nothing else. After every answer the picture must be what a full fetch, asked at the same
+moment by someone else, is told; an answer may tell nothing that the client knew; and the records must be those of the
+log, in order, none twice and none left out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from sluice.broker.cluster import NewTopic, Topic
+from sluice.broker.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import batch_bounds
+from sluice.protocol.records.record import Record, iter_records
+from tests.support.records import batch, produce, records_of
+from tests.support.virtual_broker import VirtualBroker
+
+NAMES = ["a", "b"]
+PARTITIONS = 2
+VERSIONS = (12, 13, 18)  # by name, by id
+SLOTS = 2  # fewer than readers
+NAME = st.sampled_from(NAMES)
+INDEX = st.integers(0, PARTITIONS - 1)
+READER = st.integers(0, len(VERSIONS) - 1)
+QUOTA = 2_000  # bytes/s
+MAX_WAIT_MS = 500
+TWO_MINUTES = 120_000
+# By id a session tells of what became of a topic's name, where a single fetch can only say that the id is not known.
+BY_ID_GONE = {
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+}
+
+Key = tuple[str | bytes, int]  # a topic's name or id, and a partition
+Place = tuple[str, int]
+
+
+class Picture(NamedTuple):
+    """What a client knows of a partition."""
+
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+
+
+class Flight(NamedTuple):
+    """A request that was not answered yet."""
+
+    full: bool
+    offsets: dict[Key, int]  # of the whole session, with this request
+    added: set[Key]
+    is_lost: bool  # the client will not get the answer
+
+
+class Reader:
+    """A client as it should be: it names what has changed, and starts anew where its session fails."""
+
+    def __init__(self, broker: VirtualBroker, version: int) -> None:
+        self.broker = broker
+        self.version = version
+        self.client = broker.client("reader")
+        self.wanted: dict[Place, int] = {}  # where it reads on
+        self.ids: dict[str, bytes] = {}
+        self.session_id, self.epoch = NO_SESSION, INITIAL_EPOCH
+        self.offsets: dict[Key, int] = {}  # what the session holds
+        self.pictures: dict[Key, Picture] = {}
+        self.flight: Flight | None = None
+        self.missed_an_answer = False  # of its session
+
+    def key(self, place: Place) -> Key:
+        name, index = place
+        return (self.ids.get(name, bytes(16)) if self.version >= 13 else name), index
+
+    def fetch(self, max_bytes: int, max_wait_ms: int, *, is_lost: bool = False) -> None:
+        """Sends the next request, unless one is under way."""
+        if self.flight is not None:
+            return
+        offsets = {self.key(place): offset for place, offset in self.wanted.items()}
+        full = self.epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+        known = {} if full else self.offsets
+        named = {key: offset for key, offset in offsets.items() if known.get(key) != offset}
+        request = request_of(named, max_bytes, max_wait_ms)
+        request.session_id, request.session_epoch = self.session_id, self.epoch
+        request.forgotten_topics_data = [
+            ForgottenTopic(**topic_of(topic), partitions=[index])
+            for topic, index in known
+            if (topic, index) not in offsets
+        ]
+        self.flight = Flight(full, offsets, offsets.keys() - known.keys(), is_lost)
+        self.offsets = offsets
+        self.client.send(request, self.version)
+
+    def take(self, message: Any) -> dict[Key, PartitionData] | None:
+        """Takes an answer in; returns what it says of partitions, None where it says nothing of any."""
+        flight, self.flight = self.flight, None
+        assert flight is not None
+        if flight.is_lost:
+            self.missed_an_answer = not flight.full
+            return None
+        if flight.full:
+            self.missed_an_answer = False
+        elif self.missed_an_answer and not message.throttle_time_ms:
+            assert message.error_code, "the broker counts requests, and one is missing"
+        if message.error_code:
+            assert message.error_code in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ), message
+            assert not flight.full
+            assert message.responses == []
+            if message.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self.session_id = NO_SESSION
+            self.epoch = INITIAL_EPOCH
+            return None
+        if message.session_id == NO_SESSION:
+            self.session_id, self.epoch = NO_SESSION, INITIAL_EPOCH
+        else:
+            assert flight.full or message.session_id == self.session_id
+            self.session_id, self.epoch = message.session_id, self.epoch + 1
+        if message.throttle_time_ms:
+            assert message.responses == []
+            return None
+        told = by_key(message)
+        if flight.full:
+            assert told.keys() == flight.offsets.keys()
+            self.pictures = {}
+        self._look(flight, told)
+        return told
+
+    def _look(self, flight: Flight, told: Mapping[Key, PartitionData]) -> None:
+        assert told.keys() <= flight.offsets.keys(), "nothing is told of what was forgotten"
+        assert flight.added <= told.keys(), "what is new to a session is told of"
+        for key, data in told.items():
+            picture = Picture(data.error_code, data.high_watermark, data.log_start_offset)
+            news = key in flight.added or picture != self.pictures.get(key) or data.error_code or records_of(data)
+            assert news, f"{key} was told without anything new: {picture}"
+            self.pictures[key] = picture
+        self.pictures = {key: picture for key, picture in self.pictures.items() if key in flight.offsets}
+
+
+class FetchSessionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = VirtualBroker(
+            "connections.max.idle.ms=-1",  # hours pass
+            f"max.incremental.fetch.session.cache.slots={SLOTS}",
+            f"quota.consumer.override=reader:{QUOTA}",
+        )
+        self.admin = self.broker.client("admin")
+        self.values: dict[bytes, list[list[bytes | None]]] = {}  # topic id -> by partition, all that was ever written
+        self.written = 0
+        self.readers = [Reader(self.broker, version) for version in VERSIONS]
+        self.create("a")
+        for number, reader in enumerate(self.readers):
+            self.learn_ids(number)
+            reader.wanted = {("a", index): 0 for index in range(PARTITIONS)}
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    @rule(name=NAME)
+    def create(self, name: str) -> None:
+        topic = self.broker.broker.cluster.create(NewTopic(name, PARTITIONS))
+        if isinstance(topic, Topic):
+            self.values[topic.topic_id] = [[] for _ in range(PARTITIONS)]
+
+    @rule(name=NAME)
+    def delete(self, name: str) -> None:
+        self.admin.ask(DeleteTopicsRequest(topic_names=[name]), 5)
+
+    @rule(name=NAME)
+    def replace(self, name: str) -> None:
+        self.delete(name)
+        self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+        self.create(name)
+
+    @rule(name=NAME, index=INDEX, count=st.integers(1, 3), size=st.sampled_from([1, 400]))
+    def write(self, name: str, index: int, count: int, size: int) -> None:
+        topic = self.broker.broker.cluster.topics.get(name)
+        if topic is not None:
+            values = [f"{self.written + number}".encode().ljust(size) for number in range(count)]
+            self.written += count
+            self.admin.ask(produce(9, batch(*values), topic=name, partition=index), 9)
+            self.values[topic.topic_id][index] += values
+
+    @rule()
+    def delete_records(self) -> None:
+        """Of every partition, half: news that no records come with."""
+        for topic in self.broker.broker.cluster.topics.values():
+            for log in (partition.log for partition in topic.partitions):
+                log.delete_records_before((log.log_start_offset + log.high_watermark + 1) // 2)
+
+    # -- readers -------------------------------------------------------------------------------------------------------
+
+    @rule(reader=READER, name=NAME, index=INDEX, offset=st.integers(0, 4))
+    def assign_or_seek(self, reader: int, name: str, index: int, offset: int) -> None:
+        self.readers[reader].wanted[name, index] = offset
+
+    @rule(reader=READER, name=NAME, index=INDEX)
+    def unassign(self, reader: int, name: str, index: int) -> None:
+        self.readers[reader].wanted.pop((name, index), None)
+
+    @rule(reader=READER)
+    def learn_ids(self, reader: int) -> None:
+        topics = self.broker.broker.cluster.topics
+        self.readers[reader].ids = {name: topic.topic_id for name, topic in topics.items()}
+
+    @rule(max_bytes=st.sampled_from([1, 600, 1 << 20]))
+    def fetch(self, max_bytes: int) -> None:
+        for reader in self.readers:
+            reader.fetch(max_bytes, 0)
+
+    @rule(times=st.integers(2, 4))
+    def catch_up(self, times: int) -> None:
+        for _ in range(times):
+            self.fetch(1 << 20)
+            self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+
+    @rule()
+    def fetch_over_quota(self) -> None:
+        now_ms = self.broker.clock.wall_ms()
+        self.broker.broker.fetch_quotas.record_no_throttle("ANONYMOUS", "reader", 12 * QUOTA, now_ms)
+        self.fetch(1 << 20)
+
+    @rule(reader=READER)
+    def fetch_and_wait(self, reader: int) -> None:
+        self.readers[reader].fetch(1 << 20, MAX_WAIT_MS)
+
+    @rule()
+    def fetch_and_lose_the_answers(self) -> None:
+        for reader in self.readers:
+            reader.fetch(1 << 20, 0, is_lost=True)
+
+    @rule(reader=READER)
+    def leave_the_session(self, reader: int) -> None:
+        if self.readers[reader].flight is None:
+            self.readers[reader].epoch = INITIAL_EPOCH
+
+    @rule(reader=READER)
+    def evict(self, reader: int) -> None:
+        self.broker.broker.fetch_sessions.close(self.readers[reader].session_id)
+
+    @rule(ms=st.sampled_from([100, MAX_WAIT_MS, 15_000, TWO_MINUTES + 1]))
+    def let_time_pass(self, ms: int) -> None:
+        self.broker.advance(ms)
+
+    # -- what must hold ------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_answer_makes_the_picture_that_a_full_fetch_gives(self) -> None:
+        self.broker.settle()
+        for reader in self.readers:
+            for answer in reader.client.take_answers():
+                flight = reader.flight
+                told = reader.take(answer.message)
+                if told is not None and flight is not None:
+                    self.check_pictures(reader, flight)
+                    self.check_records(reader, flight, told)
+
+    @invariant()
+    def no_more_sessions_are_kept_than_there_are_slots(self) -> None:
+        assert len(self.broker.broker.fetch_sessions) <= SLOTS
+
+    def check_pictures(self, reader: Reader, flight: Flight) -> None:
+        whole = by_key(self.admin.ask(request_of(flight.offsets, 1 << 20, 0), reader.version))
+        assert reader.pictures.keys() == whole.keys()
+        for key, data in whole.items():
+            expected = Picture(data.error_code, data.high_watermark, data.log_start_offset)
+            if data.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+                assert reader.pictures[key].error_code in BY_ID_GONE
+                expected = expected._replace(error_code=reader.pictures[key].error_code)
+            assert reader.pictures[key] == expected, f"{key} at {flight.offsets[key]}"
+
+    def check_records(self, reader: Reader, flight: Flight, told: Mapping[Key, PartitionData]) -> None:
+        cluster = self.broker.broker.cluster
+        for place, position in list(reader.wanted.items()):
+            key = reader.key(place)
+            data = told.get(key)
+            if data is None or flight.offsets.get(key) != position:
+                continue
+            topic = cluster.topics[key[0]] if isinstance(key[0], str) and key[0] in cluster.topics else None
+            topic = topic or (cluster.topics_by_id.get(key[0]) if isinstance(key[0], bytes) else None)
+            for record in records(data):
+                if record.offset < position:
+                    continue  # of the batch that holds it
+                assert topic is not None
+                assert record.offset == position, "nothing is left out and nothing comes twice"
+                assert record.value == self.values[topic.topic_id][place[1]][position]
+                position += 1
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and topic is not None:
+                position = topic.partitions[place[1]].log.log_start_offset
+            reader.wanted[place] = position
+
+    def teardown(self) -> None:
+        """In the end everyone gets everything: nobody starves, and no session is stuck."""
+        topics = self.broker.broker.cluster.topics
+        for reader in self.readers:
+            reader.wanted = {place: offset for place, offset in reader.wanted.items() if place[0] in topics}
+            reader.ids = {name: topic.topic_id for name, topic in topics.items()}
+        for _ in range(60):
+            for reader in self.readers:
+                reader.fetch(600, 0)
+            self.broker.advance(15_000)
+            self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+        for reader in self.readers:
+            ends = {(name, index): topics[name].partitions[index].log.log_end_offset for name, index in reader.wanted}
+            assert reader.wanted == ends
+
+
+def request_of(offsets: Mapping[Key, int], max_bytes: int, max_wait_ms: int) -> FetchRequest:
+    """A fetch of these partitions, without a session."""
+    topics = [
+        FetchTopic(
+            **topic_of(topic),
+            partitions=[FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)],
+        )
+        for (topic, index), offset in offsets.items()
+    ]
+    return FetchRequest(max_bytes=max_bytes, max_wait_ms=max_wait_ms, min_bytes=1, topics=topics)
+
+
+def topic_of(topic: str | bytes) -> dict[str, Any]:
+    return {"topic": topic} if isinstance(topic, str) else {"topic_id": topic}
+
+
+def by_key(message: Any) -> dict[Key, PartitionData]:
+    """The partitions of an answer, of which none comes twice."""
+    found: dict[Key, PartitionData] = {}
+    for topic in message.responses:
+        for data in topic.partitions:
+            key = (topic.topic or topic.topic_id, data.partition_index)
+            assert key not in found
+            found[key] = data
+    return found
+
+
+def records(data: PartitionData) -> list[Record]:
+    view = memoryview(records_of(data))
+    return [
+        record for position, size, _ in batch_bounds(view) for record in iter_records(view[position : position + size])
+    ]
+
+
+TestFetchSessions = FetchSessionMachine.TestCase
+TestFetchSessions.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
