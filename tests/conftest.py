@@ -1,6 +1,12 @@
 """What all tests share."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is, no more: on a busy one tests failed at the usual 200 ms. What
+# hangs is ended by pytest-timeout.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 pytest.register_assert_rewrite("tests.support")
 

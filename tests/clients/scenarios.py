@@ -295,6 +295,16 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("log-dirs", "describe log directories", alone("log_dirs", [{"partitions": 1}])),
 )
 
+# The areas of the short table in the README, by the first scenario of each.
+AREAS = {
+    "acks-0": "records",
+    "idempotence": "idempotence, transactions",
+    "group-classic": "groups",
+    "topics": "admin: topics, configs, records",
+    "list-groups": "admin: groups and their offsets",
+    "cluster": "admin: cluster, quotas, transactions",
+}
+
 # -- what a broker must serve for it
 
 _CLASSIC = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")

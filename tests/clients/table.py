@@ -1,4 +1,6 @@
-"""The table "what works", docs/clients.md: scenarios by clients, written from what the tests found (--write-table)."""
+"""The table "what works", docs/clients.md: scenarios by clients, written from what the tests found (--write-table). The
+README has a short one.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.clients.clients import CLIENTS
-from tests.clients.scenarios import SCENARIOS
+from tests.clients.driver import Driver
+from tests.clients.scenarios import AREAS, SCENARIOS
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "clients.md"
+README = ROOT / "README.md"
+SHORT_BEGIN, SHORT_END = "<!-- what works: written by `make matrix` -->\n", "<!-- end of what works -->\n"
 HEAD = """# What works with which client
 
 Every cell is a test, `tests/clients/test_matrix.py`, run with the real client. This page is written from the results by
@@ -51,6 +57,35 @@ def render(results: Results, versions: Mapping[str, str]) -> str:
     return "\n".join([HEAD, "".join(table), "".join(notes)])
 
 
+def short_rows(results: Results) -> list[list[str]]:
+    """The cells of the README's table, a row for each area: what passed, of what the client has the means for."""
+    areas: list[list[str]] = []
+    for scenario in SCENARIOS:
+        if scenario.name in AREAS:
+            areas.append([])
+        areas[-1].append(scenario.name)
+    titles = AREAS.values()
+    return [
+        [title, *(_tally(client, names, results) for client in CLIENTS)]
+        for title, names in zip(titles, areas, strict=True)
+    ]
+
+
+def _tally(client: Driver, scenarios: Sequence[str], results: Results) -> str:
+    has = [name for name in scenarios if name not in client.unsupported]
+    return f"{sum(results.get((client.name, name)) == 'ok' for name in has)} of {len(has)}"
+
+
+def with_short_table(readme: str, results: Results) -> str:
+    """The README with its table as these results say."""
+    before, _, rest = readme.partition(SHORT_BEGIN)
+    _, end, after = rest.partition(SHORT_END)
+    assert end, f"README.md has no {SHORT_BEGIN.strip()} and {SHORT_END.strip()}"
+    heads = ["", *(client.name for client in CLIENTS)]
+    table = [line(heads), line(["---"] + [":-:"] * len(CLIENTS)), *(line(row) for row in short_rows(results))]
+    return f"{before}{SHORT_BEGIN}{''.join(table)}{SHORT_END}{after}"
+
+
 class TableWriter:
     """Collects what the client matrix finds, and writes the page at the end."""
 
@@ -69,3 +104,4 @@ class TableWriter:
     def pytest_sessionfinish(self) -> None:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(render(self._results, self._versions))
+        README.write_text(with_short_table(README.read_text(), self._results))

@@ -3,7 +3,7 @@
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import InProcess
 from tests.clients.scenarios import SCENARIOS
-from tests.clients.table import PAGE, reasons, rows
+from tests.clients.table import PAGE, README, reasons, rows, with_short_table
 
 STALE = "docs/clients.md is out of date: `make matrix` writes it"
 
@@ -17,6 +17,12 @@ def test_the_page_has_every_client_and_every_scenario() -> None:
     assert [head.partition("<br>")[0] for head in heads] == ["", *(client.name for client in CLIENTS)], STALE
     everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
     assert body == rows(everything), STALE
+
+
+def test_the_short_table_in_the_readme_has_every_client_and_area() -> None:
+    everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
+    text = README.read_text()
+    assert with_short_table(text, everything) == text, STALE
 
 
 def test_the_page_has_the_versions_of_the_clients_here_and_every_reason() -> None:

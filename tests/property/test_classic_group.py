@@ -253,4 +253,4 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
 
 TestClassicGroup = ClassicGroupMachine.TestCase
-TestClassicGroup.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestClassicGroup.settings = settings(max_examples=40, stateful_step_count=40)

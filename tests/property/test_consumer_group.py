@@ -248,5 +248,5 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         return group
 
 
-ConsumerGroupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+ConsumerGroupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 TestConsumerGroup = ConsumerGroupMachine.TestCase

@@ -350,4 +350,4 @@ def records(data: PartitionData) -> list[Record]:
 
 
 TestFetchSessions = FetchSessionMachine.TestCase
-TestFetchSessions.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
+TestFetchSessions.settings = settings(max_examples=50, stateful_step_count=50)

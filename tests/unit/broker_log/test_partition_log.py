@@ -551,5 +551,5 @@ class LogAgainstModel(RuleBasedStateMachine):
             assert read_offsets(self.log, self.end_offset - 1) == [self.stored[-1][:2]]
 
 
-LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestLogAgainstModel = LogAgainstModel.TestCase

@@ -74,7 +74,7 @@ def test_a_fresh_sensor_lets_ten_seconds_worth_through_at_once_and_a_second_show
         pytest.param(FETCH, 0.045, 0.06, id="a consumer: 5 % are allowed"),
     ],
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     requests_per_s=st.sampled_from([10, 20]),  # a tenth and a twentieth of a second's quota, as the demo's clients
     times_as_fast=st.floats(3, 60),

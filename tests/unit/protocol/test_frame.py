@@ -66,7 +66,7 @@ def test_a_stream_may_be_cut_anywhere() -> None:
     assert wrong == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.one_of(st.integers(0, 200), st.integers(SCRATCH_BYTES - 10, 3 * SCRATCH_BYTES)), max_size=5),
     cuts=st.lists(st.integers(1, 2 * SCRATCH_BYTES), min_size=1, max_size=20),

@@ -24,7 +24,7 @@ from tests.unit.protocol.messages import (
 
 # Drawing a message is slow, and what is generated repeats among versions and classes: few examples of each of many
 # classes say more than many of few. That each version is met is the work of `full`.
-some = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 each_version = pytest.mark.parametrize("message", MESSAGES, ids=named)
 each_layout = pytest.mark.parametrize("message", LAYOUTS, ids=named)

@@ -544,4 +544,4 @@ class PurgatoryAgainstLists(RuleBasedStateMachine):
 
 
 TestPurgatoryAgainstLists = PurgatoryAgainstLists.TestCase
-TestPurgatoryAgainstLists.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPurgatoryAgainstLists.settings = settings(max_examples=150, stateful_step_count=40)

@@ -239,4 +239,4 @@ class WheelAgainstSortedList(RuleBasedStateMachine):
 
 
 TestWheelAgainstSortedList = WheelAgainstSortedList.TestCase
-TestWheelAgainstSortedList.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestWheelAgainstSortedList.settings = settings(max_examples=150, stateful_step_count=40)

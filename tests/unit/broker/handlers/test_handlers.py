@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.broker.configs.client_metrics_configs import DEFAULT_INTERVAL_MS
@@ -313,7 +313,7 @@ def test_no_version_is_served_that_the_protocol_does_not_know_or_calls_unstable(
     assert wrong == []
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(data=st.data())
 def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connection(data: st.DataObject) -> None:
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")
