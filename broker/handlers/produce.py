@@ -23,11 +23,12 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.validate import check_produced
+from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_produced, is_one_plain_batch
 from sluice.purgatory.operation import DelayedOperation
 
 ALL = -1  # acks: the answer waits for all in-sync replicas
 _ACKS = (ALL, 0, 1)
+_ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
 _NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
 # The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
@@ -39,10 +40,39 @@ _NONE_REFUSED: Refusals = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
-    """Appends what can be appended and answers for each partition; with acks=all when all replicas have it."""
+    """Appends what can be appended and answers for each partition; with acks=all when all replicas have it.
+
+    Nearly every request has one batch for one partition, and nothing to wait for. It is recognized here and goes a
+    short way, whose answers are those of the long one; it may fail on that only in the log.
+    """
+    topic_data = request.topic_data
+    if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
+        return _handle_any(ctx, request)
+    (data,) = topic_data
+    (item,) = data.partition_data
+    index = item.index
+    records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
+    cluster = ctx.broker.cluster
+    topic = cluster.topics.get(data.name) or cluster.topics_by_id.get(data.topic_id)  # a request has one of the two
+    if (
+        topic is None
+        or not 0 <= index < len(topic.partitions)
+        or topic.is_internal
+        or topic.min_insync_replicas > 1
+        or topic.partitions[index].log.has_followers
+        or request.acks not in _ANSWERED_AT_ONCE
+        or ctx.version < ANY_CODEC_VERSION
+        or not is_one_plain_batch(records)
+    ):
+        return _handle_any(ctx, request)
+    answer = _store(ctx, topic.partitions[index], index, records)
+    return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
+
+
+def _handle_any(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     for topic in request.topic_data:
         for item in topic.partition_data:
-            records: memoryview | None = item.records  # type: ignore[assignment]  # the decoder gives no other bytes
+            records: memoryview | None = item.records  # type: ignore[assignment]  # as above
             if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
                 from sluice.broker.transactions.producing import produce_when_verified  # most producers never need it
 
@@ -123,19 +153,22 @@ def _append(
         return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if acks == ALL and topic.min_insync_replicas > 1:  # there is one replica, the leader
         return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
+    return _store(ctx, partition, data.index, records)
+
+
+def _store(ctx: RequestContext, partition: Partition, index: int, records: memoryview) -> PartitionProduceResponse:
+    topic, log = partition.topic, partition.log
     before = log.log_end_offset
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
-        return _failed(ctx, data.index, result)
+        return _failed(ctx, index, result)
     if log.log_end_offset > before:
         topic.records_in += log.log_end_offset - before
         topic.bytes_in += len(records)
         if log.has_followers or ctx.broker.fetches.delayed:  # else nobody waits for it
             ctx.broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
-    return PartitionProduceResponse(
-        data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
-    )
+    return PartitionProduceResponse(index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset)
 
 
 def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionProduceResponse:

@@ -38,9 +38,19 @@ from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
 from .walk import lone_record_starts, walk
 
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
+_LENGTH_MAGIC_AND_ATTRIBUTES = struct.Struct(">8xi4xB4xh")
 _UNUSUAL_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
 _ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
-_ZSTD_VERSION = 7
+ANY_CODEC_VERSION = 7  # of Produce: from here on also zstd
+
+
+def is_one_plain_batch(data: Bytes) -> bool:
+    """Whether `data` has the length of one magic 2 batch, of no transaction: what any version from 7 on may carry."""
+    size = len(data)
+    if size <= HEADER_BYTES:
+        return False
+    length, magic, attributes = _LENGTH_MAGIC_AND_ATTRIBUTES.unpack_from(data)
+    return magic == 2 and length + LOG_OVERHEAD == size and not attributes & TRANSACTIONAL_FLAG
 
 
 def check_produced(version: int, data: Bytes) -> None:
@@ -49,7 +59,7 @@ def check_produced(version: int, data: Bytes) -> None:
         return
     size = len(data)
     if size > HEADER_BYTES and _LENGTH_AND_MAGIC.unpack_from(data) == (size - LOG_OVERHEAD, 2):
-        if version < _ZSTD_VERSION:
+        if version < ANY_CODEC_VERSION:
             _check_codec_known_to(version, data, 0)
         return
     batches = batch_bounds(data)
@@ -58,7 +68,7 @@ def check_produced(version: int, data: Bytes) -> None:
         raise _not_allowed(version, "must have at least one record batch per partition")
     if first[2] != 2:
         raise _not_allowed(version, "are only allowed to contain record batches with magic version 2")
-    if version < _ZSTD_VERSION:
+    if version < ANY_CODEC_VERSION:
         _check_codec_known_to(version, data, first[0])
     if next(batches, None) is not None:
         raise _not_allowed(version, "are only allowed to contain exactly one record batch per partition")
