@@ -97,15 +97,15 @@ def validate(
     if size < HEADER_BYTES or origin != CLIENT:
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
     header = BatchHeader(*HEADER.unpack_from(data))
-    attributes = header.attributes
-    count = header.record_count
+    attributes, count, max_timestamp = header.attributes, header.record_count, header.max_timestamp
+    codec = attributes & CODEC_MASK
     if (
         header.magic != 2
         or header.length + LOG_OVERHEAD != size
         or header.base_offset
         or size > config.max_message_bytes
         or attributes & _UNUSUAL_ATTRIBUTES
-        or config.compression not in (None, attributes & CODEC_MASK)
+        or (config.compression is not None and config.compression != codec)
         or config.timestamp_type != CREATE_TIME
         or count <= 0
         or header.last_offset_delta + 1 != count
@@ -115,18 +115,23 @@ def validate(
     view = data if type(data) is memoryview else memoryview(data)
     if crc.crc32c(view[ATTRIBUTES_AT:]) != header.crc:
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    base_timestamp, max_timestamp = header.base_timestamp, header.max_timestamp
-    if count == 1 and attributes & CODEC_MASK == NONE and not config.compacted and _is_lone_record(view[HEADER_BYTES:]):
-        lowest = highest = 0
-    else:
-        deltas = _timestamp_deltas(view, attributes & CODEC_MASK, count, config, max_timestamp - base_timestamp)
+    lowest = highest = header.base_timestamp
+    if (
+        count != 1
+        or codec != NONE
+        or config.compacted
+        # One record that has a value and nothing else need not be walked.
+        or view[HEADER_BYTES : HEADER_BYTES + len(start := lone_record_starts[size - HEADER_BYTES])] != start
+        or view[-1]
+    ):
+        deltas = _timestamp_deltas(view, codec, count, config, max_timestamp - lowest)
         if deltas is None:
             return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-        lowest, highest = deltas
+        lowest, highest = lowest + deltas[0], highest + deltas[1]
     if (
-        max_timestamp != base_timestamp + highest
+        max_timestamp != highest
         or max_timestamp < NO_TIMESTAMP
-        or now_ms - base_timestamp - lowest > config.before_max_ms
+        or now_ms - lowest > config.before_max_ms
         or max_timestamp - now_ms > config.after_max_ms
     ):
         return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
@@ -136,12 +141,6 @@ def validate(
     header.base_offset = first_offset
     header.partition_leader_epoch = leader_epoch
     return Appendable(view, [header], max_timestamp, NO_TIMESTAMP)
-
-
-def _is_lone_record(section: memoryview) -> bool:
-    """Whether it is one record that has a value and nothing else, which need not be walked."""
-    start = lone_record_starts[len(section)]
-    return section[: len(start)] == start and section[-1] == 0
 
 
 def _timestamp_deltas(
