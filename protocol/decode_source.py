@@ -240,7 +240,9 @@ class _Reader:
         assert least > 0, f"{field.name}: elements without bytes would let a count lie"
         product = count if least == 1 else f"{count} * {least}"
         wrong = self._source.use("wrong_count", wire.wrong_count)
-        self._source.line(f"if not {'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}:")
+        fits = f"{'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}"
+        # Most arrays have one element, which is missed soon enough when it is not there.
+        self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
         if field.type is not None and field.type.code in _REPEATABLE:
             readers = self._source.use(f"array_{_name(field.type.code)}", _array_readers(field.type.code))
