@@ -105,9 +105,9 @@ class PartitionLog:
             appendable = validate(data, first_offset, now_ms, leader_epoch, self._append_config, origin)
         except InvalidRecords as invalid:
             return self._invalid(invalid)
-        if not appendable.batches:
+        header = appendable.header
+        if header is None:
             return AppendResult(log_start_offset=self.log_start_offset)
-        header = appendable.batches[0]
         records = appendable.data
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = appendable.max_timestamp

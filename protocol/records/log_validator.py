@@ -61,10 +61,10 @@ class AppendConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 class Appendable(msgspec.Struct, gc=False):
-    """What is to be stored: `data`, and the header of each batch in it, in order. Times are ms, -1 is none."""
+    """What is to be stored: one batch, and its header; None if there is nothing. Times are ms, -1 is none."""
 
     data: memoryview
-    batches: list[BatchHeader]
+    header: BatchHeader | None
     max_timestamp: int
     log_append_time_ms: int
 
@@ -298,7 +298,7 @@ class LogValidator:
             batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2] = attributes.to_bytes(2, "big")
             batch[MAX_TIMESTAMP_AT : MAX_TIMESTAMP_AT + 8] = max_timestamp.to_bytes(8, "big", signed=True)
             stamp_checksum(batch)
-        return Appendable(view, [read_header(batch)], max_timestamp, log_append_time)
+        return Appendable(view, read_header(batch), max_timestamp, log_append_time)
 
     def _build(self, records: list[Record], header: BatchHeader | None) -> Appendable:
         """One batch of `records`, with the producer's state out of the `header` they had, if they had one."""
@@ -325,7 +325,7 @@ class LogValidator:
                 ErrorCode.MESSAGE_TOO_LARGE, f"{message} which exceeds the maximum configured size of {limit}."
             )
         log_append_time = self.now_ms if self.config.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
-        return Appendable(memoryview(data), [stored], stored.max_timestamp, log_append_time)
+        return Appendable(memoryview(data), stored, stored.max_timestamp, log_append_time)
 
 
 def _max_timestamp(records: Sequence[Record | SkimmedRecord]) -> int:

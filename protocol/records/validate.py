@@ -140,7 +140,7 @@ def validate(
     PLACE.pack_into(view, 0, first_offset, header.length, leader_epoch)
     header.base_offset = first_offset
     header.partition_leader_epoch = leader_epoch
-    return Appendable(view, [header], max_timestamp, NO_TIMESTAMP)
+    return Appendable(view, header, max_timestamp, NO_TIMESTAMP)
 
 
 def _timestamp_deltas(
@@ -173,7 +173,7 @@ def _validate_unusual(
     valid_bytes, codec = analyze(data, config, origin)
     view = memoryview(data)[:valid_bytes]
     if not valid_bytes:
-        return Appendable(view, [], NO_TIMESTAMP, NO_TIMESTAMP)
+        return Appendable(view, None, NO_TIMESTAMP, NO_TIMESTAMP)
     return LogValidator(view, codec, first_offset, now_ms, leader_epoch, config, origin).assign_offsets()
 
 

@@ -257,9 +257,9 @@ def check_broker_append(data: bytes, expected: Outcome) -> list[str]:
 
     def append() -> None:
         nonlocal offsets
-        batches = validate(data, 0, INVALID_NOW_MS, 0, AppendConfig(partition="t-0")).batches
-        if batches:
-            offsets = (batches[0].base_offset, batches[-1].last_offset)
+        header = validate(data, 0, INVALID_NOW_MS, 0, AppendConfig(partition="t-0")).header
+        if header is not None:
+            offsets = (header.base_offset, header.last_offset)
 
     failures = differences("broker_append.error", error_code(append), code_of(expected.error))
     return failures + differences("broker_append offsets", offsets, (expected.first_offset, expected.last_offset))
@@ -291,7 +291,7 @@ def check_append(vector: Vector) -> list[str]:
     failures = same_records("output", bytes(appendable.data), given.output_hex, given.batches)
     failures += differences("copied", bytes(copied.data).hex(), bytes(appendable.data).hex())
     headers = [read_header(appendable.data, position) for position, _, _ in batch_bounds(appendable.data)]
-    return failures + differences("headers", appendable.batches, headers)
+    return failures + differences("headers", [appendable.header], headers)
 
 
 def check_down_convert(vector: Vector) -> list[str]:

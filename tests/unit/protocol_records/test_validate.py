@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import LOG_APPEND_TIME, batch_bounds, ensure_valid, read_header
+from sluice.protocol.records.batch import LOG_APPEND_TIME, BatchHeader, batch_bounds, ensure_valid, read_header
 from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker, stamp_checksum
 from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
@@ -36,6 +36,11 @@ def changed(batch: bytes, at: int, form: str, value: int) -> bytes:
 
 def append(data: bytes, config: AppendConfig = DEFAULTS, origin: int = CLIENT) -> Appendable:
     return validate(memoryview(bytearray(data)), FIRST_OFFSET, NOW_MS, LEADER_EPOCH, config, origin)
+
+
+def header_of(stored: Appendable) -> BatchHeader:
+    assert stored.header is not None
+    return stored.header
 
 
 def refusal(data: bytes, config: AppendConfig = DEFAULTS) -> InvalidRecords:
@@ -69,8 +74,8 @@ def test_the_usual_batch_is_stamped_in_the_callers_own_buffer(codec: int) -> Non
     )
     ensure_valid(stored.data)
     assert list(iter_records(stored.data)) == moved(PLAIN)
-    assert stored.batches == [read_header(buffer)]
-    assert (stored.batches[0].base_offset, stored.batches[0].partition_leader_epoch) == (FIRST_OFFSET, LEADER_EPOCH)
+    assert stored.header == read_header(buffer)
+    assert (header_of(stored).base_offset, header_of(stored).partition_leader_epoch) == (FIRST_OFFSET, LEADER_EPOCH)
     assert (stored.max_timestamp, stored.log_append_time_ms) == (MAX_TIMESTAMP, -1)
 
 
@@ -118,7 +123,7 @@ def test_the_short_way_gives_what_the_long_way_gives(
         except InvalidRecords as error:
             outcomes.append((error.code, error.message, error.record_errors))
         else:
-            outcomes.append((bytes(stored.data), stored.batches, stored.max_timestamp, stored.log_append_time_ms))
+            outcomes.append((bytes(stored.data), stored.header, stored.max_timestamp, stored.log_append_time_ms))
     assert outcomes[0] == outcomes[1]
 
 
@@ -127,7 +132,7 @@ def test_the_short_way_gives_what_the_long_way_gives(
 def test_a_topics_own_compression_is_what_is_stored(source: int, target: int) -> None:
     batch = build_batch(PLAIN, compression=source, producer_id=5, producer_epoch=1, base_sequence=9)
     stored = append(batch, AppendConfig(compression=target))
-    header = stored.batches[0]
+    header = header_of(stored)
     assert (header.compression, header.producer_id, header.producer_epoch, header.base_sequence) == (target, 5, 1, 9)
     assert header.partition_leader_epoch == LEADER_EPOCH
     ensure_valid(stored.data)
@@ -138,14 +143,14 @@ def test_a_topics_own_compression_is_what_is_stored(source: int, target: int) ->
 def test_log_append_time_is_set_by_the_broker(codec: int) -> None:
     stored = append(build_batch(PLAIN, compression=codec), AppendConfig(timestamp_type=LOG_APPEND_TIME))
     assert (stored.log_append_time_ms, stored.max_timestamp) == (NOW_MS, NOW_MS)
-    assert stored.batches[0].timestamp_type == LOG_APPEND_TIME
+    assert header_of(stored).timestamp_type == LOG_APPEND_TIME
     ensure_valid(stored.data)
     assert {record.timestamp for record in iter_records(stored.data)} == {NOW_MS}
 
 
 def test_a_wrong_max_timestamp_is_put_right() -> None:
     stored = append(changed(build_batch(PLAIN), 35, ">q", 12345))
-    assert stored.max_timestamp == stored.batches[0].max_timestamp == MAX_TIMESTAMP
+    assert stored.max_timestamp == header_of(stored).max_timestamp == MAX_TIMESTAMP
     ensure_valid(stored.data)
 
 
@@ -155,8 +160,8 @@ def test_a_wrong_max_timestamp_is_put_right() -> None:
 def test_message_sets_are_stored_as_one_batch(magic: int, codec: int, target: int | None) -> None:
     records = [Record(r.offset, r.timestamp if magic else -1, r.key, r.value) for r in OLD]
     stored = append(build_message_set(records, magic, compression=codec), AppendConfig(compression=target))
-    assert [header.compression for header in stored.batches] == [codec if target is None else target]
-    assert stored.batches[0].producer_id == -1
+    assert header_of(stored).compression == (codec if target is None else target)
+    assert header_of(stored).producer_id == -1
     assert list(iter_records(stored.data)) == moved(records)
 
 
@@ -169,7 +174,7 @@ def test_where_nothing_is_whole_there_is_nothing_to_append() -> None:
     batch = build_batch(PLAIN)
     for size in range(len(batch)):
         stored = append(batch[:size])
-        assert (len(stored.data), stored.batches, stored.max_timestamp) == (0, [], -1)
+        assert (len(stored.data), stored.header, stored.max_timestamp) == (0, None, -1)
 
 
 def test_a_batch_of_the_largest_size_is_taken_and_one_byte_more_is_not() -> None:
@@ -245,7 +250,7 @@ def test_a_compacted_topic_names_the_records_without_a_key(codec: int) -> None:
     assert error.code == ErrorCode.INVALID_RECORD
     assert error.record_errors == [(1, "Compacted topic cannot accept message without key in topic partition t-0")]
     assert "due to 1 record errors in total" in error.message
-    assert append(build_batch(KEYED, compression=codec), config).batches
+    assert append(build_batch(KEYED, compression=codec), config).header
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
@@ -261,7 +266,7 @@ def test_timestamps_out_of_range_are_named_with_the_range(codec: int) -> None:
         (1, f"Timestamp {NOW_MS + 70_000} of message with offset 1 is {allowed}"),
         (2, f"Timestamp {NOW_MS - 5} of message with offset 2 is {allowed}"),
     ]
-    assert append(build_batch(PLAIN, compression=codec), AppendConfig(before_max_ms=5, after_max_ms=70_000)).batches
+    assert append(build_batch(PLAIN, compression=codec), AppendConfig(before_max_ms=5, after_max_ms=70_000)).header
 
 
 def test_a_timestamp_so_far_off_that_javas_arithmetic_wraps_is_not_out_of_range() -> None:
@@ -307,7 +312,7 @@ def test_a_producer_may_not_say_log_append_time_to_a_topic_that_has_it() -> None
     error = refusal(batch, AppendConfig(timestamp_type=LOG_APPEND_TIME))
     assert (error.code, len(error.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, len(PLAIN))
     stored = append(batch)
-    assert stored.batches[0].timestamp_type != LOG_APPEND_TIME, "a topic of create time takes it for one"
+    assert header_of(stored).timestamp_type != LOG_APPEND_TIME, "a topic of create time takes it for one"
     ensure_valid(stored.data)
 
 
@@ -383,12 +388,12 @@ class TestCoordinator:
 
     def test_writes_control_batches_where_a_client_may_not(self) -> None:
         stored = append(self.MARKER, origin=COORDINATOR)
-        assert stored.batches[0].is_control
-        assert stored.batches[0].base_offset == FIRST_OFFSET
+        assert header_of(stored).is_control
+        assert header_of(stored).base_offset == FIRST_OFFSET
         assert refusal(self.MARKER).message.startswith("Clients are not allowed to write control records")
 
     def test_control_batches_are_not_compressed(self) -> None:
-        assert append(self.MARKER, AppendConfig(compression=ZSTD), COORDINATOR).batches[0].compression == NONE
+        assert header_of(append(self.MARKER, AppendConfig(compression=ZSTD), COORDINATOR)).compression == NONE
 
 
 class TestProduceVersions:
@@ -441,4 +446,4 @@ class TestProduceVersions:
 
 def test_bounds_of_what_is_stored_are_those_of_its_headers() -> None:
     stored = append(build_message_set(OLD, 0))
-    assert [size for _, size, _ in batch_bounds(stored.data)] == [header.size_in_bytes for header in stored.batches]
+    assert [size for _, size, _ in batch_bounds(stored.data)] == [header_of(stored).size_in_bytes]
