@@ -22,6 +22,7 @@ from .log.log_manager import LogManager
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
+    from sluice.protocol.apis.api_versions import ApiVersion
     from sluice.quotas.client_quotas import ClientQuotas
 
     from .configs.control import ConfigurationControl
@@ -110,6 +111,16 @@ class Broker:
         self._next_producer_id = _FIRST_PRODUCER_ID
         self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
         self.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    @cached_property
+    def api_keys(self) -> "list[ApiVersion]":
+        """What is advertised, as ApiVersions tells it: made once, for every connection asks."""
+        from sluice.protocol.apis.api_versions import ApiVersion  # with the first that asks
+
+        return [
+            ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, (first, last) in self.advertised.items()
+        ]
 
     @cached_property
     def fetch_sessions(self) -> "FetchSessionCache":

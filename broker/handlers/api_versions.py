@@ -10,7 +10,6 @@ read one (KAFKA-17492).
 from sluice.broker.context import RequestContext
 from sluice.protocol.apis import API_VERSIONS
 from sluice.protocol.apis.api_versions import (
-    ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
@@ -20,6 +19,7 @@ from sluice.protocol.errors import ErrorCode
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 _NAMED_SINCE = 3
+_FEATURES_SINCE = 3
 _LEVEL_0_SINCE = 4
 _ANY_NODE = -1
 _FEATURES_EPOCH = 0  # they never change
@@ -37,9 +37,11 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    if ctx.version < _FEATURES_SINCE:
+        return ApiVersionsResponse(api_keys=ctx.broker.api_keys)
     features = ctx.broker.features.values()
     return ApiVersionsResponse(
-        api_keys=_advertised(ctx),
+        api_keys=ctx.broker.api_keys,
         supported_features=[
             SupportedFeatureKey(name=feature.name, min_version=feature.min_level, max_version=feature.max_level)
             for feature in features
@@ -59,15 +61,8 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
 def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of ApiVersions that is not served."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-    own = [api for api in _advertised(ctx) if api.api_key == API_VERSIONS]
+    own = [api for api in ctx.broker.api_keys if api.api_key == API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
-
-
-def _advertised(ctx: RequestContext) -> list[ApiVersion]:
-    return [
-        ApiVersion(api_key=key, min_version=first, max_version=last)
-        for key, (first, last) in ctx.broker.advertised.items()
-    ]
 
 
 def _is_legal(text: str) -> bool:
