@@ -32,7 +32,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.sensor import Rate, RateUpTo37
 
-from .context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from .context import PARKED, Outcome, RequestContext
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -173,10 +173,7 @@ class Enforcement:
     def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
         if not self.produce.quotas_enabled:
-            body: list[bytes | memoryview] = []
-            if response is not NO_RESPONSE:
-                ctx.route.encode(response, body)
-            dispatcher.send(ctx, body)
+            dispatcher.answer(ctx, response)
             return
         throttle_ms = self.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, ctx.now_ms)
         if throttle_ms <= 0:

@@ -1,5 +1,6 @@
 """Configs of resources that are nothing but a name: there is one as soon as something is set for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 from sluice.config import refused_value
@@ -11,7 +12,7 @@ from sluice.protocol.errors import ErrorCode
 from .resource import Refusal
 
 
-class StoredConfigs:
+class StoredConfigs(ABC):
     """See `ConfigStore`. Subclasses say what the names and values may be, beyond what the table says."""
 
     rows: Mapping[str, Property]
@@ -45,9 +46,9 @@ class StoredConfigs:
                 return Refusal(ErrorCode.INVALID_CONFIG, problem)
         return self.refused_values(own)
 
+    @abstractmethod
     def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
         """Why these values, each of which parses, cannot be."""
-        raise NotImplementedError
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         if own:
