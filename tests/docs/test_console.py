@@ -1,0 +1,111 @@
+"""The runner of documented commands: what is a command, what lets a page pass, and that nothing is left behind."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.console import Command, PageError, commands, matches, run_page
+
+
+def page(*lines: str) -> str:
+    return "\n".join(["# A page", "", "```console", *lines, "```", "", "The end.", ""])
+
+
+def test_only_console_blocks_are_commands() -> None:
+    assert commands("```\n$ a\n```\n\n```console\n$ b\n$ c\nd\ne\n```\n\n```python\n$ f\n```\n") == [
+        Command(6, "b", ""),
+        Command(7, "c", "d\ne"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        pytest.param(["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a"), id="a here-document"),
+        pytest.param(["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a"), id="a backslash"),
+        pytest.param(
+            ["$ for a in b", "> do echo $a", "> done", "b"],
+            Command(4, "for a in b\ndo echo $a\ndone", "b"),
+            id="a prompt",
+        ),
+    ],
+)
+def test_command_goes_on_after(lines: list[str], command: Command) -> None:
+    assert commands(page(*lines)) == [command]
+
+
+def test_block_in_a_list_is_read_without_its_indent() -> None:
+    assert commands("- so:\n  ```console\n  $ echo a\n  a\n  ```\n") == [Command(3, "echo a", "a")]
+
+
+def test_output_without_a_command_is_refused() -> None:
+    with pytest.raises(PageError, match="line 4: a console block begins with"):
+        commands(page("a"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "fits"),
+    [
+        pytest.param("a\nb", "a  \nb\n", True, id="the same but for blanks at ends of lines"),
+        pytest.param("a...c", "a\nb\nc", True, id="anything where three dots stand"),
+        pytest.param("...\nb", "a\nb\nc", False, id="more after the last line"),
+        pytest.param("", "a", False, id="something where nothing was shown"),
+        pytest.param("a.b", "a+b", False, id="another character for a single dot"),
+    ],
+)
+def test_output_fits(expected: str, printed: str, fits: bool) -> None:
+    assert matches(expected, printed) is fits
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(["$ export A=b", "$ echo $A", "b"], id="variables stay"),
+        pytest.param(["$ echo a > file", "$ cat file", "a"], id="files stay"),
+        pytest.param(["$ ls"], id="the folder is empty at first"),
+        pytest.param(["$ echo a >&2", "a"], id="stderr is output"),
+        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="a failure that is shown is none"),
+        pytest.param(["$ sleep 60 &", "$ kill %1", "$ wait $!", "...", "$ echo $?", "143"], id="jobs are the shell's"),
+        pytest.param(["$ python -c 'import sluice; print(1)'", "1"], id="python is the one with sluice"),
+    ],
+)
+def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
+    assert run_page(page(*lines), tmp_path) == sum(line.startswith("$ ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        pytest.param(
+            ["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n", id="output differs"
+        ),
+        pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="a command fails and shows nothing"),
+        pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="the shell does not understand it"),
+        pytest.param(["$ exit 3"], "line 4: not ended", id="it ends the shell"),
+        pytest.param(["$ sleep 60"], "line 4: not ended after 0.3 s\n\n$ sleep 60", id="it takes too long"),
+    ],
+)
+def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> None:
+    literal = message if ".*" in message else re.escape(message)
+    with pytest.raises(PageError, match=literal):
+        run_page(page(*lines), tmp_path, timeout_s=0.3)
+
+
+def test_broker_is_waited_for_on_free_ports_and_gone_afterwards(tmp_path: Path) -> None:
+    lines = [
+        "$ sluice serve --override quota.producer.default=1M &",
+        'ready {"bootstrap": "127.0.0.1:9092", ..., "admin": "http://127.0.0.1:9644", "pid": ...}',
+        "$ sluice healthcheck --admin http://127.0.0.1:9644",
+        "...",
+        "$ echo $! > pid",
+    ]
+    run_page(page(*lines), tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
+    with pytest.raises(PageError, match=r"(?s)not ready.*no\.such\.property: no such property"):
+        run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)

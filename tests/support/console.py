@@ -1,0 +1,231 @@
+"""Runs the commands of a documentation page and compares what they print with what the page says they print.
+
+A page's fenced `console` blocks are one session, in the order of the page, in one shell and one empty folder:
+
+    $ sluice serve --port 9092 &        `$ ` begins a command; `&` at the end leaves it running. `sluice serve` is
+    ready {"bootstrap": ...}            waited for until it is ready
+    $ python - <<'EOF'                  a command goes on to the end of a here-document, after a `\\`, and on lines that
+    print("a")                          begin with `> `
+    EOF
+    a                                   what it must print, stderr included; `...` stands for anything
+
+A command that fails must be shown to print something, or be followed by `$ echo $?`. Ports 9092, 9093, 9094 and 9644
+stand for free ones, and `sluice serve` without ports of its own is given them. The shell is bash, so `kill %1`, `wait`
+and `export` do what they say. It leads a process group, and all of that is killed when the page is over.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count, pairwise
+from pathlib import Path
+from select import select
+from time import monotonic, sleep
+from types import TracebackType
+
+from tests.support.broker_process import CLEAN_ENVIRONMENT
+
+COMMAND_TIMEOUT_S = 30
+_STARTED_WITHIN_S = 10
+_ENDED_WITHIN_S = 2
+_BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
+_SERVE = re.compile(r"\bsluice serve\b")
+_READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a page, what it is to print, and its line in the page."""
+
+    line: int
+    text: str
+    expected: str
+
+
+class PageError(AssertionError):
+    """A command of a page that does not do what the page says."""
+
+
+def commands(page: str) -> list[Command]:
+    """The commands of a page's console blocks. Raises PageError for output that no command comes before."""
+    found: list[Command] = []
+    for block in _BLOCK.finditer(page):
+        first_line = page.count("\n", 0, block.start()) + 2
+        indent = len(block["indent"])
+        found += _block_commands([line[indent:] for line in block["body"].splitlines()], first_line)
+    return found
+
+
+def _block_commands(lines: list[str], first_line: int) -> Iterator[Command]:
+    position = 0
+    while position < len(lines):
+        start = position
+        if not lines[start].startswith("$ "):
+            raise PageError(f"line {first_line + start}: a console block begins with `$ `, not with {lines[start]!r}")
+        command = [lines[start][2:]]
+        position += 1
+        here_document = _HERE_DOCUMENT.search(command[0])
+        while position < len(lines):
+            line = lines[position]
+            if line.startswith("> "):
+                line = line[2:]
+            elif not here_document and not command[-1].endswith("\\"):
+                break
+            command.append(line)
+            position += 1
+            if here_document and line == here_document[2]:
+                here_document = None
+        output_start = position
+        while position < len(lines) and not lines[position].startswith("$ "):
+            position += 1
+        yield Command(first_line + start, "\n".join(command), "\n".join(lines[output_start:position]))
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether `printed` is what was `expected`, where `...` is anything and blanks at the ends of lines are nothing."""
+    pattern = ".*".join(re.escape(part) for part in _stripped(expected).split("..."))
+    return re.fullmatch(pattern, _stripped(printed), re.DOTALL) is not None
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
+def run_page(page: str, folder: Path, timeout_s: float = COMMAND_TIMEOUT_S) -> int:
+    """Runs all commands of `page` in `folder`; how many they were. Raises PageError at the first that does not fit."""
+    todo = commands(page)
+    if todo:
+        with _free_ports() as ports, Session(folder, timeout_s) as session:
+            for command, following in pairwise([*todo, None]):
+                assert command is not None
+                may_fail = bool(command.expected) or (following is not None and following.text == "echo $?")
+                session.run(_with_ports(command, ports), may_fail=may_fail)
+    return len(todo)
+
+
+def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
+    """The same command on other ports."""
+
+    def replaced(text: str) -> str:
+        return re.sub(rf"\b({'|'.join(ports)})\b", lambda match: ports[match[0]], text)
+
+    text = replaced(command.text)
+    if "listeners" not in text and "--config" not in text and "--port" not in text:
+        text = _SERVE.sub(rf"\g<0> --port {ports['9092']}", text)
+    if "--admin-port" not in text:
+        text = _SERVE.sub(rf"\g<0> --admin-port {ports['9644']}", text)
+    return Command(command.line, text, replaced(command.expected))
+
+
+@contextmanager
+def _free_ports() -> Iterator[Mapping[str, str]]:
+    """A free port for each documented one; the first three follow each other, as those of three brokers do.
+
+    They are looked for below the range from which the system picks ports for those who ask for any.
+    """
+    for first in count(10_000 + os.getpid() * 4 % 20_000, 4):
+        with ExitStack() as held:
+            try:
+                for port in range(first, first + 4):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        yield dict(zip(_DOCUMENTED_PORTS, map(str, range(first, first + 4)), strict=True))
+        return
+
+
+class Session:
+    """One shell, and all that is started from it."""
+
+    def __init__(self, folder: Path, timeout_s: float) -> None:
+        self._transcripts = folder / ".console"  # what commands print
+        self._timeout_s = timeout_s
+        self._number = 0
+        self._transcripts.mkdir(parents=True)
+        tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        plain = {"TERM": "dumb", "COLUMNS": "120", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=CLEAN_ENVIRONMENT | tools | plain,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.communicate()
+        end = monotonic() + _ENDED_WITHIN_S
+        with suppress(ProcessLookupError):  # the group is empty
+            while monotonic() < end:
+                os.killpg(self._shell.pid, 0)
+                sleep(0.01)
+
+    def run(self, command: Command, *, may_fail: bool) -> None:
+        """Runs one command. Raises PageError, with all there is to know, if it does not do what it should."""
+        self._number += 1
+        output = self._transcripts / f"{self._number}.out"
+        text = command.text
+        stays = text.endswith(" &")
+        if stays:
+            text = f"{text[:-2]} >{output} 2>{self._transcripts / f'{self._number}.err'} &"
+        script = self._transcripts / f"{self._number}.sh"
+        script.write_text(f"{text}\n")
+        # `$?` is what it was when the command before this one ended.
+        redirection = "" if stays else f">{output} 2>&1"
+        status = self._execute(f"(exit $status); . {script} {redirection} </dev/null; status=$?; echo $status\n")
+        if status is None:
+            raise self._failure(command, output, f"not ended after {self._timeout_s} s")
+        if stays and _SERVE.search(command.text):
+            self._wait_until_ready(command, output)
+        if not (stays and not command.expected) and not matches(command.expected, self._printed(output)):
+            raise self._failure(command, output, f"exit code {status}")
+        if status != 0 and not may_fail:
+            raise self._failure(command, output, f"exit code {status}")
+
+    def _execute(self, line: str) -> int | None:
+        """The exit code of what the shell is told; None: it took too long, or the shell is gone."""
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        self._shell.stdin.write(line.encode())
+        self._shell.stdin.flush()
+        if not select([self._shell.stdout], [], [], self._timeout_s)[0]:
+            return None
+        answer = self._shell.stdout.readline()
+        return int(answer) if answer else None
+
+    def _wait_until_ready(self, command: Command, output: Path) -> None:
+        end = monotonic() + _STARTED_WITHIN_S
+        while not _READY.search(self._printed(output)):
+            if monotonic() > end or self._execute("kill -0 $! 2>/dev/null; echo $?\n") != 0:
+                raise self._failure(command, output, "not ready")
+            sleep(0.02)
+
+    def _printed(self, output: Path) -> str:
+        return output.read_text(errors="replace") if output.exists() else ""
+
+    def _failure(self, command: Command, output: Path, what: str) -> PageError:
+        logs = [path.read_text(errors="replace") for path in sorted(self._transcripts.glob("*.err"))]
+        parts = [
+            f"line {command.line}: {what}",
+            f"$ {command.text}",
+            f"expected:\n{command.expected}",
+            f"printed:\n{self._printed(output)}",
+        ]
+        parts += [f"log of what runs in the background:\n{log}" for log in logs if log]
+        return PageError("\n\n".join(parts))
