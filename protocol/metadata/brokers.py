@@ -1,0 +1,112 @@
+"""Records of the nodes of a cluster: brokers that come, go and change (KIP-631), and controllers (KIP-919)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, int64, string, uint16, uuid
+
+from .message import MetadataMessage
+
+
+class Endpoint(Message):
+    """One listener of a node."""
+
+    name: string = ""
+    host: string = ""
+    port: uint16 = 0
+    security_protocol: int16 = 0  # as in Kafka's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
+
+
+class SupportedFeature(Message):
+    """The levels of a feature that a node could run, both inclusive."""
+
+    name: string = ""
+    min_supported_version: int16 = 0
+    max_supported_version: int16 = 0
+
+
+class RegisterBrokerRecord(MetadataMessage):
+    """A broker process has joined; it serves nobody until it is unfenced."""
+
+    TYPE: ClassVar[int] = 0
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="0+")
+
+    broker_id: int32 = 0
+    is_migrating_zk_broker: Annotated[boolean, V("2+")] = False
+    incarnation_id: uuid = ZERO_UUID  # of this run of the process
+    broker_epoch: int64 = 0
+    end_points: list[Endpoint] = []
+    features: list[SupportedFeature] = []
+    rack: Annotated[string | None, V("0+", null="0+")] = ""
+    fenced: boolean = True
+    in_controlled_shutdown: Annotated[boolean, V("1+")] = False
+    log_dirs: Annotated[list[uuid], V("3+", tag=0)] = []
+    cordoned_log_dirs: Annotated[list[uuid] | None, V("4+", null="4+", tag=1)] = None
+
+
+class UnregisterBrokerRecord(MetadataMessage):
+    """A broker is no part of the cluster any more."""
+
+    TYPE: ClassVar[int] = 1
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    broker_id: int32 = 0
+    broker_epoch: int64 = 0
+
+
+class FenceBrokerRecord(MetadataMessage):
+    """A broker serves nobody any more. Written before metadata.version 3.3-IV3; since then a change of registration."""
+
+    TYPE: ClassVar[int] = 7
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    id: int32 = 0
+    epoch: int64 = 0
+
+
+class UnfenceBrokerRecord(MetadataMessage):
+    """A broker serves again; as old as FenceBrokerRecord."""
+
+    TYPE: ClassVar[int] = 8
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    id: int32 = 0
+    epoch: int64 = 0
+
+
+class BrokerRegistrationChangeRecord(MetadataMessage):
+    """What changed of a broker that stays registered."""
+
+    TYPE: ClassVar[int] = 17
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="0+")
+
+    broker_id: int32 = 0
+    broker_epoch: int64 = 0
+    fenced: Annotated[int8, V("0+", tag=0)] = 0  # -1: no more, 1: now
+    in_controlled_shutdown: Annotated[int8, V("1+", tag=1)] = 0  # 1: now
+    log_dirs: Annotated[list[uuid], V("2+", tag=2)] = []
+    cordoned_log_dirs: Annotated[list[uuid] | None, V("3+", null="3+", tag=3)] = None
+
+
+class RegisterControllerRecord(MetadataMessage):
+    """A controller process has joined."""
+
+    TYPE: ClassVar[int] = 27
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    controller_id: int32 = 0
+    incarnation_id: uuid = ZERO_UUID
+    zk_migration_ready: boolean = False
+    end_points: list[Endpoint] = []
+    features: list[SupportedFeature] = []
+
+
+class UnregisterControllerRecord(MetadataMessage):
+    """A controller is no part of the cluster any more (KIP-1312)."""
+
+    TYPE: ClassVar[int] = 29
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    controller_id: int32 = 0

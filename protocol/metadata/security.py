@@ -1,0 +1,82 @@
+"""Records of who may do what, and of how they prove who they are: ACLs, SCRAM credentials (KIP-900), tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sluice.protocol.types import ZERO_UUID, Versions, bytes_, int8, int32, int64, string, uuid
+
+from .message import MetadataMessage
+
+
+class AccessControlEntryRecord(MetadataMessage):
+    """An ACL; the numbers are those of DescribeAcls."""
+
+    TYPE: ClassVar[int] = 18
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    id: uuid = ZERO_UUID
+    resource_type: int8 = 0
+    resource_name: string = ""
+    pattern_type: int8 = 0
+    principal: string = ""
+    host: string = ""
+    operation: int8 = 0
+    permission_type: int8 = 0
+
+
+class RemoveAccessControlEntryRecord(MetadataMessage):
+    """An ACL is gone."""
+
+    TYPE: ClassVar[int] = 19
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    id: uuid = ZERO_UUID
+
+
+class UserScramCredentialRecord(MetadataMessage):
+    """What a user's password is checked against under one mechanism (RFC 5802's names)."""
+
+    TYPE: ClassVar[int] = 11
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    name: string = ""
+    mechanism: int8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: bytes_ = b""
+    stored_key: bytes_ = b""
+    server_key: bytes_ = b""
+    iterations: int32 = 0
+
+
+class RemoveUserScramCredentialRecord(MetadataMessage):
+    """The user cannot log in under this mechanism any more."""
+
+    TYPE: ClassVar[int] = 22
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    name: string = ""
+    mechanism: int8 = 0
+
+
+class DelegationTokenRecord(MetadataMessage):
+    """A delegation token was made or renewed (KIP-48)."""
+
+    TYPE: ClassVar[int] = 10
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    owner: string = ""
+    requester: string = ""
+    renewers: list[string] = []
+    issue_timestamp: int64 = 0
+    max_timestamp: int64 = 0
+    expiration_timestamp: int64 = 0
+    token_id: string = ""
+
+
+class RemoveDelegationTokenRecord(MetadataMessage):
+    """A delegation token is gone."""
+
+    TYPE: ClassVar[int] = 26
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    token_id: string = ""

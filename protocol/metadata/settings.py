@@ -1,0 +1,51 @@
+"""Records of what is set while a cluster runs: configs, client quotas (KIP-546), feature levels (KIP-584)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, string
+
+from .message import MetadataMessage
+
+
+class ConfigRecord(MetadataMessage):
+    """One config of a resource was set, or, with a null value, is not set any more."""
+
+    TYPE: ClassVar[int] = 4
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    resource_type: int8 = 0  # as in DescribeConfigs: 2 topic, 4 broker, 16 client metrics, 32 group
+    resource_name: string = ""
+    name: string = ""
+    value: Annotated[string | None, V("0+", null="0+")] = ""
+
+
+class EntityData(Message):
+    """One part of a quota's entity; its name is null where it is the default."""
+
+    entity_type: string = ""  # `user`, `client-id` or `ip`
+    entity_name: Annotated[string | None, V("0+", null="0+")] = ""
+
+
+class ClientQuotaRecord(MetadataMessage):
+    """One quota of an entity was set or removed."""
+
+    TYPE: ClassVar[int] = 14
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    entity: list[EntityData] = []
+    key: string = ""
+    value: float64 = 0.0  # means nothing where it is removed
+    remove: boolean = False
+
+
+class FeatureLevelRecord(MetadataMessage):
+    """The cluster runs a feature at this level. That of metadata.version says which records may follow."""
+
+    TYPE: ClassVar[int] = 12
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    name: string = ""
+    feature_level: int16 = 0  # 0: not at all

@@ -1,0 +1,79 @@
+"""Records of topics and their partitions (KIP-631; directories: KIP-858; eligible leader replicas: KIP-966)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int32, string, uuid
+
+from .message import MetadataMessage
+
+NO_LEADER, SAME_LEADER = -1, -2  # of a PartitionChangeRecord
+
+
+class TopicRecord(MetadataMessage):
+    """There is a topic; its partitions follow."""
+
+    TYPE: ClassVar[int] = 2
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    name: string = ""
+    topic_id: uuid = ZERO_UUID
+
+
+class PartitionRecord(MetadataMessage):
+    """There is a partition, and this is its state."""
+
+    TYPE: ClassVar[int] = 3
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    partition_id: int32 = -1
+    topic_id: uuid = ZERO_UUID
+    replicas: list[int32] = []  # broker ids, the preferred leader first
+    isr: list[int32] = []
+    removing_replicas: list[int32] = []
+    adding_replicas: list[int32] = []
+    leader: int32 = -1
+    leader_recovery_state: Annotated[int8, V("0+", tag=0)] = 0  # 1: the leader was not in sync when it was elected
+    leader_epoch: int32 = -1
+    partition_epoch: int32 = -1  # one more with each change
+    directories: Annotated[list[uuid], V("1+")] = []  # of each replica, as `replicas` are ordered
+    eligible_leader_replicas: Annotated[list[int32] | None, V("2+", null="2+", tag=1)] = None
+    last_known_elr: Annotated[list[int32] | None, V("2+", null="2+", tag=2)] = None
+
+
+class PartitionChangeRecord(MetadataMessage):
+    """What changed of a partition; its partition epoch rises by one, and its leader epoch where it has a new leader."""
+
+    TYPE: ClassVar[int] = 5
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    partition_id: int32 = -1
+    topic_id: uuid = ZERO_UUID
+    isr: Annotated[list[int32] | None, V("0+", null="0+", tag=0)] = None
+    leader: Annotated[int32, V("0+", tag=1)] = SAME_LEADER
+    replicas: Annotated[list[int32] | None, V("0+", null="0+", tag=2)] = None
+    removing_replicas: Annotated[list[int32] | None, V("0+", null="0+", tag=3)] = None
+    adding_replicas: Annotated[list[int32] | None, V("0+", null="0+", tag=4)] = None
+    leader_recovery_state: Annotated[int8, V("0+", tag=5)] = -1
+    directories: Annotated[list[uuid] | None, V("1+", null="1+", tag=8)] = None
+    eligible_leader_replicas: Annotated[list[int32] | None, V("2+", null="2+", tag=6)] = None
+    last_known_elr: Annotated[list[int32] | None, V("2+", null="2+", tag=7)] = None
+
+
+class RemoveTopicRecord(MetadataMessage):
+    """A topic is gone, its partitions and configs with it."""
+
+    TYPE: ClassVar[int] = 9
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topic_id: uuid = ZERO_UUID
+
+
+class ClearElrRecord(MetadataMessage):
+    """Forgets the eligible leader replicas of a topic, or of all."""
+
+    TYPE: ClassVar[int] = 28
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topic_name: string = ""  # empty: all topics
