@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from .server import Server
+    from .cluster_server import ClusterServer
 
 log = logging.getLogger("sluice.broker")
 
 
 class AdminPort:
-    """The admin port of one server. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
+    """The admin port of all brokers. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
 
-    def __init__(self, server: "Server", listening: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: "ClusterServer", listening: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self.host, self.port = listening.getsockname()[:2]
         self._server = server
         self._socket = listening
@@ -78,8 +78,8 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     return Http(config)
 
 
-def application(server: "Server") -> "Starlette":
-    """The HTTP application of one server."""
+def application(server: "ClusterServer") -> "Starlette":
+    """The HTTP application of a cluster."""
     from hmac import compare_digest
 
     from prometheus_client.exposition import choose_encoder
@@ -89,8 +89,8 @@ def application(server: "Server") -> "Starlette":
 
     from .metrics import registry
 
-    metrics = registry(server.broker, server)
-    token = server.broker.config.text("sluice.admin.token")
+    metrics = registry(server.servers)
+    token = server.config.text("sluice.admin.token")
 
     def may_read(request: "Request") -> bool:
         given = request.headers.get("authorization", "")

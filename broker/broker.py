@@ -1,13 +1,14 @@
-"""One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's."""
+"""One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's.
 
-from collections.abc import Callable
+What it has in common with the other brokers of the process is the cluster's.
+"""
+
 from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
-from sluice.config import Config
-from sluice.purgatory.operation import DelayedOperation
+from sluice.config import Config, Endpoint
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 from sluice.quotas.entity import EmptyClientId
@@ -18,7 +19,7 @@ from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import PROFILES, Enforcement
 from .features import listed_features
-from .log.log_manager import LogManager
+from .housekeeping import Housekeeping
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
@@ -33,47 +34,22 @@ if TYPE_CHECKING:
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
-# A fresh broker's first producer id; Kafka's controller hands out blocks that begin with 0.
-_FIRST_PRODUCER_ID = 0
 # GetTelemetrySubscriptions and PushTelemetry: clients that find them advertised use them.
 _OF_TELEMETRY = (71, 72)
-
-
-class _Every(DelayedOperation):
-    """Housekeeping that repeats for as long as the broker lives."""
-
-    __slots__ = ("_action", "_purgatory_of")
-
-    def __init__(self, interval_ms: float, action: Callable[[], None], purgatory: DelayedOperationPurgatory) -> None:
-        super().__init__(interval_ms)
-        self._action = action
-        self._purgatory_of = purgatory
-
-    def on_complete(self) -> None:
-        self._purgatory_of.delay(_Every(self.delay_ms, self._action, self._purgatory_of))
-        self._action()
-
-
-class _Later(DelayedOperation):
-    """Something that happens once its time has come: a simulated replica has fetched, say."""
-
-    __slots__ = ("_action",)
-
-    def __init__(self, delay_ms: float, action: Callable[[], None]) -> None:
-        super().__init__(delay_ms)
-        self._action = action
-
-    def on_complete(self) -> None:
-        self._action()
 
 
 class Broker:
     """Everything that requests read and change. One thread owns it."""
 
-    def __init__(self, config: Config, clock: Clock, random: Random) -> None:
-        self.config = config
+    def __init__(self, config: Config, clock: Clock, random: Random, cluster: Cluster | None = None) -> None:
+        """The next broker of `cluster`; by itself, a cluster of one."""
+        self._is_alone = cluster is None
+        self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
+        self.node_id = cluster.join(self)
+        self.config = config.of_node(self.node_id)
         self.clock = clock
         self.random = random
+        self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
         self.timer = Timer(clock)
         self.fetches = DelayedOperationPurgatory(
             "Fetch", self.timer, config.integer("fetch.purgatory.purge.interval.requests")
@@ -84,18 +60,17 @@ class Broker:
         # Kafka's purge interval for these is 1: they are few, and may hold much.
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
-        self.housekeeping = DelayedOperationPurgatory("Housekeeping", self.timer)
+        self.housekeeping = Housekeeping(self.timer)
+        self.every, self.later = self.housekeeping.every, self.housekeeping.later
         self.profile = PROFILES[config.text("quota.profile")]
         self.produce_quotas = self._quota_manager("Produce")
         self.fetch_quotas = self._quota_manager("Fetch")
-        self._quota_stores = {
+        self.quota_stores = {
             "producer_byte_rate": self._quota_store(self.produce_quotas, "quota.producer"),
             "consumer_byte_rate": self._quota_store(self.fetch_quotas, "quota.consumer"),
         }
         self.enforcement = Enforcement(self.profile, self.produce_quotas, self.fetch_quotas, self.throttled)
-        self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
-        self.cluster = Cluster(config, self.logs, random.randbytes)
-        self.dispatcher = Dispatcher(self, clock, self.enforcement)
+        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
@@ -108,9 +83,22 @@ class Broker:
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
-        self._next_producer_id = _FIRST_PRODUCER_ID
+        self._producer_ids = iter(range(0))
         self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
-        self.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    def leads(self, partition: Partition) -> bool:
+        """Whether this broker is the one to write to and read from."""
+        return partition.leader == self.node_id
+
+    def started_leading(self, partition: Partition) -> None:
+        """This broker leads a partition from now on."""
+        partition.traffic = partition.topic.traffic_on(self.node_id)
+
+    def stopped_leading(self, partition: Partition) -> None:
+        """Another leads it, or none: what waits here for it is sent there."""
+        self.fetches.check_and_complete(partition)
+        self.produces.check_and_complete(partition)
+        self.delete_records.check_and_complete(partition)
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
@@ -153,23 +141,18 @@ class Broker:
 
         return TransactionCoordinator(self)
 
-    def every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        """Does something again and again, the first time in `interval_ms`."""
-        self.housekeeping.delay(_Every(interval_ms, action, self.housekeeping))
-
-    @cached_property
+    @property
     def client_quotas(self) -> "ClientQuotas":
-        """The quotas that can be altered while the broker runs; loaded with the first request that asks for them."""
-        from sluice.quotas.client_quotas import ClientQuotas
-
-        return ClientQuotas(self._quota_stores)
+        """The quotas that can be altered while the cluster runs: those of all brokers."""
+        return self.cluster.client_quotas
 
     @cached_property
     def telemetry(self) -> "Telemetry":
         """What clients tell of themselves, there from when the first of them does."""
         from .telemetry import Telemetry
 
-        return Telemetry(self.configs.client_metrics, self.config.integer("telemetry.max.bytes"), self.random.randbytes)
+        most = self.config.integer("telemetry.max.bytes")
+        return Telemetry(self.cluster.client_metrics_configs, most, self.random.randbytes)
 
     @property
     def telemetry_in_use(self) -> "Telemetry | None":
@@ -181,13 +164,13 @@ class Broker:
         """What can be altered while the broker runs; loaded with the first request that asks for it."""
         from .configs.control import ConfigurationControl
 
-        return ConfigurationControl(self.cluster)
+        return ConfigurationControl(self)
 
     def appended(self, partition: Partition) -> None:
-        """Something was appended: whoever may read it now goes on, at once or when the replicas have it."""
+        """Something was appended here: whoever may read it now goes on, at once or when the replicas have it."""
         if partition.log.has_followers:
             replicated = partial(self.replicated, partition, partition.log.log_end_offset)
-            self.housekeeping.delay(_Later(self._replication_delay_ms, replicated))
+            self.cluster.housekeeping.later(self._replication_delay_ms, replicated)
         else:
             self.dispatcher.check_after_turn(self.fetches, partition)
 
@@ -195,17 +178,23 @@ class Broker:
         """All replicas have what is before `offset`: whoever waited for that goes on."""
         if not partition.deleted and partition.log.advance_high_watermark(offset):
             self.fetches.check_and_complete(partition)
-            self.produces.check_and_complete(partition)
+            for broker in self.cluster.brokers.values():  # a transaction's coordinator waits for others' partitions
+                broker.produces.check_and_complete(partition)
 
     def records_deleted(self, partition: Partition) -> None:
         """The leader let records go; the replicas' logs start where its does once they have fetched again."""
         if partition.log.has_followers:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
-            self.housekeeping.delay(_Later(self._replication_delay_ms, followed))
+            self.cluster.housekeeping.later(self._replication_delay_ms, followed)
 
     def delete_topic(self, topic: Topic) -> None:
-        """Deletes a topic, and answers what waited for its partitions."""
+        """Deletes a topic, and answers what waited for its partitions, on whichever broker."""
         self.cluster.delete(topic)
+        for broker in self.cluster.brokers.values():
+            broker.topic_deleted(topic)
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """A topic is gone: answers what waited here for its partitions."""
         for partition in topic.partitions:
             self.dispatcher.check_after_turn(self.fetches, partition)
             self.produces.check_and_complete(partition)
@@ -215,16 +204,17 @@ class Broker:
 
     def new_producer_id(self) -> int:
         """A producer id that nobody had before."""
-        self._next_producer_id += 1
-        return self._next_producer_id - 1
-
-    def later(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """Does something once, when time has passed."""
-        self.housekeeping.delay(_Later(delay_ms, action))
+        found = next(self._producer_ids, None)
+        if found is None:
+            self._producer_ids = iter(self.cluster.new_producer_ids())
+            found = next(self._producer_ids)
+        return found
 
     def close(self) -> None:
         """Stops time: nothing that waits completes any more."""
         self.timer.close()
+        if self._is_alone:
+            self.cluster.close()
 
     def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
         partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
@@ -247,8 +237,3 @@ class Broker:
         now_ms = self.clock.wall_ms()
         self.produce_quotas.expire(now_ms)
         self.fetch_quotas.expire(now_ms)
-
-    def _enforce_retention(self) -> None:
-        now_ms = self.clock.wall_ms()
-        self.logs.enforce_retention(now_ms)
-        self.logs.expire_producers(now_ms)

@@ -1,24 +1,38 @@
-"""What the broker holds: itself, its topics and partitions, and the rules by which topics come and go.
+"""What all brokers of the process share: each other, topics and partitions, and by which rules topics come and go.
 
-Follows Kafka's ReplicationControlManager (create, delete, their checks in their order) and Topic (names). One broker
-leads every partition.
+Follows Kafka's ReplicationControlManager (create, delete, their checks in their order) and Topic (names). Different on
+purpose: a partition has one log, not one for each replica. Its leader appends to it; of followers it is known how far
+they have fetched.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.clock import Clock
 from sluice.config import Config, TopicConfig, refused_topic_configs
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
+from sluice.purgatory.timer import Timer
 
+from .dispatch import AfterTurn
+from .housekeeping import Housekeeping
 from .log.log_config import LogConfig
 from .log.log_manager import LogManager
 from .log.partition_log import PartitionLog
 from .random_uuid import random_uuid
+from .replica_placement import assignment_problem, place, placement_problem
+
+if TYPE_CHECKING:
+    from sluice.quotas.client_quotas import ClientQuotas
+
+    from .broker import Broker
+    from .configs.client_metrics_configs import ClientMetricsConfigs
+    from .configs.group_configs import GroupConfigs
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
@@ -31,6 +45,9 @@ _CODECS |= {"producer": None, "uncompressed": 0}
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+NO_LEADER = -1
+# How many producer ids a broker takes at once (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE). The first begins with 0.
+_PRODUCER_IDS_PER_BLOCK = 1000
 
 
 class TopicError(NamedTuple):
@@ -40,16 +57,50 @@ class TopicError(NamedTuple):
     message: str | None  # None: what the code says
 
 
+class Traffic:
+    """What passed through a topic on one broker."""
+
+    __slots__ = ("bytes_in", "bytes_out", "records_in")
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+
 class Partition:
-    """One partition, led by this broker. It is also the key under which operations wait for it."""
+    """One partition. It is also the key under which operations wait for it.
 
-    __slots__ = ("deleted", "index", "leader_epoch", "log", "replicas_log_start_offset", "topic")
+    `replicas` are node ids, the preferred leader first; `isr` those of them that are in sync; `leader` is one of these,
+    or NO_LEADER. The epochs count changes of the leader, and of anything here.
+    """
 
-    def __init__(self, topic: "Topic", index: int, log: PartitionLog) -> None:
+    __slots__ = (
+        "deleted",
+        "index",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "partition_epoch",
+        "replicas",
+        "replicas_log_start_offset",
+        "topic",
+        "traffic",
+    )
+
+    def __init__(
+        self, topic: "Topic", index: int, log: PartitionLog, replicas: tuple[int, ...], isr: tuple[int, ...]
+    ) -> None:
         self.topic = topic
         self.index = index
         self.log = log
+        self.replicas = replicas
+        self.isr = isr
+        self.leader = isr[0]
+        self.traffic = topic.traffic_on(self.leader)
         self.leader_epoch = 0
+        self.partition_epoch = 0
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
         self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
@@ -60,6 +111,11 @@ class Partition:
         start = self.log.log_start_offset
         return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
 
+    @property
+    def min_isr(self) -> int:
+        """How many replicas have to be in sync for acks=all: no more than there are (Partition.effectiveMinIsr)."""
+        return min(self.topic.min_insync_replicas, len(self.replicas))
+
     def epoch_error(self, current_leader_epoch: int) -> int:
         """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
         if current_leader_epoch in (-1, self.leader_epoch):
@@ -68,23 +124,32 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
+    def access_error(self, node_id: int, current_leader_epoch: int) -> int:
+        """Why this broker does not read it for a client that believes in this epoch (-1: any); 0 if it does.
+
+        A follower knows the epoch, and looks at that first (Partition.localLogWithEpochOrThrow).
+        """
+        if node_id == self.leader or node_id in self.replicas:
+            error = self.epoch_error(current_leader_epoch)
+            if error:
+                return error
+        return ErrorCode.NONE if node_id == self.leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
 
 class Topic:
-    """A topic: its own settings, its partitions by index, and what passed through it."""
+    """A topic: its own settings, its partitions by index, and what passed through it on each broker."""
 
     __slots__ = (
-        "bytes_in",
-        "bytes_out",
         "config",
         "is_internal",
         "min_insync_replicas",
         "name",
         "partitions",
-        "records_in",
         "topic_id",
+        "traffic",
     )
 
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
@@ -94,9 +159,11 @@ class Topic:
         self.is_internal = name in INTERNAL_TOPICS
         self.min_insync_replicas = config.integer("min.insync.replicas")
         self.partitions: list[Partition] = []
-        self.records_in = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
+        self.traffic: dict[int, Traffic] = {}  # by the node that led when it passed
+
+    def traffic_on(self, node_id: int) -> Traffic:
+        """What passes through the topic on this broker is counted there."""
+        return self.traffic.setdefault(node_id, Traffic())
 
     def partition(self, index: int) -> Partition | None:
         """The partition of that index, None where there is none."""
@@ -114,21 +181,87 @@ class NewTopic(NamedTuple):
 
 
 class Cluster:
-    """All topics of the one broker."""
+    """What the brokers have in common."""
 
-    def __init__(self, config: Config, logs: LogManager, random_bytes: Callable[[int], bytes]) -> None:
-        """`random_bytes(n)` makes topic ids: n bytes from the broker's seeded source."""
+    def __init__(self, config: Config, clock: Clock, random: Random) -> None:
+        """Without brokers: each joins as it is made. Topics take their defaults from `config`, the first broker's."""
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
-        self.node_id = config.integer("node.id")
+        self.brokers: dict[int, Broker] = {}  # by node id; those that are down, too
+        self.fenced: set[int] = set()  # node ids of those that the controller takes for dead
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0  # since the start, those deleted again included
-        self._logs = logs
-        self._random_bytes = random_bytes
+        self.after_turn = AfterTurn()
+        self.timer = Timer(clock)
+        self.housekeeping = Housekeeping(self.timer)
+        self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
+        # What was altered while it runs (KIP-226), by node id; "" is all brokers.
+        self.broker_configs: dict[str, Mapping[str, str]] = {}
+        self._clock = clock
+        self._random = random
+        self._producer_id_blocks = 0
         walked = config.integer("sluice.record.validation.max.bytes")
-        self._has_followers = config.integer("sluice.replication.delay.ms") > 0  # else they have all at once
+        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._deep_max_bytes = None if walked < 0 else walked
+        self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+
+    def close(self) -> None:
+        """Stops time for what belongs to no broker."""
+        self.timer.close()
+
+    # The brokers
+
+    def join(self, broker: "Broker") -> int:
+        """A broker is there, and gets its node id: they count on from node.id."""
+        node_id = self.config.integer("node.id") + len(self.brokers)
+        self.brokers[node_id] = broker
+        return node_id
+
+    @property
+    def live_brokers(self) -> "list[Broker]":
+        """Those that the controller takes for alive, by node id: at least one where a request is handled."""
+        return [broker for node_id, broker in self.brokers.items() if node_id not in self.fenced]
+
+    @property
+    def controller_id(self) -> int:
+        """The broker to which clients send what is for the controller; in KRaft as here, any that lives will do."""
+        return next((node_id for node_id in self.brokers if node_id not in self.fenced), NO_LEADER)
+
+    def leader_of(self, partition: Partition) -> "Broker | None":
+        """The broker that leads a partition, None if none does."""
+        return self.brokers.get(partition.leader)
+
+    def new_producer_ids(self) -> range:
+        """Producer ids that no broker had before."""
+        first = self._producer_id_blocks * _PRODUCER_IDS_PER_BLOCK
+        self._producer_id_blocks += 1
+        return range(first, first + _PRODUCER_IDS_PER_BLOCK)
+
+    # What is set while it runs, once for all brokers
+
+    @cached_property
+    def client_quotas(self) -> "ClientQuotas":
+        """The quotas that can be altered: each holds on every broker; loaded with the first request that asks."""
+        from sluice.quotas.client_quotas import ClientQuotas
+
+        return ClientQuotas([broker.quota_stores for broker in self.brokers.values()])
+
+    @cached_property
+    def group_configs(self) -> "GroupConfigs":
+        """What is set for groups."""
+        from .configs.group_configs import GroupConfigs  # with the first request that is about configs
+
+        return GroupConfigs(self.config)
+
+    @cached_property
+    def client_metrics_configs(self) -> "ClientMetricsConfigs":
+        """Which metrics clients are asked for."""
+        from .configs.client_metrics_configs import ClientMetricsConfigs  # as above
+
+        return ClientMetricsConfigs()
+
+    # Topics and partitions
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
         """A partition by its topic's name, None where there is none."""
@@ -142,17 +275,49 @@ class Cluster:
             return error
         topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, _set(new.configs)))
         # A log takes no memory before its first record; one that is only for validation is never registered.
-        new_log = partial(PartitionLog, budget=self._logs.budget) if validate_only else self._logs.create
-        self._extend(topic, self.partition_count(new), new_log)
+        new_log = partial(PartitionLog, budget=self.logs.budget) if validate_only else self.logs.create
+        self._extend(topic, self._placements(new), new_log)
         if not validate_only:
             self.topics[topic.name] = topic
             self.topics_by_id[topic.topic_id] = topic
             self.topics_created += 1
         return topic
 
-    def add_partitions(self, topic: Topic, count: int) -> None:
-        """Makes it `count` partitions in all; the new ones are empty."""
-        self._extend(topic, count, self._logs.create)
+    def add_partitions(
+        self, topic: Topic, count: int, assignments: Sequence[Collection[int]] | None = None
+    ) -> TopicError | None:
+        """Makes it `count` partitions in all, or says why not; the new ones are empty.
+
+        They are placed as `assignments` says, valid as they are, or as many times as the topic's first partition.
+        """
+        replication_factor = len(topic.partitions[0].replicas)
+        if assignments is not None:
+            replicas = [tuple(brokers) for brokers in assignments]
+        elif (problem := self._placement_problem(replication_factor)) is not None:
+            return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+        else:
+            replicas = self._place(count - len(topic.partitions), replication_factor)
+        self._extend(topic, replicas, self.logs.create)
+        return None
+
+    def refused_assignments(
+        self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
+    ) -> str | None:
+        """What is wrong with the brokers of partitions from `first_index` on, which all have to be as many; else None.
+
+        `replication_factor` is how many they are already, None where that is open.
+        """
+        for index, broker_ids in enumerate(assignments, first_index):
+            problem = assignment_problem(broker_ids, self.brokers.keys(), replication_factor)
+            if problem is not None:
+                return problem
+            replication_factor = len(broker_ids)
+            if self.fenced.issuperset(broker_ids):
+                return (
+                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                    "controlled shutdown."
+                )
+        return None
 
     def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
         """Gives a topic other configs of its own, or the broker's new defaults; its open logs follow at once."""
@@ -178,7 +343,8 @@ class Cluster:
                 "compression.type": compression,
                 "segment.bytes": str(config.integer(f"{prefix}.segment.bytes")),
             }
-            created = self.create(NewTopic(name, config.integer(f"{prefix}.num.partitions"), 1, configs=configs))
+            partitions = config.integer(f"{prefix}.num.partitions")
+            created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
             assert isinstance(created, Topic), created
             topic = created
         return topic
@@ -189,14 +355,38 @@ class Cluster:
         del self.topics_by_id[topic.topic_id]
         for partition in topic.partitions:
             partition.deleted = True
-            self._logs.delete(partition.log.name)
+            self.logs.delete(partition.log.name)
 
-    def _extend(self, topic: Topic, count: int, new_log: Callable[[str, LogConfig], PartitionLog]) -> None:
-        for index in range(len(topic.partitions), count):
+    def _extend(
+        self,
+        topic: Topic,
+        placements: Iterable[tuple[int, ...]],
+        new_log: Callable[[str, LogConfig], PartitionLog],
+    ) -> None:
+        for index, replicas in enumerate(placements, len(topic.partitions)):
             name = f"{topic.name}-{index}"
             log = new_log(name, self._log_config(topic.config, name))
-            log.has_followers = self._has_followers
-            topic.partitions.append(Partition(topic, index, log))
+            isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
+            partition = Partition(topic, index, log, replicas, isr)
+            log.has_followers = self._replication_delay_ms > 0
+            topic.partitions.append(partition)
+
+    def _internal_replicas(self, prefix: str) -> int:
+        """As many as are configured, where there are so many brokers: one alone takes a Kafka's file as it is."""
+        return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))
+
+    def _placements(self, new: NewTopic) -> list[tuple[int, ...]]:
+        if new.assignments:
+            return [tuple(new.assignments[index]) for index in range(len(new.assignments))]
+        return self._place(self.partition_count(new), self._replication_factor(new))
+
+    def _place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
+        up = [node_id for node_id in self.brokers if node_id not in self.fenced]
+        return place(self._random, up, sorted(self.fenced), partitions, replication_factor)
+
+    def _placement_problem(self, replication_factor: int) -> str | None:
+        registered = len(self.brokers)
+        return placement_problem(registered - len(self.fenced), registered, replication_factor)
 
     def _refusal(self, new: NewTopic) -> TopicError | None:
         if (problem := invalid_topic_name(new.name)) is not None:
@@ -226,13 +416,8 @@ class Cluster:
             return TopicError(
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
-        if self._replication_factor(new) > 1:
-            return TopicError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {self._replication_factor(new)} time(s): "
-                "The target replication factor cannot be reached because only 1 broker(s) are registered.",
-            )
-        return None
+        problem = self._placement_problem(self._replication_factor(new))
+        return None if problem is None else TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
 
     def _refused_assignment(self, new: NewTopic) -> TopicError | None:
         if new.replication_factor != -1 or new.num_partitions != -1:
@@ -244,10 +429,9 @@ class Cluster:
             return TopicError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
             )
-        for brokers in new.assignments.values():
-            if (problem := assignment_problem(brokers, self.node_id)) is not None:
-                return TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-        return None
+        in_order = [new.assignments[index] for index in range(len(new.assignments))]
+        problem = self.refused_assignments(in_order, None, 0)
+        return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     def _colliding(self, name: str) -> str | None:
         # Metric names turn '.' into '_', so two such topics would share theirs.
@@ -289,9 +473,14 @@ class Cluster:
         )
 
     def _new_topic_id(self) -> bytes:
-        while (topic_id := random_uuid(self._random_bytes)) in self.topics_by_id:
+        while (topic_id := random_uuid(self._random.randbytes)) in self.topics_by_id:
             pass
         return topic_id
+
+    def _enforce_retention(self) -> None:
+        now_ms = self._clock.wall_ms()
+        self.logs.enforce_retention(now_ms)
+        self.logs.expire_producers(now_ms)
 
 
 def _set(configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -310,16 +499,4 @@ def invalid_topic_name(name: str) -> str | None:
     if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
         legal = "ASCII alphanumerics, '.', '_' and '-'"
         return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
-    return None
-
-
-def assignment_problem(broker_ids: Collection[int], node_id: int) -> str | None:
-    """What is wrong with the brokers that a partition is to have (validateManualPartitionAssignment), else None."""
-    if not broker_ids:
-        return "The manual partition assignment includes an empty replica list."
-    for broker_id in sorted(broker_ids):
-        if broker_id != node_id:
-            return f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
-    if len(broker_ids) > 1:
-        return f"The manual partition assignment includes the broker {node_id} more than once."
     return None

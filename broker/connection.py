@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sluice.config import Endpoint
+from sluice.config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
-        if self.advertised.host in ("", "0.0.0.0", "::"):  # listening everywhere: the address the client came to
+        if self.advertised.host in EVERYWHERE:  # listening everywhere: the address the client came to
             here = transport.get_extra_info("sockname")
             self.advertised = Endpoint(self.advertised.name, here[0], self.advertised.port)
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from sluice.config import EVERYWHERE, Endpoint
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -88,6 +89,17 @@ class RequestContext:
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
+
+    def endpoint_of(self, broker: "Broker") -> Endpoint:
+        """Where the client is told to find a broker: at its listener of the name of that which the client came to.
+
+        This broker, and others that listen everywhere: under the address that the client used.
+        """
+        here = self.connection.advertised
+        if broker is self.broker:
+            return here
+        there = broker.endpoints[here.name]
+        return Endpoint(here.name, here.host, there.port) if there.host in EVERYWHERE else there
 
     @property
     def client_host(self) -> str:

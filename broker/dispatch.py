@@ -81,10 +81,36 @@ class Waiting(Protocol):
         """Completes what can be completed under `key`; returns how much that was."""
 
 
+class AfterTurn:
+    """What is to be checked once the turn's answers went out: one for all brokers, for what a request does on one may
+    be what others wait for.
+    """
+
+    def __init__(self) -> None:
+        self._checks: dict[tuple[Waiting, Hashable], None] = {}
+        self._completing = False
+
+    def check(self, waiting: Waiting, key: Hashable) -> None:
+        """Checks what waits under `key`, once."""
+        self._checks[waiting, key] = None
+
+    def complete(self) -> None:
+        """Completes what can be completed now, and what that makes possible."""
+        if self._completing:
+            return
+        self._completing = True
+        try:
+            while self._checks:
+                (waiting, key), _ = self._checks.popitem()
+                waiting.check_and_complete(key)
+        finally:
+            self._completing = False
+
+
 class Dispatcher:
     """Takes frames from connections to handlers, and responses back."""
 
-    def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement) -> None:
+    def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement, after_turn: AfterTurn) -> None:
         self.clock = clock
         self._broker = broker
         self._charge: dict[int, Callable[[Dispatcher, RequestContext, Message | Outcome], None]] = {
@@ -92,8 +118,9 @@ class Dispatcher:
             FETCH: enforcement.finish_fetch,
         }
         self._routes: dict[int, Route] = {}
-        self._after_turn: dict[Hashable, Waiting] = {}
-        self._completing = False
+        self._after_turn = after_turn
+        # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
+        self.check_after_turn = after_turn.check
         self._turn_ms = _NO_TURN  # when the turn began, monotonic
         self._answered: list[Route] = []  # in this turn
 
@@ -120,19 +147,7 @@ class Dispatcher:
         if self._answered:
             self._observe(self._answered, started_ms)
             self._answered = []
-        if self._completing:
-            return
-        self._completing = True
-        try:
-            while self._after_turn:
-                key, waiting = self._after_turn.popitem()
-                waiting.check_and_complete(key)
-        finally:
-            self._completing = False
-
-    def check_after_turn(self, waiting: Waiting, key: Hashable) -> None:
-        """Checks what waits under `key`, once, at the end of this turn."""
-        self._after_turn[key] = waiting
+        self._after_turn.complete()
 
     # -- one request ---------------------------------------------------------------------------------------------------
 

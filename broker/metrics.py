@@ -3,9 +3,12 @@
 Declared in `sluice.metrics`. Client ids are chosen by clients, so there is a cap on how many have series of their own
 (`sluice.metrics.client.ids.max`): the first to come, until their sensors expire; the others are added up as
 `__other__`. Which ones have a series must not change with their rates, or counters would jump.
+
+Of several brokers each has its own series, told apart by the label `broker`. Logs and partitions count for those that
+have replicas, and what passed through a partition for its leader.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from math import nan
 
@@ -101,11 +104,12 @@ class BrokerCollector(Collector):
         yield _counter("sluice_throttle_seconds_total", throttle)
 
     def _topics(self) -> Iterator[Metric]:
-        topics = sorted(self._broker.cluster.topics.values(), key=lambda topic: topic.name)
+        node_id, topics = self._broker.node_id, self._broker.cluster.topics
+        found = [(name, topics[name].traffic[node_id]) for name in sorted(topics) if node_id in topics[name].traffic]
         prefix = "kafka_server_brokertopicmetrics_"
-        yield _counter(prefix + "messagesin_total", [([t.name], t.records_in) for t in topics])
-        yield _counter(prefix + "bytesin_total", [([t.name], t.bytes_in) for t in topics])
-        yield _counter(prefix + "bytesout_total", [([t.name], t.bytes_out) for t in topics])
+        yield _counter(prefix + "messagesin_total", [([name], traffic.records_in) for name, traffic in found])
+        yield _counter(prefix + "bytesin_total", [([name], traffic.bytes_in) for name, traffic in found])
+        yield _counter(prefix + "bytesout_total", [([name], traffic.bytes_out) for name, traffic in found])
 
     def _fetch_sessions(self) -> Iterator[Metric]:
         sessions = self._broker.fetch_sessions_in_use
@@ -119,10 +123,34 @@ class BrokerCollector(Collector):
         )
 
 
-def registry(broker: Broker, server: Server) -> CollectorRegistry:
-    """A registry of this broker alone: several brokers in one process do not mix."""
+class ClusterCollector(Collector):
+    """Collects from several brokers: their series in one family, with a label more."""
+
+    def __init__(self, servers: Mapping[int, Server]) -> None:
+        self._servers = servers
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        families: dict[str, Metric] = {}
+        for node_id, server in self._servers.items():
+            for family in BrokerCollector(server.broker, server).collect():
+                labelled = [one._replace(labels={"broker": str(node_id), **one.labels}) for one in family.samples]
+                if family.name in families:
+                    families[family.name].samples += labelled
+                else:
+                    family.samples = labelled
+                    families[family.name] = family
+        yield from families.values()
+
+
+def registry(servers: Mapping[int, Server]) -> CollectorRegistry:
+    """A registry of these brokers, by node id; one that is alone has no label for it."""
     metrics = CollectorRegistry()
-    metrics.register(BrokerCollector(broker, server))
+    if len(servers) == 1:
+        (server,) = servers.values()
+        metrics.register(BrokerCollector(server.broker, server))
+    else:
+        metrics.register(ClusterCollector(servers))
     return metrics
 
 
@@ -181,4 +209,4 @@ def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientU
 
 def _partitions(broker: Broker) -> Iterator[Partition]:
     for topic in broker.cluster.topics.values():
-        yield from topic.partitions
+        yield from (partition for partition in topic.partitions if broker.node_id in partition.replicas)

@@ -1,9 +1,12 @@
 """What a fetch gets of one partition: its records, or why there are none.
 
 Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Which records are visible depends on who asks:
-consumers see up to the high watermark, read_committed ones up to the last stable offset; a follower sees none, for no
-partition has another replica than its leader.
+consumers see up to the high watermark, read_committed ones up to the last stable offset. What says that it is a
+follower sees none: the replicas of a partition share its log, and are no clients.
 """
+
+from functools import cache
+from typing import NamedTuple
 
 from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 from sluice.protocol.errors import ErrorCode
@@ -15,11 +18,12 @@ from .log.partition_log import PartitionLog
 
 
 class PartitionReader:
-    """Reads for one kind of client. It has no state: all fetches of that kind share one."""
+    """Reads on one broker for one kind of client. It has no state: all fetches of that kind share one."""
 
-    __slots__ = ("_committed_only", "_for_follower")
+    __slots__ = ("_committed_only", "_for_follower", "_node_id")
 
-    def __init__(self, *, committed_only: bool, for_follower: bool) -> None:
+    def __init__(self, node_id: int, *, committed_only: bool, for_follower: bool) -> None:
+        self._node_id = node_id
         self._committed_only = committed_only
         self._for_follower = for_follower
 
@@ -34,7 +38,8 @@ class PartitionReader:
             return False
         log = partition.log
         return (
-            wanted.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
+            partition.leader == self._node_id
+            and wanted.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
             and item.high_watermark == log.high_watermark
             and item.log_start_offset == log.log_start_offset
             and wanted.current_leader_epoch in (-1, partition.leader_epoch)
@@ -96,8 +101,8 @@ class PartitionReader:
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         epoch = wanted.current_leader_epoch
-        if epoch >= 0 and epoch != partition.leader_epoch:
-            return ErrorCode(partition.epoch_error(epoch))
+        if partition.leader != self._node_id or (epoch >= 0 and epoch != partition.leader_epoch):
+            return ErrorCode(partition.access_error(self._node_id, max(epoch, -1)))
         if self._for_follower:  # Partition.followerReplicaOrThrow
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if wanted.last_fetched_epoch >= 0:
@@ -136,6 +141,19 @@ def _refused(item: WantedPartition, code: int) -> PartitionData:
     return data
 
 
-# By isolation level (1: read committed).
-CONSUMERS = [PartitionReader(committed_only=committed, for_follower=False) for committed in (False, True)]
-FOLLOWERS = PartitionReader(committed_only=False, for_follower=True)
+class Readers(NamedTuple):
+    """Those of one broker."""
+
+    uncommitted: PartitionReader
+    committed: PartitionReader
+    follower: PartitionReader
+
+
+@cache
+def readers_of(node_id: int) -> Readers:
+    """The readers of a broker, made once."""
+    return Readers(
+        PartitionReader(node_id, committed_only=False, for_follower=False),
+        PartitionReader(node_id, committed_only=True, for_follower=False),
+        PartitionReader(node_id, committed_only=False, for_follower=True),
+    )

@@ -1,4 +1,4 @@
-"""Listens: TCP connections to a broker, and the admin port beside it. Started and stopped as one."""
+"""Listens: TCP connections to one broker."""
 
 import asyncio
 import socket
@@ -8,19 +8,15 @@ from functools import partial
 from sluice.config import Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.frame import FramePool, FrameReader
-from sluice.protocol.records import crc
 from sluice.purgatory.operation import DelayedOperation
 
-from .admin import AdminPort
 from .broker import Broker
 from .connection import Connection
 
 # Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
-_BACKLOG = 1024
+BACKLOG = 1024
 # How often idle connections are looked for: `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
-# Clients that were waiting for the start have asked their first questions by then.
-_PRELOAD_AFTER_MS = 500
 # Answers on their way out have this long before connections are cut; a stop is promised within a second.
 _STOP_GRACE_S = 0.2
 
@@ -36,17 +32,8 @@ class _IdleCheck(DelayedOperation):
         self._server.close_idle()
 
 
-class _Preload(DelayedOperation):
-    """Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it."""
-
-    __slots__ = ()
-
-    def on_complete(self) -> None:
-        crc.preload()
-
-
 class Server:
-    """The sockets of one broker. `start` binds them, `stop` lets go of them."""
+    """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
@@ -54,7 +41,6 @@ class Server:
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
-        self.admin: AdminPort | None = None
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._loop = loop
         self._listening: list[asyncio.Server] = []
@@ -63,36 +49,35 @@ class Server:
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
-    async def start(self, listeners: Sequence[Endpoint], admin: tuple[str, int] | None) -> None:
-        """Listens on every listener and, unless it is None, on the admin host and port; port 0 picks a free one.
+    async def start(self, listeners: Sequence[Endpoint], advertised: Sequence[Endpoint]) -> None:
+        """Listens on every listener, port 0 picking a free one; `advertised` is what clients are told of them, where it
+        is not where they are.
 
-        Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
+        Raises SluiceError with one line when an address cannot be had; what is bound by then is for `stop`.
         """
-        try:
-            for listener in listeners:
-                listening = bind(listener.host, listener.port, _BACKLOG)
-                self.endpoints.append(Endpoint(listener.name, listener.host, listening.getsockname()[1]))
-                factory = partial(self._connection, self._advertised(self.endpoints[-1]))
-                self._listening.append(await self._loop.create_server(factory, sock=listening))
-                # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
-                listening.listen(_BACKLOG)
-            if admin is not None:
-                self.admin = AdminPort(self, bind(*admin, _BACKLOG), self._loop)
-        except SluiceError:
-            await self.stop()
-            raise
+        told = {endpoint.name: endpoint for endpoint in advertised}
+        for listener in listeners:
+            listening = bind(listener.host, listener.port, BACKLOG)
+            bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
+            self.endpoints.append(bound)
+            self.broker.endpoints[bound.name] = told.get(bound.name, bound)
+            factory = partial(self._connection, self.broker.endpoints[bound.name])
+            self._listening.append(await self._loop.create_server(factory, sock=listening))
+            # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
+            listening.listen(BACKLOG)
         self.close_idle()
-        self.broker.housekeeping.delay(_Preload(_PRELOAD_AFTER_MS))
 
-    async def stop(self) -> None:
-        """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
+    def close(self) -> None:
+        """Takes no more connections and ends those that are open; answers on their way out may still leave."""
         self.broker.close()
         for listening in self._listening:
             listening.close()
         for connection in list(self.connections):
             connection.abort()
-        if self.admin is not None:
-            await self.admin.stop()
+
+    async def stop(self) -> None:
+        """Closes, and cuts what is still open after a moment."""
+        self.close()
         if self.connections:
             self._stopped = self._loop.create_future()
             await asyncio.wait([self._stopped], timeout=_STOP_GRACE_S)
@@ -107,11 +92,6 @@ class Server:
                 if connection.last_active_ms < oldest_ms and not connection.waiting:
                     connection.abort()
         self.broker.housekeeping.delay(_IdleCheck(self))
-
-    def _advertised(self, endpoint: Endpoint) -> Endpoint:
-        # What clients of this listener are told. Not set and listening everywhere: whatever address they came to.
-        by_name = {advertised.name: advertised for advertised in self.broker.config.advertised_listeners()}
-        return by_name.get(endpoint.name, endpoint)
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)

@@ -1,4 +1,4 @@
-"""What `sluice serve` does: one broker in the foreground, until it is told to stop.
+"""What `sluice serve` does: a cluster in the foreground, mostly of one broker, until it is told to stop.
 
 Everything imported here is on the way to the first answer, which is why click is not.
 """
@@ -13,9 +13,8 @@ import sys
 from random import Random, SystemRandom  # noqa: TID251  (a run's one source of chance is made here)
 from typing import TYPE_CHECKING
 
-from sluice.broker.broker import Broker
+from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.releases import missing
-from sluice.broker.server import Server
 from sluice.clock import LoopClock
 from sluice.config import Config
 
@@ -32,9 +31,11 @@ _SEEDS = 2**32
 
 
 def run_broker(arguments: ServeArguments) -> None:
-    """Runs a broker until it gets SIGINT or SIGTERM; raises SluiceError, ConfigError among them, if it cannot."""
+    """Runs the brokers until it gets SIGINT or SIGTERM; raises SluiceError, ConfigError among them, if it cannot."""
     set_up_logging(arguments.log_format)
     pairs = [*_as_release(arguments.release), *arguments.overrides, *_listeners(arguments.host, arguments.port)]
+    if arguments.brokers is not None:
+        pairs.append(f"sluice.brokers={arguments.brokers}")
     config = Config.load(_path(arguments.config_file), pairs, os.environ)
     for warning in config.warnings:
         log.warning(warning)
@@ -68,9 +69,9 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config, LoopClock(loop), Random(seed))  # noqa: S311  (a test broker wants to be repeatable)
-    server = Server(broker, loop)
-    await server.start(config.listeners(), (config.text("sluice.admin.host"), admin_port))
+    random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
+    server = ClusterServer(config, LoopClock(loop), random, loop)
+    await server.start((config.text("sluice.admin.host"), admin_port))
     sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
     sys.stdout.flush()
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
@@ -85,11 +86,12 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     log.info("stopped")
 
 
-def _ready(server: Server) -> dict[str, object]:
-    broker = _address(server.endpoints[0].host, server.endpoints[0].port)
+def _ready(server: ClusterServer) -> dict[str, object]:
+    first_listeners = [broker.endpoints[0] for broker in server.servers.values()]
+    brokers = [_address(listener.host, listener.port) for listener in first_listeners]
     assert server.admin is not None
     admin = _address(server.admin.host, server.admin.port)
-    return {"bootstrap": broker, "brokers": [broker], "admin": f"http://{admin}", "pid": os.getpid()}
+    return {"bootstrap": brokers[0], "brokers": brokers, "admin": f"http://{admin}", "pid": os.getpid()}
 
 
 def _address(host: str, port: int) -> str:

@@ -5,7 +5,7 @@ What they are usually given is read without click, by `serve_arguments.read_plai
 
 import click
 
-from sluice.config_table import AS_RELEASES
+from sluice.config_table import AS_RELEASES, MOST_BROKERS
 
 from .serve_arguments import LOG_FORMATS, ServeArguments
 
@@ -13,6 +13,11 @@ from .serve_arguments import LOG_FORMATS, ServeArguments
 @click.command()
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, MOST_BROKERS),
+    help="Brokers in this process, on the port and those after it.  [default: 1]",
+)
 @click.option(
     "--admin-port",
     type=click.IntRange(0, 65535),
@@ -47,6 +52,7 @@ from .serve_arguments import LOG_FORMATS, ServeArguments
 def serve(
     host: str | None,
     port: int | None,
+    brokers: int | None,
     admin_port: int,
     config_file: str | None,
     release: str | None,
@@ -54,10 +60,10 @@ def serve(
     seed: int | None,
     log_format: str,
 ) -> None:
-    """Runs a broker until it gets SIGINT or SIGTERM.
+    """Runs a broker, or several that are a cluster, until it gets SIGINT or SIGTERM.
 
     Prints one line when it takes connections: "ready" and a JSON object with its addresses.
     """
     from .run_broker import run_broker  # not for --help
 
-    run_broker(ServeArguments(host, port, admin_port, config_file, release, overrides, seed, log_format))
+    run_broker(ServeArguments(host, port, brokers, admin_port, config_file, release, overrides, seed, log_format))

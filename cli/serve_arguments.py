@@ -7,7 +7,7 @@ with a value that is fine, are read here. Whatever else there may be is left to 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sluice.config_table import AS_RELEASES
+from sluice.config_table import AS_RELEASES, MOST_BROKERS
 
 LOG_FORMATS = ("text", "json")
 _LARGEST_PORT = 65535
@@ -18,6 +18,7 @@ class ServeArguments(NamedTuple):
 
     host: str | None = None
     port: int | None = None
+    brokers: int | None = None
     admin_port: int = 9644
     config_file: str | None = None
     release: str | None = None
@@ -46,6 +47,12 @@ def _port(value: str) -> int:
     return int(value)
 
 
+def _brokers(value: str) -> int:
+    if not 1 <= _number(value) <= MOST_BROKERS:
+        raise _NotPlainError
+    return int(value)
+
+
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
     def read(value: str) -> str:
         if value not in choices:
@@ -60,6 +67,7 @@ OVERRIDE = "--override"
 PLAIN: dict[str, tuple[str, Callable[[str], object]]] = {
     "--host": ("host", _text),
     "--port": ("port", _port),
+    "--brokers": ("brokers", _brokers),
     "--admin-port": ("admin_port", _port),
     "--config": ("config_file", _text),
     "--as": ("release", _one_of(AS_RELEASES)),

@@ -4,7 +4,7 @@ Follows ClientQuotaControlManager and ClientQuotasImage of Kafka. Different on p
 is refused, so that whoever sets a quota has it; hence there are no quotas of addresses, and none is looked up.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 
 from .entity import DEFAULT, Name, QuotaEntity
@@ -28,10 +28,10 @@ _WHOLE_WITHIN = 1e-6  # Kafka takes a double that is this near to a whole number
 
 
 class ClientQuotas:
-    """What is set, and the stores that enforce it, by key: bytes/s."""
+    """What is set, and the stores of each broker that enforce it there, by key: bytes/s."""
 
-    def __init__(self, stores: Mapping[str, QuotaStore]) -> None:
-        self._stores = stores
+    def __init__(self, brokers: Sequence[Mapping[str, QuotaStore]]) -> None:
+        self._brokers = brokers
         self._set: dict[frozenset[tuple[str, str | None]], tuple[Entity, dict[str, float]]] = {}
 
     def refusal(self, entity: Entity, changes: Mapping[str, float | None]) -> str | None:
@@ -45,8 +45,9 @@ class ClientQuotas:
             problem = None if value is None else _refused_value(keys, key, value)
             if problem is not None:
                 return problem
-            if value is not None and key not in self._stores:
-                return f"Quota {key} is not enforced by this broker yet; accepted are {', '.join(self._stores)}"
+            enforced = self._brokers[0]
+            if value is not None and key not in enforced:
+                return f"Quota {key} is not enforced by this broker yet; accepted are {', '.join(enforced)}"
         return None
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None]) -> None:
@@ -58,7 +59,8 @@ class ClientQuotas:
                 quotas[key] = value
             elif quotas.pop(key, None) is None:
                 continue  # it was not set
-            self._stores[key].alter(QuotaEntity(_name(entity, USER), _name(entity, CLIENT_ID)), value)
+            for stores in self._brokers:
+                stores[key].alter(QuotaEntity(_name(entity, USER), _name(entity, CLIENT_ID)), value)
         if not quotas:
             del self._set[identity]
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Hosts that stand for every interface, at which no client can be told to connect.
+EVERYWHERE = ("", "0.0.0.0", "::")
+
+
 class Endpoint:
     """One entry of `listeners` or `advertised.listeners`. An empty host is every interface."""
 
@@ -39,6 +43,7 @@ class Endpoint:
 
 _RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _ALIASES = {"broker.id": "node.id"}
+_LARGEST_PORT = 65535
 
 
 class Config(Values):
@@ -74,6 +79,17 @@ class Config(Values):
         config._take("--override", (("--override", *_split_override(item)) for item in overrides))
         config._check_together()
         return config
+
+    def of_node(self, node_id: int) -> "Config":
+        """The same for another broker of the process: it has its own id, and may be altered by itself."""
+        if node_id == self.integer("node.id"):
+            return self
+        other = Config.__new__(Config)
+        other._static = other._values = self._static | {"node.id": node_id}
+        other._dynamic = {}
+        other._origins = self._origins
+        other.warnings = self.warnings
+        return other
 
     def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
         """Puts in force what was altered while the broker runs, valid as it is (KIP-226); what the broker has of its
@@ -125,23 +141,26 @@ class Config(Values):
         name = self.retention_property()
         return max(-1, self.integer(name) * _RETENTION_UNITS_MS[name])
 
-    def listeners(self) -> list[Endpoint]:
-        """Where to listen, a controller's listeners left out."""
-        return self._endpoints("listeners")
+    def listeners(self, broker: int = 0) -> list[Endpoint]:
+        """Where to listen, a controller's listeners left out. The brokers' ports count on from the first's."""
+        return self._endpoints("listeners", broker)
 
-    def advertised_listeners(self) -> list[Endpoint]:
+    def advertised_listeners(self, broker: int = 0) -> list[Endpoint]:
         """What clients are told; empty when nothing is set, then it is for the server to say where it listens."""
-        return self._endpoints("advertised.listeners") if self._values["advertised.listeners"] else []
+        return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
 
-    def _endpoints(self, name: str) -> list[Endpoint]:
+    def _endpoints(self, name: str, broker: int) -> list[Endpoint]:
         controllers = {controller.upper() for controller in self.names("controller.listener.names")}
-        endpoints = (self._endpoint(name, item) for item in self.names(name))
+        endpoints = [self._endpoint(name, item) for item in self.names(name)]
+        for endpoint in endpoints:
+            if endpoint.port:  # of 0 each broker gets a port of its own
+                endpoint.port += broker
         return [endpoint for endpoint in endpoints if endpoint.name not in controllers]
 
     def _endpoint(self, name: str, item: str) -> Endpoint:
         listener, slashes, address = item.partition("://")
         host, colon, port = address.rpartition(":")
-        if not (listener and slashes and colon and port.isascii() and port.isdigit() and int(port) <= 65535):
+        if not (listener and slashes and colon and port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
             raise self._wrong(name, item, "NAME://HOST:PORT")
         return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
 
@@ -180,16 +199,23 @@ class Config(Values):
     def _check_listeners(self) -> None:
         endpoints = self.listeners()
         own = [endpoint.name for endpoint in endpoints]
-        ports = [endpoint.port for endpoint in endpoints if endpoint.port]  # of 0 each gets a port of its own
+        brokers = self.integer("sluice.brokers")
+        ports = [
+            endpoint.port for broker in range(brokers) for endpoint in self.listeners(broker) if endpoint.port
+        ]  # of 0 each gets a port of its own
         given = ",".join(self.names("listeners"))
         if not own or len(set(own)) < len(own) or len(set(ports)) < len(ports):
-            raise self._wrong("listeners", given, "at least one listener for clients, each with its own name and port")
+            apart = f", {brokers} apart for as many brokers" if brokers > 1 else ""
+            words = "at least one listener for clients, each with its own name and port"
+            raise self._wrong("listeners", given, words + apart)
+        if ports and max(ports) > _LARGEST_PORT:
+            raise self._wrong("listeners", given, f"ports up to {_LARGEST_PORT + 1 - brokers} for {brokers} brokers")
         protocols = {item.upper() for item in self.names("listener.security.protocol.map")}
         for name in own:
             if f"{name}:PLAINTEXT" not in protocols:
                 raise self._wrong("listeners", given, f"PLAINTEXT in listener.security.protocol.map, as {name} is not")
         for endpoint in self.advertised_listeners():
-            if endpoint.name not in own or endpoint.host in ("", "0.0.0.0", "::"):
+            if endpoint.name not in own or endpoint.host in EVERYWHERE:
                 words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
                 raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
 

@@ -49,6 +49,8 @@ _PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES
 # Those whose API versions are in broker/releases.py.
 AS_RELEASES = tuple(f"kafka-{name}" for name in ("0.9", "0.10.2", "1.1", "2.8", "3.4", "3.9", "4.4"))
 _RELEASE = choice("all", *AS_RELEASES)
+# As many as fit into one process with room for work; beyond it a mistake is more likely than a wish.
+MOST_BROKERS = 100
 _COUNT = integer(1)
 _COUNT_INT = integer(1, INT_MAX)
 _RETENTION = integer(1, also=-1)
@@ -61,6 +63,8 @@ _ROWS: tuple[Property, ...] = (
     # Who and where.
     Property("node.id", integer(0), "1", "KIP-631",
              "Id of the first broker; the others count on from it. broker.id is the same."),
+    Property("sluice.brokers", integer(1, MOST_BROKERS), "1", "sluice",
+             "Brokers in this process, on as many ports; `serve --brokers` sets it."),
     Property("sluice.cluster.id", text(), "c2x1aWNlLWJyb2tlci0wMA", "sluice",
              "Id of the cluster; fixed, so that two runs give the same bytes."),
     Property("listeners", _ENDPOINTS, "PLAINTEXT://127.0.0.1:9092", "Kafka",
@@ -179,10 +183,14 @@ _ROWS: tuple[Property, ...] = (
     # The topics of the coordinators.
     Property("offsets.topic.num.partitions", _COUNT, "50", "Kafka",
              "Partitions of __consumer_offsets, which is created when a group is first asked for."),
+    Property("offsets.topic.replication.factor", _COUNT, "3", "Kafka",
+             "Replicas of __consumer_offsets; as many as there are brokers, where these are fewer."),
     Property("offsets.topic.segment.bytes", size(2**20, INT_MAX), "104857600", "Kafka",
              "Largest segment of __consumer_offsets."),
     Property("transaction.state.log.num.partitions", _COUNT, "50", "KIP-98",
              "Partitions of __transaction_state, which is created when a transactional producer first asks."),
+    Property("transaction.state.log.replication.factor", _COUNT, "3", "KIP-98",
+             "Replicas of __transaction_state; as many as there are brokers, where these are fewer."),
     Property("transaction.state.log.segment.bytes", size(2**20, INT_MAX), "104857600", "KIP-98",
              "Largest segment of __transaction_state."),
     # Transactions.

@@ -62,7 +62,7 @@ metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.m
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
 num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks offsets.commit.timeout.ms
-offsets.load.buffer.size offsets.topic.compression.codec offsets.topic.replication.factor
+offsets.load.buffer.size offsets.topic.compression.codec
 password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.id.expiration.check.interval.ms queued.max.requests remote.fetch.max.wait.ms
@@ -114,7 +114,7 @@ ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keysto
 ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
 transaction.state.log.load.buffer.size transaction.state.log.min.isr
-transaction.state.log.replication.factor transaction.two.phase.commit.enable
+transaction.two.phase.commit.enable
 unclean.leader.election.enable unclean.leader.election.interval.ms
 unstable.api.versions.enable unstable.feature.versions.enable zookeeper.clientCnxnSocket zookeeper.connect
 zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable

@@ -2,12 +2,13 @@
 
 Follows Kafka's DynamicBrokerConfig. What can be altered is what topics take for a default, and the expiration of
 producers; it holds for the logs that are open. Different on purpose: Kafka can alter more, and keeps names that nobody
-knows; here a name without effect is refused.
+knows; here a name without effect is refused. A partition has one log for all its replicas, so of what single brokers
+have of their own, the first broker's holds for topics.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import Cluster
 from sluice.config import refused_value
 from sluice.config_setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
 from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF
@@ -16,28 +17,29 @@ from sluice.protocol.errors import ErrorCode
 
 from .resource import Refusal
 
+if TYPE_CHECKING:
+    from sluice.broker.broker import Broker
+
 ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), "producer.id.expiration.ms"})
 _ALL_BROKERS = ""
 
 
 class BrokerConfigs:
-    """See `ConfigStore`."""
+    """See `ConfigStore`. As in Kafka, a broker alters and describes itself, and what all of them have."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._name = str(cluster.node_id)
-        self._own: dict[str, Mapping[str, str]] = {self._name: {}, _ALL_BROKERS: {}}
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
 
     def names(self) -> Iterable[str]:
-        return (self._name,)
+        return [str(node_id) for node_id in self._broker.cluster.brokers]
 
     def own(self, name: str) -> Mapping[str, str]:
-        return self._own[name]
+        return self._broker.cluster.broker_configs.get(name, {})
 
     def misnamed(self, name: str) -> Refusal | None:
         if name == _ALL_BROKERS:
             return None
-        return wrong_node(name, self._cluster.node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
+        return wrong_node(name, self._broker.node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
 
     def list_to_change(self, name: str, key: str) -> str | None:
         row = PROPERTIES.get(key)
@@ -62,17 +64,19 @@ class BrokerConfigs:
         return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        self._own[name] = own
-        self._cluster.config.set_dynamic(self._own[self._name], self._own[_ALL_BROKERS])
-        for topic in self._cluster.topics.values():
-            self._cluster.configure(topic, topic.config.own)
+        cluster = self._broker.cluster
+        cluster.broker_configs[name] = own
+        for node_id, broker in cluster.brokers.items():
+            broker.config.set_dynamic(self.own(str(node_id)), self.own(_ALL_BROKERS))
+        for topic in cluster.topics.values():
+            cluster.configure(topic, topic.config.own)
 
     def describe(self, name: str) -> list[Setting] | Refusal:
         if name == _ALL_BROKERS:
-            return [_default(key, value) for key, value in self._own[name].items()]
+            return [_default(key, value) for key, value in self.own(name).items()]
         unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
-        wrong = wrong_node(name, self._cluster.node_id, "Broker id", unexpected)
-        return self._cluster.config.entries() if wrong is None else wrong
+        wrong = wrong_node(name, self._broker.node_id, "Broker id", unexpected)
+        return self._broker.config.entries() if wrong is None else wrong
 
 
 def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal | None:

@@ -4,31 +4,33 @@ A resource's configs are what is set on it; to alter them is to put another set 
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import Cluster
 from sluice.config_values import split_list
 from sluice.protocol.errors import ErrorCode
 
 from .broker_configs import BrokerConfigs
-from .client_metrics_configs import ClientMetricsConfigs
-from .group_configs import GroupConfigs
 from .loggers import Loggers
 from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Change, ConfigStore, Operation, Refusal
 from .topic_configs import TopicConfigs
+
+if TYPE_CHECKING:
+    from sluice.broker.broker import Broker
 
 _MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
 
 
 class ConfigurationControl:
-    """The stores by type of resource, and the two ways in which they are altered."""
+    """The stores by type of resource, as one broker is asked about them, and the two ways in which they are altered."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.loggers = Loggers(cluster.node_id)
-        self.groups = GroupConfigs(cluster.config)
-        self.client_metrics = ClientMetricsConfigs()
+    def __init__(self, broker: "Broker") -> None:
+        cluster = broker.cluster
+        self.loggers = Loggers(broker.node_id)
+        self.groups = cluster.group_configs
+        self.client_metrics = cluster.client_metrics_configs
         self.stores: dict[int, ConfigStore] = {
             TOPIC: TopicConfigs(cluster),
-            BROKER: BrokerConfigs(cluster),
+            BROKER: BrokerConfigs(broker),
             CLIENT_METRICS: self.client_metrics,
             GROUP: self.groups,
         }

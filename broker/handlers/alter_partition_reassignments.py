@@ -4,8 +4,8 @@ Follows ReplicationControlManager.alterPartitionReassignments. There is one brok
 to where it is: that is done when it is asked for, and no reassignment is ever in progress.
 """
 
-from sluice.broker.cluster import assignment_problem
 from sluice.broker.context import RequestContext
+from sluice.broker.replica_placement import assignment_problem
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -45,5 +45,5 @@ def _refusal(ctx: RequestContext, name: str, wanted: ReassignablePartition) -> t
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{wanted.partition_index}."
     if wanted.replicas is None:  # cancel it
         return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
-    problem = assignment_problem(wanted.replicas, cluster.node_id)
+    problem = assignment_problem(wanted.replicas, cluster.brokers.keys())
     return (ErrorCode.NONE, None) if problem is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

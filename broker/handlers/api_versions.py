@@ -33,8 +33,11 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
             ctx.error_code = ErrorCode.INVALID_REQUEST
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.client_software = name, version
-    cluster = ctx.broker.cluster
-    if request.cluster_id not in (None, cluster.cluster_id) or request.node_id not in (_ANY_NODE, cluster.node_id):
+    broker = ctx.broker
+    if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
+        _ANY_NODE,
+        broker.node_id,
+    ):
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if ctx.version < _FEATURES_SINCE:

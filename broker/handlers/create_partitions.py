@@ -5,7 +5,7 @@ its rate (KIP-599), which nothing limits here. Follows ControllerApis.createPart
 from collections import Counter
 from collections.abc import Collection
 
-from sluice.broker.cluster import Topic, TopicError, assignment_problem
+from sluice.broker.cluster import Cluster, Topic, TopicError
 from sluice.broker.context import RequestContext
 from sluice.broker.handlers.create_topics import MAX_PARTITIONS
 from sluice.protocol.apis.create_partitions import (
@@ -43,12 +43,12 @@ def _create(ctx: RequestContext, wanted: CreatePartitionsTopic, validate_only: b
     topic = cluster.topics.get(wanted.name)
     if topic is None:
         return _failed(ctx, wanted.name, _UNKNOWN)
-    error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster.node_id)
-    if error is not None:
-        return _failed(ctx, wanted.name, error)
-    if not validate_only:
-        cluster.add_partitions(topic, wanted.count)
-    return CreatePartitionsTopicResult(name=wanted.name)
+    error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster)
+    if error is None and not validate_only:
+        assignments = wanted.assignments
+        brokers = None if assignments is None else [assignment.broker_ids for assignment in assignments]
+        error = cluster.add_partitions(topic, wanted.count, brokers)
+    return CreatePartitionsTopicResult(name=wanted.name) if error is None else _failed(ctx, wanted.name, error)
 
 
 def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
@@ -62,7 +62,7 @@ def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | 
     return None
 
 
-def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, node_id: int) -> TopicError | None:
+def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
     if wanted.assignments is None:
         return None
     additional = wanted.count - len(topic.partitions)
@@ -73,8 +73,9 @@ def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, node_id: i
             "assignment(s) were specified."
         )
     else:
-        problems = (assignment_problem(assignment.broker_ids, node_id) for assignment in wanted.assignments)
-        problem = next(filter(None, problems), None)
+        brokers = [assignment.broker_ids for assignment in wanted.assignments]
+        replication_factor = len(topic.partitions[0].replicas)
+        problem = cluster.refused_assignments(brokers, replication_factor, len(topic.partitions))
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 

@@ -65,7 +65,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
-        replication_factor=1,
+        replication_factor=len(topic.partitions[0].replicas),
         configs=[
             CreatableTopicConfigs(
                 name=setting.property.name,

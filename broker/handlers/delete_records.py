@@ -62,6 +62,8 @@ def _delete(
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if name in INTERNAL_TOPICS:
         return _failed(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not ctx.broker.leads(partition):
+        return _failed(ctx, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if partition.topic.config.names("cleanup.policy") == ("compact",):
         return _failed(ctx, index, ErrorCode.POLICY_VIOLATION)
     log = partition.log
@@ -109,6 +111,9 @@ class _DelayedDeleteRecords(DelayedOperation):
         if item.partition.deleted:
             item.answer.low_watermark = _NO_LOW_WATERMARK
             self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return True
+        if not self._ctx.broker.leads(item.partition):
+            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
         if not item.is_reached():
             return False

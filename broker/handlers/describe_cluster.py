@@ -15,7 +15,7 @@ _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 
 
 def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """This broker, which is also the controller."""
+    """The brokers that are alive."""
     if request.endpoint_type == _CONTROLLERS:
         return _refused(
             ctx,
@@ -24,11 +24,15 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
         )
     if request.endpoint_type != _BROKERS:
         return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    cluster, advertised = ctx.broker.cluster, ctx.connection.advertised
+    cluster = ctx.broker.cluster
+    endpoints = {broker.node_id: ctx.endpoint_of(broker) for broker in cluster.live_brokers}
     response = DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
-        controller_id=cluster.node_id,
-        brokers=[DescribeClusterBroker(broker_id=cluster.node_id, host=advertised.host, port=advertised.port)],
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
+            for node_id, endpoint in endpoints.items()
+        ],
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS

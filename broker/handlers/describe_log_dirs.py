@@ -27,8 +27,10 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
         wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
     for item in request.topics or ():
         wanted.setdefault(item.topic, set()).update(item.partitions)
-    described = [_describe(topics[name], indexes) for name, indexes in wanted.items() if name in topics]
-    budget = ctx.broker.logs.budget
+    described = [
+        _describe(ctx.broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics
+    ]
+    budget = ctx.broker.cluster.logs.budget
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
@@ -41,12 +43,13 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
     )
 
 
-def _describe(topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
+def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
+    """The replicas that this broker has."""
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
             DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_in_bytes)
             for partition in topic.partitions
-            if partition.index in indexes
+            if partition.index in indexes and node_id in partition.replicas
         ],
     )

@@ -33,6 +33,9 @@ def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
         known = topic in ctx.broker.cluster.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _refused(ctx, index, code, None if known else code.message)
+    if not ctx.broker.leads(partition):
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return _refused(ctx, index, code, None)
     return PartitionResponse(
         partition_index=index,
         active_producers=[

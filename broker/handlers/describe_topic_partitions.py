@@ -40,7 +40,7 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
             continue
         start = first if name == begin else 0
         end = min(len(topic.partitions), start + left)
-        response.topics.append(_describe(topic, start, end, ctx.broker.cluster.node_id))
+        response.topics.append(_describe(ctx, topic, start, end))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -48,8 +48,8 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
     return response
 
 
-def _describe(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPartitionsResponseTopic:
-    replicas, none = [node_id], list[int]()
+def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    fenced = ctx.broker.cluster.fenced
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -58,13 +58,13 @@ def _describe(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopic
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,
-                leader_id=node_id,
+                leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-                eligible_leader_replicas=none,
-                last_known_elr=none,
-                offline_replicas=none,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced],
             )
             for partition in topic.partitions[start:end]
         ],

@@ -13,7 +13,7 @@ charge. Only then it is known whether the data go out, and the session is told (
 
 from collections.abc import Collection
 
-from sluice.broker.cluster import Partition, Topic
+from sluice.broker.cluster import Partition, Traffic
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.fetch_session import (
     FINAL_EPOCH,
@@ -25,7 +25,7 @@ from sluice.broker.fetch_session import (
     WantedPartition,
     wanted_partitions,
 )
-from sluice.broker.partition_reader import CONSUMERS, FOLLOWERS
+from sluice.broker.partition_reader import readers_of
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -100,9 +100,9 @@ class Fetch:
         "_epoch",
         "_items",
         "_known",
+        "_leaders",
         "_max_bytes",
         "_min_bytes",
-        "_names_leader",
         "_opens_session",
         "_reader",
         "_session",
@@ -127,7 +127,11 @@ class Fetch:
         self._epoch = 0 if session is None else session.epoch  # unless it changes, no other request came in between
         self._opens_session = opens_session
         self.is_from_follower = _replica_id(ctx, request) >= 0
-        self._reader = FOLLOWERS if self.is_from_follower else CONSUMERS[request.isolation_level == _READ_COMMITTED]
+        readers = readers_of(broker.node_id)
+        if self.is_from_follower:
+            self._reader = readers.follower
+        else:
+            self._reader = readers.committed if request.isolation_level == _READ_COMMITTED else readers.uncommitted
         self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
         if not self.is_from_follower:
             most = broker.enforcement.largest_fetch(ctx)
@@ -137,9 +141,9 @@ class Fetch:
         self._known = [item for item in wanted if item.partition is not None]
         self._items = self._known if len(self._known) == len(wanted) else self._in_order(wanted)
         self._told: list[Told] | None = None
-        self.fetched: list[tuple[Topic, int]] = []  # record bytes that were read of each topic
+        self.fetched: list[tuple[Traffic, int]] = []  # record bytes that were read of each partition
         self.has_read_enough = False
-        self._names_leader = False
+        self._leaders: dict[int, NodeEndpoint] = {}  # those that the answer names, by node id
 
     @property
     def is_held(self) -> bool:
@@ -184,17 +188,15 @@ class Fetch:
         ctx.error_code = 0
         self.fetched = []
         self.has_read_enough = not self._known
-        self._names_leader = False
+        self._leaders = {}
         self._told = [] if self._opens_session or session is not None else None
         if session is not None and session.epoch != self._epoch:
             return self._overtaken()
         response = FetchResponse(responses=self._read_partitions(self._told))
         if session is not None:
             response.session_id = session.id
-        if self._names_leader:
-            advertised = ctx.connection.advertised
-            node_id = ctx.broker.cluster.node_id
-            response.node_endpoints = [NodeEndpoint(node_id=node_id, host=advertised.host, port=advertised.port)]
+        if self._leaders:
+            response.node_endpoints = list(self._leaders.values())
         return response
 
     def _read_partitions(self, told: list[Told] | None) -> list[FetchableTopicResponse]:
@@ -211,7 +213,7 @@ class Fetch:
             if size and item.partition is not None:
                 read_bytes += size
                 left = max(0, left - size)
-                self.fetched.append((item.partition.topic, size))
+                self.fetched.append((item.partition.traffic, size))
             elif data.error_code or data.diverging_epoch is not None:
                 self._note_failure(item, data)
             if told is not None:
@@ -230,8 +232,8 @@ class Fetch:
 
     def sent(self, response: FetchResponse) -> bool:
         """Says that what was read goes out; returns whether `response` has changed: it tells of a new session."""
-        for topic, size in self.fetched:
-            topic.bytes_out += size
+        for traffic, size in self.fetched:
+            traffic.bytes_out += size
         if self._told is None:
             return False
         if self._session is not None:
@@ -282,9 +284,14 @@ class Fetch:
             self.has_read_enough = True
         ctx.error_code = ctx.error_code or data.error_code
         if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _NAMES_LEADER_SINCE and item.partition is not None:
-            node_id = ctx.broker.cluster.node_id
-            data.current_leader = LeaderIdAndEpoch(leader_id=node_id, leader_epoch=item.partition.leader_epoch)
-            self._names_leader = True
+            self._name_leader(item.partition, data)
+
+    def _name_leader(self, partition: Partition, data: PartitionData) -> None:
+        data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+        leader = self._ctx.broker.cluster.leader_of(partition)
+        if leader is not None:
+            at = self._ctx.endpoint_of(leader)
+            self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
 
 
 def _topic_response(topic: TopicKey, answers: list[PartitionData]) -> FetchableTopicResponse:

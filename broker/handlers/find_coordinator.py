@@ -34,5 +34,5 @@ def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     ctx.broker.cluster.internal_topic(_TOPICS[key_type])
     advertised = ctx.connection.advertised
     return Coordinator(
-        key=key, node_id=ctx.broker.cluster.node_id, host=advertised.host, port=advertised.port, error_message=None
+        key=key, node_id=ctx.broker.node_id, host=advertised.host, port=advertised.port, error_message=None
     )

@@ -80,7 +80,7 @@ def _answer(
     partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if code := partition.epoch_error(wanted.current_leader_epoch):
+    if code := partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch):
         return _failed(ctx, wanted, code)
     try:
         timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, _end(request, partition.log))
@@ -120,6 +120,8 @@ def _list(
     partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not ctx.broker.leads(partition):
+        return _failed(ctx, wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     offsets = _offsets_before(partition.log, wanted, ctx.now_ms)
     high_watermark = partition.log.high_watermark
     if request.replica_id == _CONSUMER and any(offset > high_watermark for offset in offsets):

@@ -7,7 +7,8 @@ once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client a
 """
 
 from sluice.broker.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from sluice.broker.cluster import Topic, invalid_topic_name
+from sluice.broker.broker import Broker
+from sluice.broker.cluster import NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.context import RequestContext
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -27,7 +28,7 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
     cluster = ctx.broker.cluster
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        topics = [_describe(topic, cluster.node_id) for topic in cluster.topics.values()]
+        topics = [_describe(ctx, topic) for topic in cluster.topics.values()]
     elif ctx.version < _BY_ID_SINCE and any(item.topic_id != ZERO_UUID or item.name is None for item in request.topics):
         return MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
@@ -40,17 +41,19 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
             if not topic.error_code:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     response = MetadataResponse(
-        brokers=[broker_of(ctx)], cluster_id=cluster.cluster_id, controller_id=cluster.node_id, topics=topics
+        brokers=[_broker(ctx, broker) for broker in cluster.live_brokers],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        topics=topics,
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
 
 
-def broker_of(ctx: RequestContext) -> MetadataResponseBroker:
-    """This broker, at the address that the client's listener advertises."""
-    advertised = ctx.connection.advertised
-    return MetadataResponseBroker(node_id=ctx.broker.cluster.node_id, host=advertised.host, port=advertised.port)
+def _broker(ctx: RequestContext, broker: Broker) -> MetadataResponseBroker:
+    endpoint = ctx.endpoint_of(broker)
+    return MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port)
 
 
 def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -58,36 +61,38 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
     if wanted.topic_id != ZERO_UUID:
         topic = cluster.topics_by_id.get(wanted.topic_id)
         if topic is not None:
-            return _describe(topic, cluster.node_id)
+            return _describe(ctx, topic)
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
     name = wanted.name or ""
     topic = cluster.topics.get(name)
     if topic is not None:
-        return _describe(topic, cluster.node_id)
+        return _describe(ctx, topic)
     if invalid_topic_name(name) is not None:
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     if not (request.allow_auto_topic_creation and ctx.broker.auto_creates_topics):
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     created = cluster.auto_create(name)
     if isinstance(created, Topic):
-        return _describe(created, cluster.node_id)
+        return _describe(ctx, created)
     return _failed(ctx, created.code, name)
 
 
-def _describe(topic: Topic, node_id: int) -> MetadataResponseTopic:
-    replicas, none = [node_id], list[int]()  # the same for all: a topic may have a thousand partitions
+def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
+    fenced = ctx.broker.cluster.fenced
+    none = list[int]()  # the same for all: a topic may have a thousand partitions
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
                 partition_index=partition.index,
-                leader_id=node_id,
+                leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-                offline_replicas=none,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+                offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced] if fenced else none,
             )
             for partition in topic.partitions
         ],

@@ -30,7 +30,7 @@ def _answer(ctx: RequestContext, topic_name: str, wanted: OffsetForLeaderPartiti
     if partition is None:
         code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        code = partition.epoch_error(wanted.current_leader_epoch)
+        code = partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch)
     if partition is None or code:
         ctx.error_code = ctx.error_code or code
         return EpochEndOffset(partition=wanted.partition, error_code=code)

@@ -1,17 +1,20 @@
 """Produce, key 0, versions 0-13: appends batches to partitions.
 
 v0 has no throttle time; v1 is KIP-13's. v0 and v1 carry message sets of magic 0, v2 of magic 1, from v3 on record
-batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP-467), v13 names topics by id
-(KIP-516). Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
+batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP-467), v10 who leads
+a partition that has moved (KIP-951), v13 names topics by id (KIP-516). Follows Kafka's KafkaApis.handleProduceRequest,
+ReplicaManager.appendRecords and DelayedProduce.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.log.log_results import AppendResult
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -31,6 +34,7 @@ _ACKS = (ALL, 0, 1)
 _ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
 _NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
+_NAMES_LEADER_SINCE = 10
 # The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
 _WRITES_INTERNAL_TOPICS = "__admin_client"
 _FLAGS_AT = ATTRIBUTES_AT + 1
@@ -52,20 +56,22 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     (item,) = data.partition_data
     index = item.index
     records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    cluster = ctx.broker.cluster
+    broker = ctx.broker
+    cluster = broker.cluster
     topic = cluster.topics.get(data.name) or cluster.topics_by_id.get(data.topic_id)  # a request has one of the two
     if (
         topic is None
         or not 0 <= index < len(topic.partitions)
         or topic.is_internal
         or topic.min_insync_replicas > 1
-        or topic.partitions[index].log.has_followers
+        or (partition := topic.partitions[index]).leader != broker.node_id
+        or partition.log.has_followers
         or request.acks not in _ANSWERED_AT_ONCE
         or ctx.version < ANY_CODEC_VERSION
         or not is_one_plain_batch(records)
     ):
         return _handle_any(ctx, request)
-    answer = _store(ctx, topic.partitions[index], index, records)
+    answer = _store(ctx, partition, index, records)
     return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
 
 
@@ -85,6 +91,7 @@ def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> P
     cluster, acks = ctx.broker.cluster, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
+    led_elsewhere: list[Partition] = []
     responses = []
     topic_data = request.topic_data
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
@@ -105,10 +112,14 @@ def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> P
                 continue
             answer = _append(ctx, acks, partition, item)
             answers.append(answer)
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                led_elsewhere.append(partition)
             if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
                 pending.append(_Pending(partition, partition.log.log_end_offset, answer))
         responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
     response = ProduceResponse(responses)
+    if led_elsewhere and ctx.version >= _NAMES_LEADER_SINCE:
+        response.node_endpoints = _endpoints(ctx, led_elsewhere)
     if acks == 0:
         return unanswered(ctx)
     if pending:
@@ -151,20 +162,23 @@ def _append(
     topic, log = partition.topic, partition.log
     if topic.is_internal and ctx.client_id != _WRITES_INTERNAL_TOPICS:
         return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if acks == ALL and topic.min_insync_replicas > 1:  # there is one replica, the leader
+    if not ctx.broker.leads(partition):
+        return _not_led_here(ctx, partition)
+    if acks == ALL and len(partition.isr) < partition.min_isr:
         return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
     return _store(ctx, partition, data.index, records)
 
 
 def _store(ctx: RequestContext, partition: Partition, index: int, records: memoryview) -> PartitionProduceResponse:
-    topic, log = partition.topic, partition.log
+    log = partition.log
     before = log.log_end_offset
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     if result.error_code:
         return _failed(ctx, index, result)
     if log.log_end_offset > before:
-        topic.records_in += log.log_end_offset - before
-        topic.bytes_in += len(records)
+        traffic = partition.traffic
+        traffic.records_in += log.log_end_offset - before
+        traffic.bytes_in += len(records)
         if log.has_followers or ctx.broker.fetches.delayed:  # else nobody waits for it
             ctx.broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
@@ -194,6 +208,21 @@ def refuse(
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message
     )
+
+
+def _not_led_here(ctx: RequestContext, partition: Partition) -> PartitionProduceResponse:
+    """The answer that sends a producer to another broker."""
+    answer = refuse(ctx, partition.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if ctx.version >= _NAMES_LEADER_SINCE:
+        answer.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+    return answer
+
+
+def _endpoints(ctx: RequestContext, partitions: Iterable[Partition]) -> list[NodeEndpoint]:
+    """Where the leaders of these partitions are."""
+    leaders = {partition.leader: ctx.broker.cluster.leader_of(partition) for partition in partitions}
+    endpoints = {node_id: ctx.endpoint_of(broker) for node_id, broker in leaders.items() if broker is not None}
+    return [NodeEndpoint(node_id=node_id, host=at.host, port=at.port) for node_id, at in endpoints.items()]
 
 
 class _Pending:
@@ -236,7 +265,14 @@ class _DelayedProduce(DelayedOperation):
         if item.partition.deleted:
             self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return True
-        return item.partition.log.high_watermark >= item.required_offset
+        if not self._ctx.broker.leads(item.partition):
+            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        if item.partition.log.high_watermark < item.required_offset:
+            return False
+        if len(item.partition.isr) < item.partition.min_isr:
+            self._fail(item, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
 
     def _fail(self, item: _Pending, code: ErrorCode) -> None:
         item.answer.error_code = code

@@ -38,6 +38,9 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
             if partition is None:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
+            if not ctx.broker.leads(partition):
+                of_producer[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                continue
             of_producer[name] = write_marker(ctx.broker, partition, _marker(marker), ctx.now_ms)
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sluice.broker.broker import Broker
 from sluice.broker.cluster import NewTopic, Partition, Topic
+from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.connection import Connection
 from sluice.broker.server import Server
 from sluice.clock import ManualClock, TimerHandle
@@ -34,7 +35,7 @@ class VirtualLoop:
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
-        self.factories: list[Callable[[], Connection]] = []
+        self.factories: dict[int, Callable[[], Connection]] = {}  # by the port that is listened on
         self.listening: list[socket] = []
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
@@ -43,9 +44,21 @@ class VirtualLoop:
 
         return self.clock.call_at(self.clock.monotonic_ms(), call)
 
-    async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> None:
-        self.factories.append(factory)
-        self.listening.append(sock)
+    async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> "Listening":
+        self.factories[sock.getsockname()[1]] = factory
+        return Listening(self, sock)
+
+
+class Listening:
+    """What asyncio has for a socket on which it takes connections."""
+
+    def __init__(self, loop: VirtualLoop, sock: socket) -> None:
+        self._loop = loop
+        self._port: int = sock.getsockname()[1]
+        loop.listening.append(sock)
+
+    def close(self) -> None:
+        self._loop.factories.pop(self._port, None)
 
 
 class Transport(asyncio.Transport):
@@ -141,7 +154,7 @@ class Answer(NamedTuple):
 class Client:
     """One connection, seen from the client's side."""
 
-    def __init__(self, broker: "VirtualBroker", client_id: str | None, port: int) -> None:
+    def __init__(self, broker: "VirtualBroker", client_id: str | None, port: int, server: Server) -> None:
         self.broker = broker
         self.client_id = client_id
         self.port = port
@@ -156,7 +169,7 @@ class Client:
         self._ended = False
         self._gone = False
         self.transport = Transport(self, broker.loop)
-        self.connection = broker.loop.factories[0]()
+        self.connection = broker.loop.factories[server.endpoints[0].port]()
         self.connection.connection_made(self.transport)
 
     # -- sending -------------------------------------------------------------------------------------------------------
@@ -280,19 +293,29 @@ class Client:
 
 
 class VirtualBroker:
-    """A broker that lives in virtual time; `overrides` are `key=value`, as of `sluice serve --override`."""
+    """A broker that lives in virtual time; `overrides` are `key=value`, as of `sluice serve --override`.
+
+    With `sluice.brokers=3` it is three of them: `broker` and `server` are the first, the others are found by node id.
+    """
 
     def __init__(self, *overrides: str) -> None:
         self.clock = ManualClock(WALL_START_MS, START_MS)
         self.loop = VirtualLoop(self.clock)
         config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
-        self.broker = Broker(config, self.clock, Random(0))
-        self.server = Server(self.broker, self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
-        run(self.server.start(config.listeners(), None))
+        self.cluster_server = ClusterServer(config, self.clock, Random(0), self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
+        self.cluster = self.cluster_server.cluster
+        self.run(self.cluster_server.start(None))
+        self.broker: Broker = next(iter(self.cluster.brokers.values()))
+        self.server = self.cluster_server.servers[self.broker.node_id]
+        self._next_port = 40_000
+
+    def run(self, coroutine: Coroutine[object, None, None]) -> None:
+        """Runs what starts or stops brokers; nobody really listens afterwards."""
+        run(coroutine)
         for listening in self.loop.listening:
             listening.close()
+        self.loop.listening.clear()
         self.settle()
-        self._next_port = 40_000
 
     @property
     def now_ms(self) -> float:
@@ -307,15 +330,15 @@ class VirtualBroker:
         """Lets everything happen that is due."""
         self.clock.advance(0)
 
-    def client(self, client_id: str | None = "client") -> Client:
-        """A new connection of this client id."""
+    def client(self, client_id: str | None = "client", *, node_id: int | None = None) -> Client:
+        """A new connection of this client id to one of the brokers, the first if it is not said."""
         self._next_port += 1
-        return Client(self, client_id, self._next_port)
+        return Client(self, client_id, self._next_port, self.cluster_server.servers[node_id or self.broker.node_id])
 
-    def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:
+    def topic(self, name: str = "t", partitions: int = 1, replicas: int = -1, **configs: str) -> Topic:
         """A new topic; configs are written with underscores for dots."""
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = self.broker.cluster.create(NewTopic(name, partitions, configs=dotted))
+        topic = self.broker.cluster.create(NewTopic(name, partitions, replicas, configs=dotted))
         assert isinstance(topic, Topic), topic
         return topic
 

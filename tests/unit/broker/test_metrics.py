@@ -21,7 +21,7 @@ QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
 
 def scrape(broker: VirtualBroker) -> dict[str, Metric]:
     """The families of an exposition, as a parser of Prometheus reads them, by their declared names."""
-    text = generate_latest(registry(broker.broker, broker.server)).decode()
+    text = generate_latest(registry(broker.cluster_server.servers)).decode()
     families = {}
     for family in text_string_to_metric_families(text):
         name = family.name + "_total" if family.type == "counter" else family.name

@@ -55,6 +55,19 @@ def test_stdout_has_exactly_one_line_which_says_where_it_listens(tmp_path: Path)
         assert "Traceback" not in broker.log_text()
 
 
+def test_several_brokers_all_listen_and_know_each_other(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log", "--brokers", "3") as broker:
+        brokers = json.loads(broker.first_line.removeprefix("ready "))["brokers"]
+        assert brokers[0] == broker.bootstrap
+        assert len(set(brokers)) == 3
+        for address in brokers:
+            with WireClient(address) as client:
+                nodes = client.ask(MetadataRequest(topics=[]), 9).brokers
+            assert [f"{node.host}:{node.port}" for node in nodes] == brokers
+        exit_code, _, _ = broker.stop()
+        assert exit_code == 0
+
+
 def test_ports_are_free_again_once_it_stopped(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log") as broker:
         ports = broker.bootstrap.rpartition(":")[2], broker.admin.rpartition(":")[2]

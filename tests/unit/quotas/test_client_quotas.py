@@ -15,7 +15,7 @@ ALICE = {"user": "alice"}
 def quotas_of(**static: float) -> tuple[ClientQuotas, dict[str, ClientQuotaManager]]:
     """Both keys' managers, with the static quotas of client ids."""
     managers = {key: ClientQuotaManager(key, QuotaConfig(), empty_client_id="unlimited") for key in (P, C)}
-    return ClientQuotas({key: QuotaStore(manager, None, static) for key, manager in managers.items()}), managers
+    return ClientQuotas([{key: QuotaStore(manager, None, static) for key, manager in managers.items()}]), managers
 
 
 def limit_of(manager: ClientQuotaManager, user: str, client_id: str) -> float:

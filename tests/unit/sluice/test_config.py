@@ -176,6 +176,11 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             id="two listeners of one name",
         ),
         pytest.param(
+            "sluice.brokers=0",
+            "--override: sluice.brokers=0: must be an integer from 1 to 100",
+            id="no brokers",
+        ),
+        pytest.param(
             "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
             "--override: advertised.listeners=PLAINTEXT://0.0.0.0:9092: "
             "must be NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach",

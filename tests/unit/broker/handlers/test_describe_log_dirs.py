@@ -63,7 +63,7 @@ def test_since_version_4_the_memory_is_told_and_what_is_left_of_it(version: int)
         assert (before.total_bytes, before.usable_bytes, after.usable_bytes) == (-1, -1, -1)
     else:
         assert (before.total_bytes, before.usable_bytes, after.total_bytes) == (2**20, 2**20, 2**20)
-        assert 2**20 - after.usable_bytes == broker.broker.logs.budget.used_bytes > 0
+        assert 2**20 - after.usable_bytes == broker.broker.cluster.logs.budget.used_bytes > 0
 
 
 def test_what_is_left_is_never_less_than_nothing() -> None:

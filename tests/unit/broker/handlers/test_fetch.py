@@ -91,10 +91,10 @@ def test_what_a_fetch_saw_before_it_waited_is_sent_once_and_counted_once() -> No
     consumer, producer = broker.client(), broker.client()
     producer.ask(produce(9, batch_of(1_000)), 9)
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=1_500), 11)
-    assert broker.broker.cluster.topics["t"].bytes_out == 0
+    assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 0
     producer.ask(produce(9, batch_of(1_000)), 9)
     assert len(fetched_bytes(consumer.answer().message)) == 2_000
-    assert broker.broker.cluster.topics["t"].bytes_out == 2_000
+    assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 2_000
 
 
 def test_a_fetch_is_woken_after_the_produce_got_its_own_answer() -> None:

@@ -53,7 +53,7 @@ def configs_of(broker: VirtualBroker, kind: int, name: str, *keys: str) -> dict[
 
 def broker_with_topic(**configs: str) -> VirtualBroker:
     broker = VirtualBroker()
-    broker.topic("t", 1, **configs)
+    broker.topic("t", 1, -1, **configs)
     return broker
 
 
@@ -70,6 +70,7 @@ class TestTopics:
 
     def test_as_many_replicas_must_be_in_sync_as_the_topic_says_now(self) -> None:
         broker = broker_with_topic()
+        broker.partition().replicas = (1, 2)  # of which one is in sync
         alter(broker, TOPIC, "t", ("min.insync.replicas", SET, "2"))
         assert error_codes(broker.client().ask(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
 

@@ -124,7 +124,10 @@ def test_a_request_for_one_partition_is_answered_as_one_for_several_is(
             answers.append(broker.client().ask(request, version).responses[0])
         assert answers[0].partition_responses == answers[1].partition_responses
         counted = [
-            [(topic.records_in, topic.bytes_in, topic.partitions[0].log.log_end_offset) for topic in topics.values()]
+            [
+                (topic.traffic[1].records_in, topic.traffic[1].bytes_in, topic.partitions[0].log.log_end_offset)
+                for topic in topics.values()
+            ]
             for topics in (alone.broker.cluster.topics, beside.broker.cluster.topics)
         ]
         assert counted[0] == counted[1]
@@ -185,15 +188,23 @@ def test_a_record_too_new_is_named_with_the_reason_from_version_8_on() -> None:
 def test_min_insync_replicas_of_2_refuses_acks_all_with_19_and_no_other() -> None:
     broker = VirtualBroker("min.insync.replicas=2")
     broker.topic()
+    broker.partition().replicas = (1, 2)  # of which one is in sync
     client = broker.client()
     assert produced(client.ask(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.partition().log.log_end_offset == 0
     assert produced(client.ask(produce(9, acks=1), 9)).error_code == 0
 
 
+def test_a_partition_of_one_replica_needs_no_more_than_that_in_sync() -> None:
+    broker = VirtualBroker("min.insync.replicas=2")
+    broker.topic()
+    assert produced(broker.client().ask(produce(9, acks=ALL), 9)).error_code == 0
+
+
 def test_without_enough_replicas_it_is_told_where_the_log_starts() -> None:
     broker = VirtualBroker()
     log = broker.topic(min_insync_replicas="2").partitions[0].log
+    broker.partition().replicas = (1, 2)
     client = broker.client()
     client.ask(produce(9), 9)
     log.delete_records_before(1)
