@@ -7,7 +7,7 @@ they have fetched.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -274,9 +274,7 @@ class Cluster:
         if error is not None:
             return error
         topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, _set(new.configs)))
-        # A log takes no memory before its first record; one that is only for validation is never registered.
-        new_log = partial(PartitionLog, budget=self.logs.budget) if validate_only else self.logs.create
-        self._extend(topic, self._placements(new), new_log)
+        self._extend(topic, self._placements(new), self.logs.new if validate_only else self.logs.create)
         if not validate_only:
             self.topics[topic.name] = topic
             self.topics_by_id[topic.topic_id] = topic

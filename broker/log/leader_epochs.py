@@ -1,6 +1,6 @@
 """Which leader wrote from which offset on. Kafka's LeaderEpochFileCache (KIP-101, KIP-320), without the file."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -46,6 +46,13 @@ class LeaderEpochs:
         """The epoch of the record at `offset`; -1 where that is not known."""
         entry = bisect_right(self._start_offsets, offset) - 1
         return self._epochs[entry] if entry >= 0 else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, log_end_offset: int) -> None:
+        """Forgets epochs that began at `log_end_offset` or later: their records are gone."""
+        kept = bisect_left(self._start_offsets, log_end_offset)
+        del self._epochs[kept:]
+        del self._start_offsets[kept:]
+        self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
     def truncate_from_start(self, log_start_offset: int) -> None:
         """Forgets what is before `log_start_offset`; the epoch that covers it begins there now."""

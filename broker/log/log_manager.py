@@ -1,19 +1,20 @@
-"""All logs of a broker, and what is done to all of them from time to time: Kafka's LogManager, without disks."""
+"""All logs of a broker, and what is done to all of them from time to time: Kafka's LogManager."""
 
 from collections.abc import Iterator
 
 from .log_config import LogConfig
-from .memory_budget import MemoryBudget
+from .memory_storage import MemoryStorage
 from .partition_log import PartitionLog
 
 
 class LogManager:
     """Makes and keeps the logs, by name ("topic-0"); they share `memory_bytes` (`sluice.log.memory.bytes`)."""
 
-    __slots__ = ("_logs", "budget")
+    __slots__ = ("_logs", "_storage", "budget")
 
     def __init__(self, memory_bytes: int) -> None:
-        self.budget = MemoryBudget(memory_bytes)
+        self._storage = MemoryStorage(memory_bytes)
+        self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
 
     def __iter__(self) -> Iterator[PartitionLog]:
@@ -22,8 +23,12 @@ class LogManager:
     def create(self, name: str, config: LogConfig) -> PartitionLog:
         """A new, empty log; there must be none of that name."""
         assert name not in self._logs
-        log = self._logs[name] = PartitionLog(name, config, self.budget)
+        log = self._logs[name] = self.new(name, config)
         return log
+
+    def new(self, name: str, config: LogConfig) -> PartitionLog:
+        """A log that is kept nowhere; it takes no memory before its first record."""
+        return PartitionLog(name, config, self._storage)
 
     def delete(self, name: str) -> None:
         """Lets the log and its memory go."""

@@ -1,24 +1,25 @@
-"""One partition's log in memory: batches are judged, copied once into a segment, and served from there by reference.
+"""One partition's log: batches are judged, copied once into a segment, and served from there by reference.
 
 Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - a read returns whole batches; Kafka cuts the last one where max_bytes ends, and clients throw the piece away;
 - a read goes on through the following segments; Kafka stops at the end of one;
 - a batch larger than segment.bytes gets a segment of its own size; Kafka refuses it (RECORD_LIST_TOO_LARGE);
-- memory has one bound over all partitions (memory_budget.py), which can take records that retention would keep.
+- a truncation keeps what is known of producers that have nothing in what goes; Kafka reads all from a snapshot.
+Where the bytes are is behind `LogStorage`: memory, with one bound over all partitions, or a directory.
 
 `append` moves the log end offset only. Whoever knows of the replicas calls `advance_high_watermark`: at once where the
 leader is the only one.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import islice
-from struct import Struct
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_ID
-from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.log_validator import CLIENT
 from sluice.protocol.records.record import iter_records
@@ -27,17 +28,14 @@ from sluice.protocol.records.validate import validate
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .log_results import AppendResult, LogRead, TimestampOffset
-from .memory_budget import MemoryBudget
-from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
+from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch, read_marker
 from .retention import count_over_age, count_over_size
-from .segment import Segment
-from .segment_memory import PAGE_BYTES
 
-# A log's first segment. Most topics of a test hold a few records: 100 partitions of them take 400 KiB.
-FIRST_SEGMENT_BYTES = PAGE_BYTES
+if TYPE_CHECKING:
+    from .log_storage import LogSegment, LogStorage
+
 # Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
 _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
-_MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 
 
 class PartitionLog:
@@ -46,10 +44,10 @@ class PartitionLog:
     __slots__ = (
         "_append_config",
         "_base_offsets",
-        "_budget",
         "_epochs",
         "_producers",
         "_segments",
+        "_storage",
         "config",
         "has_followers",
         "high_watermark",
@@ -60,7 +58,7 @@ class PartitionLog:
         "size_in_bytes",
     )
 
-    def __init__(self, name: str, config: LogConfig, budget: MemoryBudget) -> None:
+    def __init__(self, name: str, config: LogConfig, storage: "LogStorage") -> None:
         self.name = name
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -68,12 +66,13 @@ class PartitionLog:
         self.last_stable_offset = 0
         self.size_in_bytes = 0
         self.has_followers = True  # else the high watermark moves with every append
-        self._budget = budget
-        self._segments: list[Segment] = []  # the last one is appended to; there is none before the first append
-        self._base_offsets: list[int] = []  # of the segments
+        self._storage = storage
         self._producers = ProducerState(name)
         self._epochs = LeaderEpochs()
         self.update_config(config)
+        self._segments: list[LogSegment] = []  # the last one is appended to
+        self._base_offsets: list[int] = []  # of the segments
+        self._begin()
 
     def update_config(self, config: LogConfig) -> None:
         """Takes the topic's new configuration; segments that are there keep their sizes."""
@@ -116,7 +115,7 @@ class PartitionLog:
         has_producer = header.producer_id > NO_PRODUCER_ID
         if has_producer:
             if header.is_control:
-                marker = _read_marker(records)
+                marker = read_marker(records)
                 verdict = self._producers.check_marker(header, marker, first_offset, transaction_version)
             elif origin == CLIENT:
                 verdict = self._producers.check_batch(header, first_offset)
@@ -126,7 +125,8 @@ class PartitionLog:
                 return self._answer(verdict)
         if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):
             self._roll(len(records), now_ms)
-            self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+            fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+            assert fits
         self.size_in_bytes += len(records)
         self.log_end_offset = last_offset + 1
         if leader_epoch != self._epochs.latest:
@@ -173,8 +173,9 @@ class PartitionLog:
         if end < segment.size:
             return LogRead(parts, size, next_offset)
         for segment in islice(self._segments, index + 1, None):
-            _, end, next_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            _, end, end_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
             if end:
+                next_offset = end_offset
                 parts.append(segment.slice(0, end))
                 size += end
             if end < segment.size:
@@ -212,12 +213,15 @@ class PartitionLog:
         return min(size, at_most)
 
     def _segment_index(self, offset: int) -> int:
-        """Of the segment that holds `offset`, which is in the log."""
+        """Of the first segment that has a batch with `offset`, which is in the log, or with a later one."""
         last = len(self._segments) - 1
         # Consumers that keep up read from the last segment.
         if offset >= self._base_offsets[last]:
             return last
-        return bisect_right(self._base_offsets, offset) - 1
+        index = bisect_right(self._base_offsets, offset) - 1
+        while index < last and (self._segments[index].next_offset <= offset or not self._segments[index].size):
+            index += 1  # it is in a gap
+        return index
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
@@ -251,7 +255,7 @@ class PartitionLog:
 
         Raises InvalidRecords as `offset_for_timestamp` does.
         """
-        segment = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+        segment = max(filter(_has_records, self._segments), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
         timestamp = segment.max_timestamp
@@ -263,7 +267,7 @@ class PartitionLog:
 
     def segment_starts(self) -> list[tuple[int, int]]:
         """Base offset and last append (ms) of each segment, oldest first: what ListOffsets v0 goes by."""
-        return [(segment.base_offset, segment.last_append_ms) for segment in self._segments]
+        return [(segment.base_offset, segment.last_append_ms) for segment in filter(_has_records, self._segments)]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) where nothing is known. See LeaderEpochs."""
@@ -279,7 +283,7 @@ class PartitionLog:
         """Moves the log's start to `offset` (DeleteRecords); memory goes with whole segments."""
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        while self._segments and self._segments[0].next_offset <= offset:
+        while self._segments and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
             self.drop_oldest_segment()
         self._move_log_start(offset)
         return ErrorCode.NONE
@@ -313,16 +317,60 @@ class PartitionLog:
 
         Readers keep the parts they hold; their memory is free when they let go of them.
         """
+        end = self._end_of_oldest()
         segment = self._segments.pop(0)
         del self._base_offsets[0]
-        self._budget.release(segment.charged_bytes, segment.memory)
+        if not self._segments:
+            self._begin()  # first, so that at no time nothing tells where the log ends
+        self._storage.delete(segment)
         self.size_in_bytes -= segment.size
-        self._move_log_start(segment.next_offset)
+        self._move_log_start(end)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Forgets what is at `offset` or later, and the whole batch that holds it: another leader has something else
+        there. The log goes on at `offset`. Returns whether it was longer (UnifiedLog.truncateTo).
+        """
+        self._epochs.truncate_from_end(offset)
+        if offset >= self.log_end_offset:
+            return False
+        cut_off = {header.producer_id for header, _ in self._batches(offset)}
+        self._cut_segments(offset)
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if not self._segments:
+            self._begin()
+        cut_off.discard(NO_PRODUCER_ID)
+        if cut_off:
+            self._producers.truncate_from_end(offset, cut_off, self._batches(self.log_start_offset))
+        self.high_watermark = min(self.high_watermark, offset)
+        self._update_last_stable_offset()
+        return True
+
+    def _cut_segments(self, offset: int) -> None:
+        while self._segments and self._base_offsets[-1] >= offset:
+            segment = self._segments.pop()
+            del self._base_offsets[-1]
+            self._storage.delete(segment)
+            self.size_in_bytes -= segment.size
+        if self._segments:
+            last = self._segments[-1]
+            self.size_in_bytes -= last.size
+            last.truncate_to(offset)
+            self.size_in_bytes += last.size
+
+    def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """All batches in order, from the first on that ends at or after `offset`."""
+        for segment in self._segments:
+            if segment.next_offset > offset:
+                yield from segment.batches(offset)
 
     def close(self) -> None:
         """Lets everything go: the partition is deleted."""
-        self._budget.forget(self)
-        self._drop(len(self._segments))
+        self._storage.forget(self, self._segments)
+        self._segments.clear()
+        self._base_offsets.clear()
+        self.size_in_bytes = 0
+        self._move_log_start(self.log_end_offset)
 
     def _drop(self, count: int) -> int:
         for _ in range(count):
@@ -350,22 +398,24 @@ class PartitionLog:
     def _roll(self, size: int, now_ms: int) -> None:
         """Begins a segment with room for `size` bytes."""
         if self._segments:
-            filled = self._segments[-1]
-            resident_bytes = filled.resident_bytes()
-            self._budget.recharge(resident_bytes - filled.charged_bytes)
-            filled.charged_bytes = resident_bytes
+            self._storage.segment_filled(self._segments[-1])
             # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
             self._enforce_retention_bytes()
-        memory = self._budget.allocate(self._next_capacity(size))  # may let segments of this log go, too
-        self._segments.append(Segment(self.log_end_offset, memory, now_ms))
-        self._base_offsets.append(self.log_end_offset)
-        self._budget.watch(self, now_ms)
+        segment = self._storage.begin_segment(self, self.log_end_offset, size, now_ms)
+        self._segments.append(segment)
+        self._base_offsets.append(segment.base_offset)
 
-    def _next_capacity(self, size: int) -> int:
-        """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
-        half = 1 << (self.size_in_bytes >> 1).bit_length() >> 1
-        most = min(self.config.segment_bytes, self._budget.largest_segment_bytes)
-        return max(min(half, most), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
+    def _begin(self) -> None:
+        """Makes an empty log what it is: without segments, or with one that is empty."""
+        self._segments = list(self._storage.first_segments(self, self.log_end_offset))
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+
+    def _end_of_oldest(self) -> int:
+        """Where the oldest segment ends, with the gap behind it."""
+        return self._base_offsets[1] if len(self._base_offsets) > 1 else self.log_end_offset
+
+    def _has_only_an_empty_segment(self) -> bool:
+        return self.size_in_bytes == 0 and len(self._segments) == 1
 
     def _invalid(self, invalid: InvalidRecords) -> AppendResult:
         return AppendResult(
@@ -388,12 +438,5 @@ class PartitionLog:
         )
 
 
-def _read_marker(batch: memoryview) -> Marker:
-    """What a control batch says; its record's key is version and type, its value version and coordinator epoch."""
-    record = next(iter(iter_records(batch)))
-    assert record.key is not None
-    assert record.value is not None
-    _, kind = _MARKER_KEY.unpack_from(record.key)
-    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
-    assert kind in (ABORT, COMMIT)
-    return Marker(kind == ABORT, coordinator_epoch, record.timestamp)
+def _has_records(segment: "LogSegment") -> bool:
+    return segment.size > 0

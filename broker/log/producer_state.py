@@ -33,15 +33,19 @@ nothing happens between the two.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
+from struct import Struct
 
 import msgspec
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import BatchHeader
+from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
+from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.record import iter_records
 
+_MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 NO_EPOCH = -1
 NO_OFFSET = -1
 MAX_EPOCH = 2**15 - 1
@@ -74,6 +78,17 @@ class Marker(msgspec.Struct, frozen=True, gc=False):
     aborts: bool
     coordinator_epoch: int
     timestamp: int
+
+
+def read_marker(batch: memoryview) -> Marker:
+    """What a control batch says; its record's key is version and type, its value version and coordinator epoch."""
+    record = next(iter(iter_records(batch)))
+    assert record.key is not None
+    assert record.value is not None
+    _, kind = _MARKER_KEY.unpack_from(record.key)
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
+    assert kind in (ABORT, COMMIT)
+    return Marker(kind == ABORT, coordinator_epoch, record.timestamp)
 
 
 class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
@@ -362,6 +377,33 @@ class ProducerState:
             if aborted.last_stable_offset >= upper_offset:
                 break
         return found
+
+    def truncate_from_end(
+        self, log_end_offset: int, cut_off: Collection[int], batches: Iterable[tuple[BatchHeader, memoryview]]
+    ) -> None:
+        """Forgets what is at `log_end_offset` or later. The producers that have something there, `cut_off`, become
+        again what `batches`, those that stay, say of them.
+        """
+        aborted = self._aborted[: self._ended_before(log_end_offset)]
+        for producer_id in cut_off:
+            self._entries.pop(producer_id, None)
+            self._verifications.pop(producer_id, None)
+        self._ongoing = {first: one for first, one in self._ongoing.items() if one not in cut_off}
+        self._unreplicated = {first: last for first, last in self._unreplicated.items() if last < log_end_offset}
+        for header, batch in batches:
+            if header.producer_id in cut_off:
+                self.replay(header, batch)
+        self._ongoing = dict(sorted(self._ongoing.items()))
+        self._aborted = aborted
+
+    def replay(self, header: BatchHeader, batch: memoryview) -> None:
+        """Takes note of a batch that has been in the log for long."""
+        if header.producer_id == NO_PRODUCER_ID:
+            return
+        if header.is_control:
+            self.marker_stored(header, read_marker(batch), header.base_offset)
+        else:
+            self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
 
     def truncate_from_start(self, log_start_offset: int) -> None:
         """Forgets aborted transactions whose records are gone. Producers are kept: retention does not unmake them."""

@@ -1,31 +1,44 @@
 """Which segments retention lets go: UnifiedLog.deleteOldSegments of Kafka, as pure functions over a log's segments.
 
 Both rules take whole segments, oldest first, and stop at the first that stays; both may take the active segment.
-Nothing above the high watermark goes. Segments are smaller than Kafka's 1 GiB, so a log keeps less beyond the bound.
+Nothing above the high watermark goes, nor an active segment that is empty. In memory segments are smaller than Kafka's
+1 GiB, so a log keeps less beyond the bound.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .segment import Segment
+if TYPE_CHECKING:
+    from .log_storage import LogSegment
 
 
-def count_over_size(segments: Sequence[Segment], size_in_bytes: int, retention_bytes: int, high_watermark: int) -> int:
+def count_over_size(
+    segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
+) -> int:
     """How many of the oldest segments can go so that at least `retention_bytes` stay; negative: no bound."""
     if retention_bytes < 0:
         return 0
     excess = size_in_bytes - retention_bytes
     for number, segment in enumerate(segments):
         excess -= segment.size
-        if excess < 0 or segment.next_offset > high_watermark:
+        if excess < 0 or segment.next_offset > high_watermark or _is_active_and_empty(segment, segments):
             return number
     return len(segments)
 
 
-def count_over_age(segments: Sequence[Segment], now_ms: int, retention_ms: int, high_watermark: int) -> int:
+def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
     """How many of the oldest segments have only records older than `retention_ms`; negative: no bound."""
     if retention_ms < 0:
         return 0
     for number, segment in enumerate(segments):
-        if now_ms - segment.largest_timestamp() <= retention_ms or segment.next_offset > high_watermark:
+        if (
+            now_ms - segment.largest_timestamp() <= retention_ms
+            or segment.next_offset > high_watermark
+            or _is_active_and_empty(segment, segments)
+        ):
             return number
     return len(segments)
+
+
+def _is_active_and_empty(segment: "LogSegment", segments: "Sequence[LogSegment]") -> bool:
+    return segment.size == 0 and segment is segments[-1]

@@ -3,6 +3,9 @@
 Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose: the segment is memory, not a file; its size
 is fixed when it is made, so that readers hold plain memoryviews of it while batches are added behind them; every batch
 has an index entry (16 bytes), where Kafka has one entry for 4 KiB and scans the rest: scanning costs Python more.
+
+The index has of each batch its last offset and where it ends: the first batch whose last offset is the wanted one or a
+later one is the right one also where there are gaps between batches.
 """
 
 from array import array
@@ -19,11 +22,11 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class Segment:
-    """Batches from `base_offset` on. Offsets have no gaps: each batch begins where the one before it ended."""
+    """See LogSegment."""
 
     __slots__ = (
-        "_offsets",
-        "_positions",
+        "_ends",
+        "_last_offsets",
         "_timestamps",
         "base_offset",
         "capacity",
@@ -44,20 +47,21 @@ class Segment:
         self.size = 0
         self.max_timestamp = -1  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
-        # One entry a batch: base offset and position, relative to the segment, and the greatest timestamp up to it.
-        self._offsets = array("I")
-        self._positions = array("I")
+        # One entry a batch: last offset and end, relative to the segment, and the greatest timestamp up to there.
+        self._last_offsets = array("I")
+        self._ends = array("I")
         self._timestamps = array("q")
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Copies `batch`, whose base offset is `next_offset`, to the end; False if there is no room for it."""
+        """Copies `batch` to the end; False if there is no room for it."""
         start = self.size
         end = start + len(batch)
-        if end > self.capacity or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+        relative_offset = last_offset - self.base_offset
+        if end > self.capacity or relative_offset > MAX_RELATIVE_OFFSET:
             return False
         self.memory[start:end] = batch
-        self._offsets.append(self.next_offset - self.base_offset)
-        self._positions.append(start)
+        self._last_offsets.append(relative_offset)
+        self._ends.append(end)
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
         self._timestamps.append(self.max_timestamp)
@@ -67,46 +71,53 @@ class Segment:
         return True
 
     def largest_timestamp(self) -> int:
-        """What retention by time goes by: of the records, or of the last append where no record had one (ms)."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.last_append_ms
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
-        """Start and end position of whole batches from the one that holds `offset` on, and the offset after them.
-
-        No batch that holds `up_to_offset` or later ones; no more than `max_bytes`, but for the first batch where
-        `at_least_one`. Start and end are equal where nothing fits. `offset` must be in this segment.
-        """
-        offsets, positions = self._offsets, self._positions
-        first = bisect_right(offsets, offset - self.base_offset) - 1
-        start = positions[first]
+        last_offsets, ends, base_offset = self._last_offsets, self._ends, self.base_offset
+        first = bisect_left(last_offsets, offset - base_offset)
+        start = ends[first - 1] if first else 0
         if up_to_offset >= self.next_offset:
             end, next_offset = self.size, self.next_offset
+            if end - start <= max_bytes:
+                return start, end, next_offset
+            count = len(ends)
         else:
-            entry = bisect_right(offsets, up_to_offset - self.base_offset) - 1
-            end, next_offset = positions[entry], self.base_offset + offsets[entry]
-        if end - start <= max_bytes or end == start:
-            return start, end, next_offset
-        # The last boundary between batches that max_bytes reaches; it is before `end`, so it has an entry.
-        entry = max(bisect_right(positions, start + max_bytes, first) - 1, first)
-        if entry == first and at_least_one:
-            entry += 1
-            if entry == len(positions):
-                return start, self.size, self.next_offset
-        return start, positions[entry], self.base_offset + offsets[entry]
+            count = bisect_left(last_offsets, up_to_offset - base_offset)
+        # From here on `count` batches of the segment go out or were there before `offset`.
+        if count > first and ends[count - 1] - start > max_bytes:
+            count = bisect_right(ends, start + max_bytes, first, count)
+            if count == first and at_least_one:
+                count += 1
+        if count <= first:
+            return start, start, base_offset + last_offsets[first - 1] + 1 if first else base_offset
+        return start, ends[count - 1], base_offset + last_offsets[count - 1] + 1
 
     def slice(self, start: int, end: int) -> memoryview:
-        """The bytes between two positions, by reference: they stay as they are as long as someone holds them."""
         return self.memory[start:end]
 
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        return self._batches(bisect_left(self._last_offsets, offset - self.base_offset))
+
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches in order, from the first on that may hold a record at or after both `timestamp` and `offset`."""
         first = bisect_left(self._timestamps, timestamp)
-        if offset > self.base_offset:
-            first = max(first, bisect_right(self._offsets, offset - self.base_offset) - 1)
-        for start in self._positions[first:]:
-            header = read_header(self.memory, start)
-            yield header, self.memory[start : start + header.size_in_bytes]
+        return self._batches(max(first, bisect_left(self._last_offsets, offset - self.base_offset)))
+
+    def _batches(self, first: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        start = self._ends[first - 1] if first else 0
+        for end in self._ends[first:]:
+            yield read_header(self.memory, start), self.memory[start:end]
+            start = end
+
+    def truncate_to(self, offset: int) -> None:
+        """As LogSegment says. Nothing is appended here after that: readers may hold what is cut off."""
+        kept = bisect_left(self._last_offsets, offset - self.base_offset)
+        for entries in (self._last_offsets, self._ends, self._timestamps):
+            del entries[kept:]
+        self.size = self.capacity = self._ends[-1] if kept else 0
+        self.next_offset = self.base_offset + self._last_offsets[-1] + 1 if kept else self.base_offset
+        self.max_timestamp = self._timestamps[-1] if kept else -1
 
     def resident_bytes(self) -> int:
         """What the segment takes of the machine's memory, its index included."""
-        return resident_bytes(len(self.memory), self.size) + len(self._positions) * INDEX_ENTRY_BYTES
+        return resident_bytes(len(self.memory), self.size) + len(self._ends) * INDEX_ENTRY_BYTES

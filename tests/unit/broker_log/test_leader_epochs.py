@@ -70,3 +70,21 @@ def test_truncation_from_the_start(start: int, oldest: int, end_of_oldest: int) 
     assert epochs.at(min(start, 10) - 1) == -1
     assert epochs.end_offset_for(oldest, LOG_END_OFFSET) == (oldest, end_of_oldest)
     assert epochs.end_offset_for(0, LOG_END_OFFSET) == (0, max(start, 10))
+
+
+@pytest.mark.parametrize(
+    ("log_end_offset", "latest", "ends"),
+    [
+        pytest.param(31, 9, [(2, 20), (5, 30), (9, 31)], id="behind where the last begins"),
+        pytest.param(30, 5, [(2, 20), (5, 30), (-1, -1)], id="where the last begins"),
+        pytest.param(15, 2, [(2, 15), (-1, -1), (-1, -1)], id="inside the first"),
+        pytest.param(10, -1, [(-1, -1), (-1, -1), (-1, -1)], id="where the first begins"),
+    ],
+)
+def test_truncation_forgets_epochs_that_began_later(
+    log_end_offset: int, latest: int, ends: list[tuple[int, int]]
+) -> None:
+    epochs = epochs_of((2, 10), (5, 20), (9, 30))
+    epochs.truncate_from_end(log_end_offset)
+    assert epochs.latest == latest
+    assert [epochs.end_offset_for(epoch, log_end_offset) for epoch in (2, 5, 9)] == ends

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.log_results import AppendResult, TimestampOffset
-from sluice.broker.log.memory_budget import MemoryBudget
+from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.broker.log.segment_memory import PAGE_BYTES
@@ -26,7 +26,7 @@ MEMORY_BYTES = 64 * 1024 * 1024
 
 
 def new_log(config: LogConfig | None = None, memory_bytes: int = MEMORY_BYTES) -> PartitionLog:
-    return PartitionLog("t-0", config or LogConfig(AppendConfig()), MemoryBudget(memory_bytes))
+    return PartitionLog("t-0", config or LogConfig(AppendConfig()), MemoryStorage(memory_bytes))
 
 
 def batch(
@@ -487,11 +487,120 @@ def test_a_new_configuration_holds_for_the_next_append() -> None:
     assert "t-0" in result.reason
 
 
+# Going back to where another leader went another way
+
+
+def log_of_three() -> PartitionLog:
+    """Offsets 0-2, 3-4, 5-9."""
+    log = new_log()
+    for records in (3, 2, 5):
+        append(log, batch(records))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected", "left"),
+    [
+        pytest.param(5, 5, [(0, 2), (3, 4)], id="at the beginning of a batch"),
+        pytest.param(7, 7, [(0, 2), (3, 4)], id="inside a batch, which goes whole, and leaves a gap"),
+        pytest.param(1, 1, [], id="inside the first batch"),
+        pytest.param(0, 0, [], id="at the beginning of the log"),
+    ],
+)
+def test_a_truncated_log_goes_on_at_the_offset_it_was_told(
+    offset: int, expected: int, left: list[tuple[int, int]]
+) -> None:
+    log = log_of_three()
+    held = log.read(0, 10**6, 10, True).parts
+    before = [bytes(part) for part in held]
+    assert log.truncate_to(offset)
+    assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (expected, expected, expected)
+    assert append(log, batch(2)).base_offset == expected
+    assert read_offsets(log, 0) == [*left, (expected, expected + 1)]
+    assert read_offsets(log, expected) == [(expected, expected + 1)], "a gap hides what is behind it"
+    assert log.size_in_bytes == log.read(0, 10**6, log.log_end_offset, True).size
+    assert [bytes(part) for part in held] == before, "what a reader holds was overwritten"
+
+
+@pytest.mark.parametrize("offset", [10, 11])
+def test_a_log_is_not_truncated_to_what_it_does_not_have(offset: int) -> None:
+    log = log_of_three()
+    assert not log.truncate_to(offset)
+    assert (log.log_end_offset, read_offsets(log, 5)) == (10, [(5, 9)])
+
+
+def test_a_log_truncated_to_before_its_start_begins_there() -> None:
+    log = log_of_three()
+    log.delete_records_before(5)
+    assert log.truncate_to(2)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 2, 2)
+
+
+def test_the_high_watermark_stays_where_it_is_below_the_end() -> None:
+    log = log_of_three()
+    log.log_end_offset, log.high_watermark = 10, 3
+    log.truncate_to(5)
+    assert log.high_watermark == 3
+
+
+def test_epochs_that_are_cut_off_are_forgotten() -> None:
+    log = new_log()
+    for epoch in (1, 2, 5):
+        log.append(batch(10), NOW_MS, epoch)
+    log.truncate_to(15)
+    assert log.end_offset_for_epoch(5) == (-1, -1)
+    assert log.end_offset_for_epoch(2) == (2, 15)
+    log.truncate_to(10)
+    assert log.end_offset_for_epoch(1) == (1, 10)
+
+
+def test_a_producer_whose_batch_was_cut_off_sends_it_again() -> None:
+    log = new_log()
+    append(log, batch(2, producer_id=7, sequence=0))
+    append(log, batch(1, producer_id=8, sequence=0))
+    append(log, batch(2, producer_id=7, sequence=2))
+    log.truncate_to(3)
+    assert append(log, batch(2, producer_id=7, sequence=2)).base_offset == 3
+    assert append(log, batch(1, producer_id=8, sequence=0)).duplicate
+    assert append(log, batch(2, producer_id=7, sequence=0)).duplicate
+
+
+def test_a_producer_of_which_nothing_is_left_is_unknown() -> None:
+    log = new_log()
+    append(log, batch(1, producer_id=7, sequence=0))
+    log.truncate_to(0)
+    assert len(log.producers) == 0
+
+
+def test_a_transaction_whose_marker_was_cut_off_is_open_again() -> None:
+    log = new_log()
+    append(log, batch(2, producer_id=7, sequence=0, transactional=True))
+    append(log, batch(2, producer_id=8, sequence=0, transactional=True))
+    append(log, marker(ABORT, producer_id=8), origin=COORDINATOR)
+    append(log, marker(ABORT, producer_id=7), origin=COORDINATOR)
+    log.truncate_to(5)
+    assert log.last_stable_offset == 0
+    assert [aborted.producer_id for aborted in log.aborted_transactions(0, 5)] == [8]
+    append(log, marker(COMMIT, producer_id=7), origin=COORDINATOR)
+    assert (log.last_stable_offset, log.log_end_offset) == (6, 6)
+    assert [aborted.producer_id for aborted in log.aborted_transactions(0, 6)] == [8]
+
+
+def test_a_transaction_that_was_cut_off_holds_nobody_back() -> None:
+    log = new_log()
+    append(log, batch(2))
+    append(log, batch(2, producer_id=7, sequence=0, transactional=True))
+    assert log.last_stable_offset == 2
+    log.truncate_to(2)
+    append(log, batch(1))
+    assert log.last_stable_offset == 3
+
+
 # Everything together
 
 
 class LogAgainstModel(RuleBasedStateMachine):
-    """Random appends, reads and deletions against a list of batches; memory is scarce, so some are let go."""
+    """Random appends, reads, deletions and truncations against a list of batches; memory is scarce: some are let go."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -514,6 +623,14 @@ class LogAgainstModel(RuleBasedStateMachine):
         offset = data.draw(st.integers(self.log.log_start_offset, self.end_offset))
         assert self.log.delete_records_before(offset) == ErrorCode.NONE
         assert self.log.log_start_offset == offset
+
+    @precondition(lambda self: self.end_offset > self.log.log_start_offset)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.log.log_start_offset, self.end_offset - 1))
+        assert self.log.truncate_to(offset)
+        self.stored = [entry for entry in self.stored if entry[1] < offset]
+        self.end_offset = offset
 
     @precondition(lambda self: self.end_offset > self.log.log_start_offset)
     @rule(data=st.data(), max_bytes=st.integers(0, 20_000), min_one_batch=st.booleans())
@@ -547,8 +664,8 @@ class LogAgainstModel(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_batch_is_kept(self) -> None:
-        if self.stored and self.log.log_start_offset < self.end_offset:
-            assert read_offsets(self.log, self.end_offset - 1) == [self.stored[-1][:2]]
+        if self.stored and self.log.log_start_offset <= self.stored[-1][1]:
+            assert read_offsets(self.log, self.stored[-1][1]) == [self.stored[-1][:2]]
 
 
 LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)

@@ -55,3 +55,9 @@ def test_by_age(ages_ms: tuple[int, ...], retention_ms: int, high_watermark: int
 def test_without_timestamps_age_counts_from_the_last_append() -> None:
     assert count_over_age(three_segments(), NOW_MS + 100, 100, 30) == 0
     assert count_over_age(three_segments(), NOW_MS + 101, 100, 30) == 3
+
+
+def test_an_empty_active_segment_stays() -> None:
+    segments = [*three_segments(), Segment(30, memoryview(b""), NOW_MS)]
+    assert count_over_size(segments, 300, 0, 30) == 3
+    assert count_over_age(segments, NOW_MS + 10, 1, 30) == 3

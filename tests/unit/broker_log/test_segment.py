@@ -87,6 +87,56 @@ def test_span_is_what_adding_batch_by_batch_gives(
     assert segment.span(offset, max_bytes, up_to_offset, at_least_one) == (start, end, after)
 
 
+# Offsets 110-111, 120, 125-129; positions 0, 10, 30, 60.
+GAPS = ((110, 111, 10), (120, 120, 20), (125, 129, 30))
+
+
+def segment_with_gaps() -> Segment:
+    segment = Segment(100, allocate(60), NOW_MS)
+    for number, (_, last_offset, size) in enumerate(GAPS):
+        segment.append(bytes([number]) * size, last_offset, -1, NOW_MS)
+    return segment
+
+
+@pytest.mark.parametrize(
+    ("offset", "max_bytes", "up_to_offset", "expected"),
+    [
+        pytest.param(100, 1000, 130, (0, 60, 130), id="before the first batch"),
+        pytest.param(112, 1000, 130, (10, 60, 130), id="a gap is read from the batch behind it"),
+        pytest.param(121, 1000, 130, (30, 60, 130), id="also the last gap"),
+        pytest.param(130, 1000, 140, (60, 60, 130), id="behind the last batch is nothing"),
+        pytest.param(100, 1000, 115, (0, 10, 112), id="a bound in a gap"),
+        pytest.param(100, 1000, 105, (0, 0, 100), id="a bound before the first batch"),
+        pytest.param(112, 20, 130, (10, 30, 121), id="as much as fits"),
+        pytest.param(112, 19, 130, (10, 10, 112), id="nothing that does not fit"),
+    ],
+)
+def test_span_over_gaps(offset: int, max_bytes: int, up_to_offset: int, expected: tuple[int, int, int]) -> None:
+    assert segment_with_gaps().span(offset, max_bytes, up_to_offset, False) == expected
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "next_offset"),
+    [(126, 30, 121), (121, 30, 121), (120, 10, 112), (111, 0, 100), (130, 60, 130)],
+)
+def test_truncation_takes_whole_batches(offset: int, size: int, next_offset: int) -> None:
+    segment = segment_with_gaps()
+    segment.truncate_to(offset)
+    assert (segment.size, segment.next_offset) == (size, next_offset)
+    assert segment.span(100, 1000, 1000, False) == (0, size, next_offset)
+    assert not segment.append(b"x", 200, -1, NOW_MS), "a reader may hold what would be overwritten"
+
+
+def test_the_largest_timestamp_is_of_what_truncation_left() -> None:
+    segment = Segment(0, allocate(10), NOW_MS)
+    for offset, timestamp in enumerate([5, 9, 7]):
+        segment.append(b"x", offset, timestamp, NOW_MS)
+    segment.truncate_to(1)
+    assert segment.max_timestamp == 5
+    segment.truncate_to(0)
+    assert segment.max_timestamp == -1
+
+
 def test_adjacent_batches_are_one_slice_of_the_segment() -> None:
     segment = segment_of(THREE)
     start, end, _ = segment.span(102, 1000, 107, False)

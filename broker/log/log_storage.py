@@ -1,0 +1,84 @@
+"""What a partition's log asks of the place where its bytes are: memory (memory_storage.py) or a directory.
+
+`PartitionLog` decides what is appended, read and let go. A storage makes the segments in which that is, and keeps or
+forgets them; it knows nothing of producers and epochs. Batches of a segment have ascending offsets, with gaps between
+them where a compaction or a truncation took some.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from sluice.protocol.records.batch import BatchHeader
+
+from .log_config import LogConfig
+from .memory_budget import EvictableLog
+
+
+class LogSegment(Protocol):
+    """A stretch of a log: whole batches, one after the other, with an index of them (Kafka's LogSegment)."""
+
+    base_offset: int  # no record is before it, and none of the segment before is at or after it
+    next_offset: int  # after the last record; the base offset while there is none
+    size: int  # in bytes
+    max_timestamp: int  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
+    last_append_ms: int
+
+    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Stores `batch`, which begins at or after `next_offset`; False if it belongs into a new segment."""
+
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: of the records, or of the last append where no record had one (ms)."""
+
+    def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
+        """Start and end position of whole batches from the first that ends at or after `offset` on, and the offset
+        after them.
+
+        No batch that holds `up_to_offset` or later ones; no more than `max_bytes`, but for the first batch where
+        `at_least_one`. Start and end are equal where nothing fits.
+        """
+
+    def slice(self, start: int, end: int) -> memoryview:
+        """The bytes between two positions, by reference: they stay as they are as long as someone holds them."""
+
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Batches in order, from the first on that ends at or after `offset`."""
+
+    def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Batches in order, from the first on that may hold a record at or after both `timestamp` and `offset`."""
+
+    def truncate_to(self, offset: int) -> None:
+        """Forgets the batch that holds `offset` and all after it; what was read of them stays as it is."""
+
+
+class StoredLog(EvictableLog, Protocol):
+    """A log as its storage sees it."""
+
+    name: str
+    config: LogConfig
+    size_in_bytes: int
+    log_end_offset: int
+
+
+class LogStorage(Protocol):
+    """Where the segments of one log are, or of all logs."""
+
+    def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
+        """What an empty log that goes on at `base_offset` consists of: nothing, or one empty segment."""
+
+    def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
+        """A new segment, for the active end of the log; there is room in it for a batch of `size` bytes."""
+
+    def segment_filled(self, segment: LogSegment) -> None:
+        """Nothing will be appended to this one any more."""
+
+    def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
+        """A segment of `size` bytes for what compaction leaves; the log gets it by `replace`, or it is `deleted`."""
+
+    def replace(self, old: Sequence[LogSegment], new: LogSegment) -> None:
+        """`new`, complete now, stands for `old`: either is there after a crash, never both, never neither."""
+
+    def delete(self, segment: LogSegment) -> None:
+        """Lets a segment go. Readers keep the parts that they hold."""
+
+    def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
+        """The partition is deleted, and all of its segments with it."""

@@ -1,0 +1,60 @@
+"""Segments in memory: one bound for all logs, past which the oldest segments go (memory_budget.py)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .memory_budget import MemoryBudget
+from .segment import Segment
+from .segment_memory import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from .log_storage import LogSegment, StoredLog
+
+# A log's first segment. Most topics of a test hold a few records: 100 partitions of them take 400 KiB.
+FIRST_SEGMENT_BYTES = PAGE_BYTES
+
+
+class MemoryStorage:
+    """The LogStorage of all logs that are in memory."""
+
+    __slots__ = ("budget",)
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.budget = MemoryBudget(memory_bytes)
+
+    def first_segments(self, log: "StoredLog", base_offset: int) -> "Sequence[LogSegment]":
+        return ()  # a log takes no memory before its first record
+
+    def begin_segment(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
+        memory = self.budget.allocate(self._capacity(log, size))  # may let segments of this log go, too
+        self.budget.watch(log, now_ms)
+        return Segment(base_offset, memory, now_ms)
+
+    def segment_filled(self, segment: "LogSegment") -> None:
+        assert isinstance(segment, Segment)
+        resident_bytes = segment.resident_bytes()
+        self.budget.recharge(resident_bytes - segment.charged_bytes)
+        segment.charged_bytes = resident_bytes
+
+    def begin_cleaned(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
+        return Segment(base_offset, self.budget.allocate(max(size, 1)), now_ms)
+
+    def replace(self, old: "Sequence[LogSegment]", new: "LogSegment") -> None:
+        self.segment_filled(new)
+        for segment in old:
+            self.delete(segment)
+
+    def delete(self, segment: "LogSegment") -> None:
+        assert isinstance(segment, Segment)
+        self.budget.release(segment.charged_bytes, segment.memory)
+
+    def forget(self, log: "StoredLog", segments: "Sequence[LogSegment]") -> None:
+        self.budget.forget(log)
+        for segment in segments:
+            self.delete(segment)
+
+    def _capacity(self, log: "StoredLog", size: int) -> int:
+        """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
+        half = 1 << (log.size_in_bytes >> 1).bit_length() >> 1
+        most = min(log.config.segment_bytes, self.budget.largest_segment_bytes)
+        return max(min(half, most), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)

@@ -1,0 +1,48 @@
+"""Segments in memory: what is charged for them, and what becomes of that."""
+
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.memory_storage import FIRST_SEGMENT_BYTES, MemoryStorage
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.segment import INDEX_ENTRY_BYTES
+from sluice.protocol.records.log_validator import AppendConfig
+
+NOW_MS = 1_700_000_000_000
+MEMORY_BYTES = 64 * FIRST_SEGMENT_BYTES
+
+
+def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
+    storage = MemoryStorage(MEMORY_BYTES)
+    return storage, PartitionLog("t-0", LogConfig(AppendConfig()), storage)
+
+
+def test_an_empty_log_takes_no_memory() -> None:
+    storage, log = storage_and_log()
+    assert storage.first_segments(log, 5) == ()
+    assert storage.budget.used_bytes == 0
+
+
+def test_a_segment_is_charged_whole_and_one_that_is_filled_what_it_takes() -> None:
+    storage, log = storage_and_log()
+    segment = storage.begin_segment(log, 5, 10, NOW_MS)
+    assert (segment.base_offset, storage.budget.used_bytes) == (5, FIRST_SEGMENT_BYTES)
+    segment.append(bytes(10), 5, -1, NOW_MS)
+    storage.segment_filled(segment)
+    assert storage.budget.used_bytes == FIRST_SEGMENT_BYTES + INDEX_ENTRY_BYTES
+    storage.delete(segment)
+    assert storage.budget.used_bytes == 0
+
+
+def test_a_cleaned_segment_takes_the_place_of_those_it_was_made_of() -> None:
+    storage, log = storage_and_log()
+    old = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
+    cleaned = storage.begin_cleaned(log, 0, 10, NOW_MS)
+    cleaned.append(bytes(10), 1, -1, NOW_MS)
+    storage.replace(old, cleaned)
+    assert storage.budget.used_bytes == 10 + INDEX_ENTRY_BYTES
+
+
+def test_a_deleted_log_takes_nothing() -> None:
+    storage, log = storage_and_log()
+    segments = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
+    storage.forget(log, segments)
+    assert storage.budget.used_bytes == 0
