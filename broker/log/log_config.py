@@ -17,4 +17,5 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     retention_bytes: int = -1
     retention_ms: int = 7 * 24 * 3600 * 1000
     cleanup_deletes: bool = True  # cleanup.policy has `delete`; without it retention takes nothing
+    delete_retention_ms: int = 24 * 3600 * 1000
     producer_id_expiration_ms: int = 24 * 3600 * 1000
