@@ -11,20 +11,19 @@ from sluice.clock import Clock
 from sluice.config import Config, Endpoint
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
-from sluice.quotas.entity import EmptyClientId
-from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
-from sluice.quotas.store import QuotaStore
+from sluice.quotas.entity import QuotaTable
+from sluice.quotas.quota_managers import QuotaManagers
 
 from .cluster import Cluster, Partition, Topic
 from .dispatch import Dispatcher
-from .enforcement import PROFILES, Enforcement
+from .enforcement import Enforcement
 from .features import listed_features
 from .housekeeping import Housekeeping
+from .quota_profile import PROFILES
 from .releases import advertised_by, served_as
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.api_versions import ApiVersion
-    from sluice.quotas.client_quotas import ClientQuotas
 
     from .configs.control import ConfigurationControl
     from .fetch_session import FetchSessionCache
@@ -63,13 +62,9 @@ class Broker:
         self.housekeeping = Housekeeping(self.timer)
         self.every, self.later = self.housekeeping.every, self.housekeeping.later
         self.profile = PROFILES[config.text("quota.profile")]
-        self.produce_quotas = self._quota_manager("Produce")
-        self.fetch_quotas = self._quota_manager("Fetch")
-        self.quota_stores = {
-            "producer_byte_rate": self._quota_store(self.produce_quotas, "quota.producer"),
-            "consumer_byte_rate": self._quota_store(self.fetch_quotas, "quota.consumer"),
-        }
-        self.enforcement = Enforcement(self.profile, self.produce_quotas, self.fetch_quotas, self.throttled)
+        new_rules = partial(QuotaTable, self.profile.empty_client_id)
+        self.quotas = QuotaManagers(config, self.profile.rate, new_rules, cluster.quota_stores)
+        self.enforcement = Enforcement(self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock)
         self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
@@ -140,11 +135,6 @@ class Broker:
         from .transactions.coordinator import TransactionCoordinator  # only those who use it wait for it
 
         return TransactionCoordinator(self)
-
-    @property
-    def client_quotas(self) -> "ClientQuotas":
-        """The quotas that can be altered while the cluster runs: those of all brokers."""
-        return self.cluster.client_quotas
 
     @cached_property
     def telemetry(self) -> "Telemetry":
@@ -220,20 +210,8 @@ class Broker:
         partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
         self.delete_records.check_and_complete(partition)
 
-    def _quota_manager(self, kind: str) -> ClientQuotaManager:
-        config = self.config
-        window = QuotaConfig(
-            num_samples=config.integer("quota.window.num"),
-            window_ms=config.integer("quota.window.size.seconds") * 1000,  # seconds -> ms
-            rate=self.profile.rate,
-        )
-        shares: EmptyClientId = "shares_default" if self.profile.empty_client_id_shares_default else "unlimited"
-        return ClientQuotaManager(kind, window, empty_client_id=shares)
-
-    def _quota_store(self, manager: ClientQuotaManager, prefix: str) -> QuotaStore:
-        return QuotaStore(manager, self.config.rate(f"{prefix}.default"), self.config.rates(f"{prefix}.override"))
-
     def _expire_sensors(self) -> None:
-        now_ms = self.clock.wall_ms()
-        self.produce_quotas.expire(now_ms)
-        self.fetch_quotas.expire(now_ms)
+        now_ms = self.enforcement.time.at(self.clock.wall_ms())
+        self.quotas.expire(now_ms)
+        if self.cluster.controller_quotas.mutation is not None:
+            self.cluster.controller_quotas.mutation.expire(now_ms)

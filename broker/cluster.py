@@ -18,12 +18,16 @@ from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 from sluice.purgatory.timer import Timer
+from sluice.quotas.entity import QuotaTable
+from sluice.quotas.quota_managers import ControllerQuotas
+from sluice.quotas.store import QuotaStores
 
 from .dispatch import AfterTurn
 from .housekeeping import Housekeeping
 from .log.log_config import LogConfig
 from .log.log_manager import LogManager
 from .log.partition_log import PartitionLog
+from .quota_profile import PROFILES
 from .random_uuid import random_uuid
 from .replica_placement import assignment_problem, place, placement_problem
 
@@ -201,6 +205,9 @@ class Cluster:
         self._clock = clock
         self._random = random
         self._producer_id_blocks = 0
+        self.quota_stores = QuotaStores(config)
+        rules = QuotaTable(PROFILES[config.text("quota.profile")].empty_client_id)
+        self.controller_quotas = ControllerQuotas(config, rules, self.quota_stores)
         walked = config.integer("sluice.record.validation.max.bytes")
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._deep_max_bytes = None if walked < 0 else walked
@@ -245,7 +252,7 @@ class Cluster:
         """The quotas that can be altered: each holds on every broker; loaded with the first request that asks."""
         from sluice.quotas.client_quotas import ClientQuotas
 
-        return ClientQuotas([broker.quota_stores for broker in self.brokers.values()])
+        return ClientQuotas(self.quota_stores)
 
     @cached_property
     def group_configs(self) -> "GroupConfigs":

@@ -60,6 +60,7 @@ class RequestContext:
         "started_ms",
         "user",
         "version",
+        "worked_ms",
     )
 
     def __init__(self, broker: "Broker", connection: "Connection") -> None:
@@ -80,6 +81,7 @@ class RequestContext:
         self.fetch: Fetch | None = None  # the fetch in flight
         self.charged_bytes = 0  # what a held fetch was charged before it read
         self.started_ms = 0.0  # when its turn began, monotonic
+        self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
         self.error_code = 0  # the first error in the response, for the metrics
 
     def park(

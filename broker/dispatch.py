@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
+from sluice.protocol.apis import API_KEYS, API_VERSIONS
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
@@ -38,6 +38,7 @@ class Route:
     """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
 
     __slots__ = (
+        "api_key",
         "api_name",
         "decode",
         "encode",
@@ -57,6 +58,7 @@ class Route:
         self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
     ) -> None:
         api = API_KEYS[handler.api_key]
+        self.api_key = api.key
         self.api_name = api.name
         self.label = f"{api.name} v{version}"
         self.version = version
@@ -113,10 +115,7 @@ class Dispatcher:
     def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement, after_turn: AfterTurn) -> None:
         self.clock = clock
         self._broker = broker
-        self._charge: dict[int, Callable[[Dispatcher, RequestContext, Message | Outcome], None]] = {
-            PRODUCE: enforcement.finish_produce,
-            FETCH: enforcement.finish_fetch,
-        }
+        self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
         self._after_turn = after_turn
         # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
@@ -180,6 +179,8 @@ class Dispatcher:
         outcome = route.handle(ctx, request)
         if outcome is not PARKED:
             route.finish(self, ctx, outcome)
+        elif self._enforcement.quotas.request is not None:
+            self._enforcement.request_time.park(ctx)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
@@ -187,6 +188,8 @@ class Dispatcher:
         if connection.closed:
             return
         ctx.now_ms = self.clock.wall_ms()
+        if self._enforcement.quotas.request is not None:
+            self._enforcement.request_time.go_on()
         connection.waiting = False
         try:
             outcome = answer()
@@ -241,7 +244,7 @@ class Dispatcher:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        route = Route(HANDLERS[api_key], version, self._charge.get(api_key, Dispatcher.answer))
+        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
         self._routes[api_and_version] = route
         return route
 

@@ -1,95 +1,50 @@
-"""Who is made to wait, how, and for how long: byte-rate quotas charged to requests, by `quota.profile`.
+"""Charges requests to quotas and makes their connections wait: who, and for how long. How is `quota_profile`'s.
 
-KIP-13 holds an answer back; since KIP-219 (Kafka 2.0) the answer goes out at once and the connection is muted. Clients
-that know KIP-219 wait by themselves after an answer that names a throttle time: were their answers held back too, they
-would wait twice. `by-version` therefore holds back for request versions older than KIP-219 and mutes for the others,
-so that no client waits twice and old clients see what KIP-13 describes. The other profiles treat all versions alike.
+Follows KafkaApis.handleProduceRequest, handleFetchRequest and RequestHandlerHelper. What is charged:
 
-| profile | produce over quota | fetch over quota | empty client id | arithmetic |
-|---|---|---|---|---|
-| `kip-13` | appended; the answer is held | held before the log is read | shares the default quota's bucket | 3.8 on |
-| `kafka-0.9` to `1.1` | as `kip-13` | read, then held | as `kip-13` | up to 3.7 |
-| `kafka-2.0` to `3.7` | appended; answered, then muted | empty answer, un-recorded, muted | unlimited | up to 3.7 |
-| `kafka-3.8` on | the same | the same | the same | 3.8 on |
-| `by-version` | v0-5 as `kip-13`, v6+ as `kafka-4.4` | v0-7 as `kip-13`, v8+ as `kafka-4.4` | as `kip-13` | 3.8 on |
+- bytes: a produce request, its header and body, once its records are in the log; a fetch, the response's size;
+- request time (KIP-124): every request, by `request_time`. Exempt, as in Kafka, are fetches of followers, produce with
+  acks=0, and what only brokers ask; and all of SASL, which comes before anyone is somebody;
+- controller mutations (KIP-599): by the handlers of the three APIs that have them, which put the wait into the answer.
 
-A fetch is cut to what an idle client may have at once; Kafka does so from 2.5 on.
-What is charged: a produce request, its header and body, once its records are in the log; a fetch, the response's size.
+A request that is over two quotas waits once, for the longer of the two times, and only that quota's metrics show it.
+Up to Kafka 1.1 (`WITHHOLD`) it waited for one after the other.
 """
 
 from collections.abc import Callable
-from enum import Enum
 from sys import float_info
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from sluice.kafka_releases import RELEASES
+from sluice.clock import Clock
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.apis.fetch import FetchResponse
-from sluice.protocol.apis.produce import ProduceResponse
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
-from sluice.quotas.sensor import Rate, RateUpTo37
+from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
+from sluice.quotas.steady_time import SteadyTime
 
-from .context import PARKED, Outcome, RequestContext
+from .context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from .quota_profile import HOLD, MUTE, WITHHOLD, Profile
+from .request_time import RequestTime
 
 if TYPE_CHECKING:
+    from sluice.quotas.mutation_quota import ControllerMutationQuota
+
     from .dispatch import Dispatcher
     from .handlers.fetch import Fetch
 
-
-class Throttling(Enum):
-    """How a request over quota is made to wait."""
-
-    HOLD = "hold"  # the answer waits in the purgatory, then says how long it waited; a fetch reads after that (KIP-13)
-    WITHHOLD = "withhold"  # the same, but a fetch has read before: what every release up to 1.1 did
-    MUTE = "mute"  # the answer goes out at once; the connection is not read for as long as it says (KIP-219)
+# WriteTxnMarkers: not held to request quotas, unless it is refused as no broker's (Kafka's `clusterAction`).
+_OF_BROKERS = frozenset({27})
+_MUTATIONS = frozenset({19, 20, 37})  # CreateTopics, DeleteTopics, CreatePartitions
+_SASL = frozenset({17, 36})  # SaslHandshake, SaslAuthenticate
 
 
-HOLD, WITHHOLD, MUTE = Throttling
-_BY_VERSION = None
-
-# The first version whose clients wait by themselves after an answer with a throttle time (KIP-219).
-_SELF_THROTTLING_SINCE = {PRODUCE: 6, FETCH: 8}
-
-
-class Profile(NamedTuple):
-    """One value of `quota.profile`. Without a throttling of its own it goes by the version of the request."""
-
-    throttling: Throttling | None
-    empty_client_id_shares_default: bool
-    rate: type[Rate] = Rate
-    cuts_fetches: bool = True
-
-    def throttling_of(self, api_key: int, version: int) -> Throttling:
-        """How an over-quota request of this API and version is made to wait."""
-        if self.throttling is not _BY_VERSION:
-            return self.throttling
-        return MUTE if version >= _SELF_THROTTLING_SINCE[api_key] else HOLD
-
-
-# Since which release Kafka does as the profile says.
-_SINCE = {
-    "0.9": Profile(WITHHOLD, empty_client_id_shares_default=True, rate=RateUpTo37, cuts_fetches=False),
-    "2.0": Profile(MUTE, empty_client_id_shares_default=False, rate=RateUpTo37, cuts_fetches=False),
-    "2.5": Profile(MUTE, empty_client_id_shares_default=False, rate=RateUpTo37),
-    "3.8": Profile(MUTE, empty_client_id_shares_default=False),
-}
-
-
-def _profiles() -> dict[str, Profile]:
-    profiles = {
-        "by-version": Profile(_BY_VERSION, empty_client_id_shares_default=True),
-        "kip-13": Profile(HOLD, empty_client_id_shares_default=True),
-    }
-    profile = _SINCE[RELEASES[0]]
-    for release in RELEASES:
-        profile = profiles[f"kafka-{release}"] = _SINCE.get(release, profile)
-    return profiles
-
-
-PROFILES = _profiles()
+@runtime_checkable
+class _TellsThrottleTime(Protocol):
+    throttle_time_ms: int
 
 
 class _Muted(DelayedOperation):
@@ -108,19 +63,19 @@ class _Muted(DelayedOperation):
 class _Held(DelayedOperation):
     """A response that goes out when its throttle time is over. It holds no record bytes of the request."""
 
-    __slots__ = ("_ctx", "_dispatcher", "_response")
+    __slots__ = ("_ctx", "_finish")
 
-    def __init__(
-        self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome, throttle_ms: int
-    ) -> None:
+    def __init__(self, ctx: RequestContext, throttle_ms: int, finish: Callable[[], None]) -> None:
         super().__init__(throttle_ms)
-        self._dispatcher = dispatcher
         self._ctx = ctx
-        self._response = response
+        self._finish = finish  # answers, or makes it wait again
 
     def on_complete(self) -> None:
-        self._dispatcher.answer(self._ctx, self._response)
-        self._ctx.connection.resume()
+        connection = self._ctx.connection
+        connection.waiting = False
+        self._finish()
+        if not connection.waiting:
+            connection.resume()
 
 
 class _HeldFetch(DelayedOperation):
@@ -149,14 +104,27 @@ class Enforcement:
     def __init__(
         self,
         profile: Profile,
-        produce: ClientQuotaManager,
-        fetch: ClientQuotaManager,
+        quotas: QuotaManagers,
+        controller: ControllerQuotas,
         throttled: DelayedOperationPurgatory,
+        clock: Clock,
     ) -> None:
         self.profile = profile
-        self.produce = produce
-        self.fetch = fetch
+        self.quotas = quotas
+        self.controller = controller
         self.throttled = throttled
+        self.time = SteadyTime(quotas.produce.config.window_ms)
+        self.request_time = RequestTime(clock)
+
+    def finisher(self, api_key: int) -> "Callable[[Dispatcher, RequestContext, Message | Outcome], None]":
+        """What is done with the responses of an API."""
+        if api_key == PRODUCE:
+            return self.finish_produce
+        if api_key == FETCH:
+            return self.finish_fetch
+        if api_key in _MUTATIONS:
+            return self.finish_mutation
+        return _answer if api_key in _SASL else self.finish
 
     def holds_fetch(self, version: int) -> bool:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
@@ -168,25 +136,54 @@ class Enforcement:
         """
         if not self.profile.cuts_fetches:
             return float_info.max
-        return self.fetch.max_value_in_quota_window(ctx.user, ctx.client_id)
+        return self.quotas.fetch.max_value_in_quota_window(ctx.user, ctx.client_id)
+
+    def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
+        """What a request's topics have to ask before they are created or deleted; None where there is no quota.
+
+        It may refuse requests from version `strict_since` on: their clients know the error.
+        """
+        manager = self.controller.mutation
+        if manager is None:
+            return None
+        strict = ctx.version >= strict_since
+        return manager.quota_for(ctx.user, ctx.client_id, self.time.at(ctx.now_ms), strict=strict)
+
+    def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
+        """Charges a topic that is created because a client asked for it; Kafka's brokers ask for it strictly."""
+        quota = self.mutation_quota(ctx, strict_since=0)
+        return quota is not None and not quota.record(partitions)
+
+    # -- what is done with a response ----------------------------------------------------------------------------------
+
+    def finish(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+        """Charges any other request than those below, and answers it."""
+        if self.quotas.request is None:
+            dispatcher.answer(ctx, response)
+        else:
+            refused = ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            exempt = ctx.route.api_key in _OF_BROKERS and not refused
+            self._finish(dispatcher, ctx, response, 0, None, exempt=exempt)
+
+    def finish_mutation(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+        """Charges a request whose handler has charged its mutations, and found the throttle time in the response."""
+        throttle_ms = response.throttle_time_ms if isinstance(response, _TellsThrottleTime) else 0
+        if self.quotas.request is None and not throttle_ms:
+            dispatcher.answer(ctx, response)
+        else:
+            self._finish(dispatcher, ctx, response, throttle_ms, self.controller.mutation, exempt=False)
 
     def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
-        if not self.produce.quotas_enabled:
+        quotas = self.quotas
+        if not quotas.produce.quotas_enabled and quotas.request is None:
             dispatcher.answer(ctx, response)
             return
-        throttle_ms = self.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, ctx.now_ms)
-        if throttle_ms <= 0:
+        throttle_ms = quotas.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, self.time.at(ctx.now_ms))
+        if throttle_ms <= 0 and quotas.request is None:
             dispatcher.answer(ctx, response)
             return
-        self.produce.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
-        if isinstance(response, ProduceResponse):
-            response.throttle_time_ms = throttle_ms
-        if self.profile.throttling_of(PRODUCE, ctx.version) is MUTE:
-            dispatcher.answer(ctx, response)
-            self._wait(ctx, _Muted(ctx, throttle_ms))
-        else:
-            self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
+        self._finish(dispatcher, ctx, response, throttle_ms, quotas.produce, exempt=response is NO_RESPONSE)
 
     def finish_fetch(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a fetch by the size of its response and answers it; over quota, with an empty response.
@@ -201,45 +198,158 @@ class Enforcement:
         fetch, ctx.fetch = ctx.fetch, None  # there is none where a session is not known
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
         throttling = self.profile.throttling_of(FETCH, ctx.version)
+        now_ms = self.time.at(ctx.now_ms)
+        byte_ms = request_ms = 0
         if fetch is not None and fetch.is_from_follower:
-            throttle_ms = 0  # what followers fetch is no client's (Kafka has other quotas for it)
-        elif throttling is HOLD:
-            self.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, ctx.now_ms)
-            throttle_ms = 0  # it has been served
+            self._charge_time(ctx, now_ms, exempt=True)  # what followers fetch is no client's
+        elif throttling is HOLD:  # it has been served, so this is for the next request to feel
+            self.quotas.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, now_ms)
+            self._charge_time_no_throttle(ctx, now_ms)
         else:
-            throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
+            request_ms = self._charge_time(ctx, now_ms, exempt=False) if throttling is MUTE else 0
+            byte_ms = self.quotas.fetch.record(ctx.user, ctx.client_id, size, now_ms)
+        throttle_ms = max(byte_ms, request_ms)
         if (throttle_ms <= 0 or throttling is WITHHOLD) and fetch is not None and fetch.sent(response):
             body = []
             ctx.route.encode(response, body)
-        if throttle_ms <= 0:
+        if throttling is WITHHOLD and (throttle_ms > 0 or self.quotas.request is not None):
+            self._withhold(dispatcher, ctx, response, byte_ms, self.quotas.fetch)
+        elif throttle_ms <= 0:
             dispatcher.send(ctx, body)
-            return
-        self.fetch.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
-        if throttling is WITHHOLD:
-            response.throttle_time_ms = throttle_ms
-            self._wait(ctx, _Held(dispatcher, ctx, response, throttle_ms))
-            return
-        # What is not sent costs nothing: the client comes back for the same bytes.
-        self.fetch.unrecord(ctx.user, ctx.client_id, size, ctx.now_ms)
-        dispatcher.answer(ctx, _throttled(ctx, fetch, throttle_ms))
-        self._wait(ctx, _Muted(ctx, throttle_ms))
+        else:
+            self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
+            # What is not sent costs nothing: the client comes back for the same bytes.
+            self.quotas.fetch.unrecord(ctx.user, ctx.client_id, size, now_ms)
+            dispatcher.answer(ctx, _throttled(ctx, fetch, throttle_ms))
+            self._wait(ctx, _Muted(ctx, throttle_ms))
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
     ) -> FetchResponse | Outcome:
         """Charges a fetch for the `size` it is about to read, and reads: at once, or when its throttle time is over."""
         ctx.charged_bytes = size
-        throttle_ms = self.fetch.record(ctx.user, ctx.client_id, size, ctx.now_ms)
+        now_ms = self.time.at(ctx.now_ms)
+        byte_ms = self.quotas.fetch.record(ctx.user, ctx.client_id, size, now_ms)
+        request_ms = self._charge_time(ctx, now_ms, exempt=False)
+        throttle_ms = max(byte_ms, request_ms)
         if throttle_ms <= 0:
             return read()
-        self.fetch.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, ctx.now_ms)
+        self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
         self._wait(ctx, _HeldFetch(ctx, read, throttle_ms))
         return PARKED
+
+    # -- how all of them wait ------------------------------------------------------------------------------------------
+
+    def _finish(
+        self,
+        dispatcher: "Dispatcher",
+        ctx: RequestContext,
+        response: Message | Outcome,
+        other_ms: int,
+        manager: ClientQuotaManager | None,
+        *,
+        exempt: bool,
+    ) -> None:
+        """Charges request time, and answers; `manager` demands a wait of `other_ms` for something else."""
+        throttling = self.profile.throttling_of(ctx.route.api_key, ctx.version)
+        if throttling is WITHHOLD and not exempt:
+            self._withhold(dispatcher, ctx, response, other_ms, manager)
+            return
+        now_ms = self.time.at(ctx.now_ms)
+        request_ms = self._charge_time(ctx, now_ms, exempt=exempt)
+        throttle_ms = max(other_ms, request_ms)
+        if throttle_ms <= 0:
+            self._answer(dispatcher, ctx, response, exempt=exempt)
+            return
+        self._note(ctx, manager, other_ms, request_ms, now_ms)
+        _tell(response, throttle_ms)
+        if throttling is MUTE:
+            self._answer(dispatcher, ctx, response, exempt=exempt)
+            self._wait(ctx, _Muted(ctx, throttle_ms))
+        else:
+            self._wait(ctx, _Held(ctx, throttle_ms, lambda: dispatcher.answer(ctx, response)))
+
+    def _withhold(
+        self,
+        dispatcher: "Dispatcher",
+        ctx: RequestContext,
+        response: Message | Outcome,
+        other_ms: int,
+        manager: ClientQuotaManager | None,
+    ) -> None:
+        """As up to Kafka 1.1: waits for the one quota, then is charged to the other and waits for that."""
+
+        def charge_time() -> None:
+            now_ms = self.time.at(ctx.now_ms)
+            request_ms = self._charge_time(ctx, now_ms, exempt=False)
+            _tell(response, other_ms + request_ms)
+            if request_ms <= 0:
+                self._answer(dispatcher, ctx, response)
+                return
+            self._note(ctx, None, 0, request_ms, now_ms)
+            self._wait(ctx, _Held(ctx, request_ms, lambda: dispatcher.answer(ctx, response)))
+
+        if other_ms <= 0:
+            charge_time()
+            return
+
+        def go_on() -> None:
+            if not ctx.connection.closed:
+                ctx.now_ms = ctx.broker.clock.wall_ms()
+                self.request_time.go_on()
+                charge_time()
+
+        self._note(ctx, manager, other_ms, 0, self.time.at(ctx.now_ms))
+        if self.quotas.request is not None:
+            self.request_time.park(ctx)
+        self._wait(ctx, _Held(ctx, other_ms, go_on))
+
+    def _answer(
+        self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome, *, exempt: bool = False
+    ) -> None:
+        dispatcher.answer(ctx, response)
+        if not exempt:
+            self._charge_time_no_throttle(ctx, self.time.at(ctx.now_ms))
+
+    def _charge_time(self, ctx: RequestContext, now_ms: int, *, exempt: bool) -> int:
+        """Charges what was worked until now; returns how long the client must wait for it."""
+        request = self.quotas.request
+        if request is None:
+            return 0
+        used = request.percentage(self.request_time.take_nanos(ctx))
+        if exempt:
+            request.record_exempt(used, now_ms)
+            return 0
+        return request.record(ctx.user, ctx.client_id, used, now_ms)
+
+    def _charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
+        request = self.quotas.request
+        if request is not None:
+            used = request.percentage(self.request_time.take_nanos(ctx))
+            request.record_no_throttle(ctx.user, ctx.client_id, used, now_ms)
+
+    def _note(
+        self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
+    ) -> None:
+        """Tells the quota that demands the longer wait; of two equal ones, as in Kafka, that of request time."""
+        by = manager if other_ms > request_ms else self.quotas.request
+        assert by is not None, "a wait that no quota demands"
+        by.record_throttle_time(ctx.user, ctx.client_id, max(other_ms, request_ms), now_ms)
 
     def _wait(self, ctx: RequestContext, operation: DelayedOperation) -> None:
         ctx.connection.park(operation.force_complete)
         ctx.connection.mute()
         self.throttled.delay(operation)
+
+
+def _answer(dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+    dispatcher.answer(ctx, response)
+
+
+def _tell(response: Message | Outcome, throttle_ms: int) -> None:
+    """Puts the throttle time into a response that has a field for it."""
+    if isinstance(response, _TellsThrottleTime):
+        response.throttle_time_ms = throttle_ms
 
 
 def _throttled(ctx: RequestContext, fetch: "Fetch | None", throttle_ms: int) -> FetchResponse:

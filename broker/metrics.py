@@ -89,11 +89,11 @@ class BrokerCollector(Collector):
         now_ms = self._broker.clock.wall_ms()
         most = self._broker.config.integer("sluice.metrics.client.ids.max")
         throttle, rates, averages = [], [], []
-        for manager in (self._broker.produce_quotas, self._broker.fetch_quotas):
+        for manager in (self._broker.quotas.produce, self._broker.quotas.fetch):
             clients = _capped(manager, now_ms, most)
             resource = manager.kind
             throttle += [([resource, c.user, c.client_id], c.throttle_time_total_ms / 1e3) for c in clients]
-            rate = [([c.user, c.client_id], c.byte_rate) for c in clients]
+            rate = [([c.user, c.client_id], c.rate) for c in clients]
             average = [([c.user, c.client_id], c.throttle_time_avg_ms) for c in clients]
             yield _gauge(f"kafka_server_{resource.lower()}_byte_rate", rate)
             yield _gauge(f"kafka_server_{resource.lower()}_throttle_time", average)
@@ -197,7 +197,7 @@ def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientU
             ClientUsage(
                 user="",
                 client_id=OTHER,
-                byte_rate=sum(client.byte_rate for client in rest),
+                rate=sum(client.rate for client in rest),
                 bound=UNLIMITED,
                 window_size_ms=0,
                 throttle_time_avg_ms=nan,

@@ -19,7 +19,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from sluice.quotas.entity import QuotaEntity
+from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
 # A burst is a stretch of time of which every second lets more than the quota pass, and one more than 1.5 times as much:
@@ -126,7 +126,7 @@ def replay(client: Client) -> Trace:
     the next one, which the broker leaves unread. Should virtual time get ahead, the requests are taken from the start.
     """
     trace, kind, name = client.trace, client.kind, client.name
-    manager = ClientQuotaManager(kind, QuotaConfig(), empty_client_id="unlimited")
+    manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id=name), client.quota)
     virtual = Trace()
     now_ms, end_ms = trace.exchanges[0].answered_ms, trace.exchanges[-1].answered_ms

@@ -1,14 +1,23 @@
 """The quotas that were altered while the broker runs (KIP-546): by entity and key, and the rules for both.
 
-Follows ClientQuotaControlManager and ClientQuotasImage of Kafka. Different on purpose: a key that nobody enforces here
-is refused, so that whoever sets a quota has it; hence there are no quotas of addresses, and none is looked up.
+Follows ClientQuotaControlManager and ClientQuotasImage of Kafka. Different on purpose: an address is one, or
+`localhost`, since looking up another name would keep all clients waiting; and NaN, which slips through Kafka's tests,
+is refused as infinity is.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from ipaddress import IPv6Address, ip_address
 from math import isfinite
 
 from .entity import DEFAULT, Name, QuotaEntity
-from .store import QuotaStore
+from .store import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    QuotaStores,
+)
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 TYPES = (USER, CLIENT_ID, IP)
@@ -18,20 +27,20 @@ Entity = Mapping[str, str | None]
 _LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
 # Key -> the largest value of those that must be whole, with what Kafka calls them; None: any.
 _OF_CLIENTS: dict[str, tuple[int, str] | None] = {
-    "producer_byte_rate": (_LONG_MAX, "a LONG"),
-    "consumer_byte_rate": (_LONG_MAX, "a LONG"),
-    "request_percentage": None,
-    "controller_mutation_rate": None,
+    PRODUCER_BYTE_RATE: (_LONG_MAX, "a LONG"),
+    CONSUMER_BYTE_RATE: (_LONG_MAX, "a LONG"),
+    REQUEST_PERCENTAGE: None,
+    CONTROLLER_MUTATION_RATE: None,
 }
-_OF_ADDRESSES: dict[str, tuple[int, str] | None] = {"connection_creation_rate": (_INT_MAX, "an INT")}
+_OF_ADDRESSES: dict[str, tuple[int, str] | None] = {CONNECTION_CREATION_RATE: (_INT_MAX, "an INT")}
 _WHOLE_WITHIN = 1e-6  # Kafka takes a double that is this near to a whole number for one
 
 
 class ClientQuotas:
-    """What is set, and the stores of each broker that enforce it there, by key: bytes/s."""
+    """What was altered, by entity; the stores then have what holds."""
 
-    def __init__(self, brokers: Sequence[Mapping[str, QuotaStore]]) -> None:
-        self._brokers = brokers
+    def __init__(self, stores: QuotaStores) -> None:
+        self._stores = stores
         self._set: dict[frozenset[tuple[str, str | None]], tuple[Entity, dict[str, float]]] = {}
 
     def refusal(self, entity: Entity, changes: Mapping[str, float | None]) -> str | None:
@@ -45,9 +54,6 @@ class ClientQuotas:
             problem = None if value is None else _refused_value(keys, key, value)
             if problem is not None:
                 return problem
-            enforced = self._brokers[0]
-            if value is not None and key not in enforced:
-                return f"Quota {key} is not enforced by this broker yet; accepted are {', '.join(enforced)}"
         return None
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None]) -> None:
@@ -59,8 +65,7 @@ class ClientQuotas:
                 quotas[key] = value
             elif quotas.pop(key, None) is None:
                 continue  # it was not set
-            for stores in self._brokers:
-                stores[key].alter(QuotaEntity(_name(entity, USER), _name(entity, CLIENT_ID)), value)
+            self._apply(entity, key, value)
         if not quotas:
             del self._set[identity]
 
@@ -78,6 +83,16 @@ class ClientQuotas:
             and all(type_ in entity for type_ in specified)
         ]
 
+    def _apply(self, entity: Entity, key: str, value: float | None) -> None:
+        if IP in entity:
+            name = entity[IP]
+            address = DEFAULT if name is None else _address(name)
+            assert address is not None, "what is no address is refused"
+            self._stores.of_addresses.alter(address, value)
+        else:
+            client = QuotaEntity(_name(entity, USER), _name(entity, CLIENT_ID))
+            self._stores.of_clients[key].alter(client, value)
+
 
 def _refused_entity(entity: Entity) -> str | None:
     if not entity:
@@ -89,6 +104,9 @@ def _refused_entity(entity: Entity) -> str | None:
             return f"Empty {type_} not supported"
     if IP in entity and len(entity) > 1:
         return "Invalid quota entity combination, IP entity should not be combined with User or ClientId"
+    address = entity.get(IP)
+    if address is not None and _address(address) is None:
+        return f"{address} is not a valid IP or resolvable host."
     return None
 
 
@@ -113,3 +131,13 @@ def _name(entity: Entity, type_: str) -> Name:
         return None
     name = entity[type_]
     return DEFAULT if name is None else name
+
+
+def _address(name: str) -> str | None:
+    """An address in the one way of writing that connections are compared by; None for what is none."""
+    try:
+        address = ip_address("127.0.0.1" if name == "localhost" else name)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

@@ -5,7 +5,7 @@ lost its last quota is no longer looked at. Different here: what is no part of a
 writes ""; so the empty client id can be a name like any other (KIP-13), or be treated as Kafka does.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -40,6 +40,22 @@ class QuotaEntity(Struct, frozen=True):
 
     user: Name = None
     client_id: Name = None
+
+
+class QuotaRules(Protocol):
+    """What a manager asks: which bucket a client's use counts to, and which limit holds for a bucket."""
+
+    def __bool__(self) -> bool:
+        """Whether any quota may hold at all."""
+
+    def set(self, entity: QuotaEntity, bound: float | None) -> None:
+        """Sets the bound per second for `entity`; None removes it."""
+
+    def bucket(self, user: str, client_id: str) -> Bucket:
+        """Whose use a request of this user and client id counts to."""
+
+    def limit(self, bucket: Bucket) -> float | None:
+        """The bound that holds for a bucket, in units per second; None when there is none."""
 
 
 class QuotaTable:

@@ -1,4 +1,4 @@
-"""One kind of client quota, Produce or Fetch bytes: records what clients use, and says how long they must wait.
+"""One kind of client quota: records what clients use, and says how long they must wait. As it is: Produce, Fetch bytes.
 
 Follows Kafka's `ClientQuotaManager` (KIP-13, KIP-55, KIP-219); how the rate is measured is told in `Rate`, who is
 counted with whom in `QuotaTable`. Different here: it makes nobody wait (the broker does, with the purgatory); it
@@ -9,16 +9,16 @@ from sys import float_info
 
 from msgspec import Struct
 
-from .entity import Bucket, EmptyClientId, QuotaEntity, QuotaTable, sanitize
+from .entity import Bucket, QuotaEntity, QuotaRules, sanitize
 from .sensor import MS_PER_S, UNLIMITED, Rate, Sensor
 from .stats import Avg
 
 # One hour: a client that comes back later starts with an empty history (Kafka: 3600 s of inactivity).
 _INACTIVE_SENSOR_EXPIRATION_MS = 3_600_000
 
-# The throttle-time metric has the defaults of Kafka's brokers: metrics.num.samples, metrics.sample.window.ms.
-_METRICS_NUM_SAMPLES = 2
-_METRICS_SAMPLE_WINDOW_MS = 30_000
+# What is measured for metrics alone has the defaults of Kafka's brokers: metrics.num.samples, metrics.sample.window.ms.
+METRICS_NUM_SAMPLES = 2
+METRICS_SAMPLE_WINDOW_MS = 30_000
 
 
 class QuotaConfig(Struct, frozen=True):
@@ -37,8 +37,8 @@ class ClientUsage(Struct, frozen=True):
 
     user: str  # as the metrics' tag: sanitized, "" where the bucket counts all users together
     client_id: str  # as the client sent it, "" where the bucket counts all client ids together
-    byte_rate: float  # bytes/s, the rate that is enforced
-    bound: float  # bytes/s, `UNLIMITED` where no quota is found
+    rate: float  # bytes/s, or what else is counted: the rate that is enforced
+    bound: float  # per second too, `UNLIMITED` where no quota is found
     window_size_ms: int  # the time that the rate is over
     throttle_time_avg_ms: float  # of the throttle times of the last 30 to 60 s; NaN when there were none
     throttle_time_total_ms: int  # of all since the bucket's first request
@@ -54,7 +54,7 @@ class ClientSensors:
         self.user = sanitize(user or "")
         self.client_id = client_id or ""
         self.quota = quota
-        self.throttle_time = Avg(_METRICS_NUM_SAMPLES, _METRICS_SAMPLE_WINDOW_MS)
+        self.throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self.throttle_time_total_ms = 0
 
 
@@ -71,12 +71,12 @@ class ClientQuotaManager:
     without an id. `now_ms` is wall-clock time. A charge of `value` is bytes, but nothing here depends on that.
     """
 
-    __slots__ = ("_config", "_sensors", "_sensors_by_client", "_table", "kind", "quotas_enabled")
+    __slots__ = ("_rules", "_sensors", "_sensors_by_client", "config", "kind", "quotas_enabled")
 
-    def __init__(self, kind: str, config: QuotaConfig, *, empty_client_id: EmptyClientId) -> None:
-        self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch"
-        self._config = config
-        self._table = QuotaTable(empty_client_id)
+    def __init__(self, kind: str, config: QuotaConfig, rules: QuotaRules) -> None:
+        self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request", "ControllerMutation"
+        self.config = config
+        self._rules = rules
         self.quotas_enabled = False  # whether any quota is set: a broker without quotas need not count
         self._sensors: dict[Bucket, ClientSensors] = {}
         # What `_find_sensors` found. Several clients may share a bucket, and a change of quotas may move them.
@@ -85,11 +85,11 @@ class ClientQuotaManager:
     def set_quota(self, entity: QuotaEntity, bound: float | None) -> None:
         """Sets the bound in bytes/s for `entity`; None removes it. Holds from the next request on."""
         assert bound is None or bound >= 0.0, f"a quota of {bound} for {entity}"
-        self._table.set(entity, bound)
-        self.quotas_enabled = bool(self._table)
+        self._rules.set(entity, bound)
+        self.quotas_enabled = bool(self._rules)
         self._sensors_by_client.clear()
         for bucket, sensors in self._sensors.items():
-            sensors.quota.bound = self._bound(bucket)
+            sensors.quota.hold_to(self._bound(bucket))
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Charges `value` and returns how long the client must wait for it, in ms; it counts although it was too much.
@@ -112,7 +112,7 @@ class ClientQuotaManager:
         Does nothing where nothing can have been charged: without quotas, or for a bucket that was never recorded to
         (a quota set in between may have moved the client). Kafka takes it off a new sensor, whose rate goes negative.
         """
-        sensors = self._sensors.get(self._table.bucket(user, client_id))
+        sensors = self._sensors.get(self._rules.bucket(user, client_id))
         if self.quotas_enabled and sensors is not None:
             sensors.quota.record(-value, now_ms)
 
@@ -122,10 +122,10 @@ class ClientQuotaManager:
         One whole window less than there are samples, because that is what the rate divides by at least. A fetch is cut
         to it: otherwise a client that asks for more than ten seconds' worth would get nothing for ever.
         """
-        limit = self._table.limit(self._table.bucket(user, client_id))
+        limit = self._rules.limit(self._rules.bucket(user, client_id))
         if limit is None:
             return float_info.max
-        return limit * (self._config.num_samples - 1) * (self._config.window_ms / MS_PER_S)
+        return limit * (self.config.num_samples - 1) * (self.config.window_ms / MS_PER_S)
 
     def record_throttle_time(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
         """Notes for the metrics that the client was made to wait. Kafka's `throttle` notes only what is above 0."""
@@ -140,16 +140,20 @@ class ClientQuotaManager:
         This drops stale samples, as every measuring does (see `SampledStat`), which shifts the divisor of later rates.
         Kafka's own JMX reporter does the same whenever someone looks at `byte-rate`.
         """
-        sensors = self._sensors.get(self._table.bucket(user, client_id))
+        sensors = self._sensors.get(self._rules.bucket(user, client_id))
         if sensors is None:
             return None
         sensors.quota.rate.measure(now_ms)
         sensors.throttle_time.measure(now_ms)
-        return _usage(sensors, now_ms)
+        return self._usage(sensors, now_ms)
+
+    def sensors(self) -> list[tuple[Bucket, ClientSensors]]:
+        """All buckets with what is recorded of them."""
+        return list(self._sensors.items())
 
     def snapshot(self, now_ms: int) -> list[ClientUsage]:
         """The use of all buckets, for metrics. Reads only: a scrape changes nothing of what is enforced."""
-        return [_usage(sensors, now_ms) for sensors in self._sensors.values()]
+        return [self._usage(sensors, now_ms) for sensors in self._sensors.values()]
 
     def expire(self, now_ms: int) -> None:
         """Forgets the buckets that were not recorded to for over an hour. Kafka asks this every 30 s."""
@@ -162,27 +166,28 @@ class ClientQuotaManager:
         self._sensors_by_client.clear()
 
     def _find_sensors(self, user: str, client_id: str, now_ms: int) -> ClientSensors:
-        bucket = self._table.bucket(user, client_id)
+        bucket = self._rules.bucket(user, client_id)
         sensors = self._sensors.get(bucket)
         if sensors is None:
-            rate = self._config.rate(self._config.num_samples, self._config.window_ms)
-            sensors = self._sensors[bucket] = ClientSensors(bucket, Sensor(rate, self._bound(bucket), now_ms))
+            sensors = self._sensors[bucket] = ClientSensors(bucket, self._new_sensor(self._bound(bucket), now_ms))
         self._sensors_by_client[user, client_id] = sensors
         return sensors
 
+    def _new_sensor(self, bound: float, now_ms: int) -> Sensor:
+        return Sensor(self.config.rate(self.config.num_samples, self.config.window_ms), bound, now_ms)
+
     def _bound(self, bucket: Bucket) -> float:
-        limit = self._table.limit(bucket)
+        limit = self._rules.limit(bucket)
         return UNLIMITED if limit is None else limit
 
-
-def _usage(sensors: ClientSensors, now_ms: int) -> ClientUsage:
-    rate = sensors.quota.rate
-    return ClientUsage(
-        user=sensors.user,
-        client_id=sensors.client_id,
-        byte_rate=rate.peek(now_ms),
-        bound=sensors.quota.bound,
-        window_size_ms=rate.peek_window_size_ms(now_ms),
-        throttle_time_avg_ms=sensors.throttle_time.peek(now_ms),
-        throttle_time_total_ms=sensors.throttle_time_total_ms,
-    )
+    def _usage(self, sensors: ClientSensors, now_ms: int) -> ClientUsage:
+        rate = sensors.quota.rate
+        return ClientUsage(
+            user=sensors.user,
+            client_id=sensors.client_id,
+            rate=rate.peek(now_ms),
+            bound=sensors.quota.bound,
+            window_size_ms=rate.peek_window_size_ms(now_ms),
+            throttle_time_avg_ms=sensors.throttle_time.peek(now_ms),
+            throttle_time_total_ms=sensors.throttle_time_total_ms,
+        )

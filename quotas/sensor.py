@@ -9,6 +9,7 @@ Time is a parameter (wall-clock milliseconds) of everything, and may step back.
 """
 
 from math import floor
+from typing import NamedTuple
 
 MS_PER_S = 1000.0
 
@@ -286,15 +287,31 @@ def whole_ms(exact_ms: float) -> int:
     return floor_ms + (exact_ms - floor_ms >= 0.5)
 
 
+class Violation(NamedTuple):
+    """The numbers of one delay: what was measured when a bound was exceeded, and what came of it."""
+
+    at_ms: int  # wall clock
+    value: float  # what was recorded then
+    rate: float  # units per second, `value` included
+    bound: float
+    window_size_ms: int  # the time that the rate is over
+    throttle_ms: int
+
+
 class Sensor:
     """What is recorded of one client: a rate, and the bound it is held to."""
 
-    __slots__ = ("bound", "last_record_ms", "rate")
+    __slots__ = ("bound", "last_record_ms", "last_violation", "rate")
 
     def __init__(self, rate: Rate, bound: float, now_ms: int) -> None:
         self.rate = rate
         self.bound = bound  # units per second; may change at any time, what was recorded stays
         self.last_record_ms = now_ms  # a sensor that nobody recorded to has been idle since it was made
+        self.last_violation: Violation | None = None
+
+    def hold_to(self, bound: float) -> None:
+        """Changes the bound."""
+        self.bound = bound
 
     def record(self, value: float, now_ms: int) -> None:
         """Records without a check. `value` may be negative: that takes back what was recorded before."""
@@ -305,4 +322,10 @@ class Sensor:
         """Records, then checks, so that what exceeds the bound counts too. 0 when the rate is at most the bound."""
         self.last_record_ms = now_ms
         rate = self.rate.record_and_measure(value, now_ms)
-        return throttle_time_ms(rate, self.bound, self.rate.window_size_ms(now_ms)) if rate > self.bound else 0
+        return self._violated(value, rate, now_ms) if rate > self.bound else 0
+
+    def _violated(self, value: float, rate: float, now_ms: int) -> int:
+        window_size_ms = self.rate.window_size_ms(now_ms)
+        throttle_ms = throttle_time_ms(rate, self.bound, window_size_ms)
+        self.last_violation = Violation(now_ms, value, rate, self.bound, window_size_ms, throttle_ms)
+        return throttle_ms

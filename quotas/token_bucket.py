@@ -34,10 +34,14 @@ class TokenBucket:
 
     def measure(self, now_ms: int) -> float:
         """The tokens at `now_ms`; below zero is a debt."""
-        filled = self._tokens + self.bound * ((now_ms - self._last_update_ms) / self._unit_ms)
-        self._tokens = min(self._windows * self.bound, filled)
+        self._tokens = self.peek(now_ms)
         self._last_update_ms = now_ms
         return self._tokens
+
+    def peek(self, now_ms: int) -> float:
+        """What `measure` would return, without a trace."""
+        filled = self._tokens + self.bound * ((now_ms - self._last_update_ms) / self._unit_ms)
+        return min(self._windows * self.bound, filled)
 
     def throttle_time_ms(self, now_ms: int) -> int:
         """How long until the debt is paid, in ms; 0 when there is none. Strictly: an empty bucket owes nothing.

@@ -226,6 +226,10 @@ _ROWS: tuple[Property, ...] = (
              "Windows remembered: ten whole ones and the current one."),
     Property("quota.window.size.seconds", _COUNT, "1", "KIP-13",
              "Length of a window."),
+    Property("controller.quota.window.num", _COUNT, "11", "KIP-599",
+             "Windows for which the quota of controller mutations may be saved up."),
+    Property("controller.quota.window.size.seconds", _COUNT, "1", "KIP-599",
+             "Length of such a window."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
              "How throttling is done: by the request's version, as KIP-13 has it, or as a Kafka release did."),
     # What clients tell of themselves.

@@ -35,7 +35,7 @@ def _alter(ctx: RequestContext, entity: Entity, entry: EntryData, validate_only:
         # Kafka says this also where it is a key of the entity that comes twice.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    quotas = ctx.broker.client_quotas
+    quotas = ctx.broker.cluster.client_quotas
     problem = quotas.refusal(entity, changes)
     if problem is None and not validate_only:
         quotas.alter(entity, changes)

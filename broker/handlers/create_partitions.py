@@ -1,9 +1,11 @@
 """CreatePartitions, key 37, versions 0-3 (KIP-195): more partitions for topics that are there. v3 may be refused for
-its rate (KIP-599), which nothing limits here. Follows ControllerApis.createPartitions and ReplicationControlManager.
+its rate (KIP-599). Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: what
+names brokers that are not there is charged to no quota.
 """
 
 from collections import Counter
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from sluice.broker.cluster import Cluster, Topic, TopicError
 from sluice.broker.context import RequestContext
@@ -16,8 +18,13 @@ from sluice.protocol.apis.create_partitions import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.quotas.mutation_quota import ControllerMutationQuota
+
 _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 _UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+_OVER_QUOTA = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+_QUOTA_IS_STRICT_SINCE = 3
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
@@ -26,11 +33,14 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreateParti
     times = Counter(wanted.name for wanted in request.topics)
     once = [wanted for wanted in request.topics if times[wanted.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
+    response = CreatePartitionsResponse(results=results)
     if _additional(ctx, once) > MAX_PARTITIONS:
         results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
     else:
-        results += [_create(ctx, wanted, request.validate_only) for wanted in once]
-    return CreatePartitionsResponse(results=results)
+        quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+        results += [_create(ctx, wanted, request.validate_only, quota) for wanted in once]
+        response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
+    return response
 
 
 def _additional(ctx: RequestContext, once: Collection[CreatePartitionsTopic]) -> int:
@@ -38,12 +48,19 @@ def _additional(ctx: RequestContext, once: Collection[CreatePartitionsTopic]) ->
     return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
 
 
-def _create(ctx: RequestContext, wanted: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+def _create(
+    ctx: RequestContext,
+    wanted: CreatePartitionsTopic,
+    validate_only: bool,
+    quota: "ControllerMutationQuota | None",
+) -> CreatePartitionsTopicResult:
     cluster = ctx.broker.cluster
     topic = cluster.topics.get(wanted.name)
     if topic is None:
         return _failed(ctx, wanted.name, _UNKNOWN)
     error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster)
+    if error is None and quota is not None and not quota.record(wanted.count - len(topic.partitions)):
+        error = _OVER_QUOTA
     if error is None and not validate_only:
         assignments = wanted.assignments
         brokers = None if assignments is None else [assignment.broker_ids for assignment in assignments]

@@ -1,9 +1,10 @@
 """CreateTopics, key 19, versions 0-7. v1 can only validate and says why not, v4 takes the broker's defaults for -1
-(KIP-464), v5 answers the new topic's configs (KIP-525), v7 its id (KIP-516). Follows Kafka's
-ReplicationControlManager.createTopics.
+(KIP-464), v5 answers the new topic's configs (KIP-525), v6 may be refused for its rate (KIP-599), v7 answers the
+topic's id (KIP-516). Follows Kafka's ReplicationControlManager.createTopics.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from sluice.broker.cluster import NewTopic, Topic, TopicError
 from sluice.broker.configs.resource import CONFIG_SOURCES
@@ -17,8 +18,12 @@ from sluice.protocol.apis.create_topics import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.quotas.mutation_quota import ControllerMutationQuota
+
 # What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS = 10_000
+_QUOTA_IS_STRICT_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -29,8 +34,10 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsRes
     if sum(max(0, ctx.broker.cluster.partition_count(new)) for _, new in wanted) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(topics=[_failed(ctx, topic, excessive) for topic, _ in wanted])
+    quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
-        topics=[_create(ctx, topic, new, times[topic.name], request.validate_only) for topic, new in wanted]
+        topics=[_create(ctx, topic, new, times[topic.name], request.validate_only, quota) for topic, new in wanted],
+        throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
 
 
@@ -45,7 +52,12 @@ def _new_topic(wanted: CreatableTopic) -> NewTopic:
 
 
 def _create(
-    ctx: RequestContext, wanted: CreatableTopic, new: NewTopic, times: int, validate_only: bool
+    ctx: RequestContext,
+    wanted: CreatableTopic,
+    new: NewTopic,
+    times: int,
+    validate_only: bool,
+    quota: "ControllerMutationQuota | None",
 ) -> CreatableTopicResult:
     if times > 1:
         return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -53,7 +65,14 @@ def _create(
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
-    created = ctx.broker.cluster.create(new, validate_only=validate_only)
+    cluster = ctx.broker.cluster
+    # With a quota it is asked first whether the topic can be: one that cannot costs nothing, one that only could does.
+    created = cluster.create(new, validate_only=validate_only or quota is not None)
+    if quota is not None and isinstance(created, Topic):
+        if not quota.record(len(created.partitions)):
+            created = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+        elif not validate_only:
+            created = cluster.create(new)
     if isinstance(created, TopicError):
         return _failed(ctx, wanted, created)
     return _created(created)

@@ -33,7 +33,7 @@ def handle(ctx: RequestContext, request: DescribeClientQuotasRequest) -> Describ
         return _refused(ctx, ErrorCode.INVALID_REQUEST, f"Invalid entity filter component combination. {alone}")
     specified = [one.entity_type for one in request.components if one.match_type == _SPECIFIED]
     exact = {one.entity_type: one.match for one in request.components if one.match_type != _SPECIFIED}
-    found = ctx.broker.client_quotas.matching(exact, specified, strict=request.strict)
+    found = ctx.broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
     return DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
 
 

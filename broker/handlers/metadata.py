@@ -71,6 +71,10 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     if not (request.allow_auto_topic_creation and ctx.broker.auto_creates_topics):
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    if ctx.broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
+        return _failed(
+            ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
+        )  # its client asks again, as after Kafka's answer
     created = cluster.auto_create(name)
     if isinstance(created, Topic):
         return _describe(ctx, created)

@@ -227,7 +227,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
     @rule()
     def fetch_over_quota(self) -> None:
         now_ms = self.broker.clock.wall_ms()
-        self.broker.broker.fetch_quotas.record_no_throttle("ANONYMOUS", "reader", 12 * QUOTA, now_ms)
+        self.broker.broker.quotas.fetch.record_no_throttle("ANONYMOUS", "reader", 12 * QUOTA, now_ms)
         self.fetch(1 << 20)
 
     @rule(reader=READER)

@@ -3,7 +3,7 @@
 from random import Random
 
 from sluice.cli.demo_trace import FETCH, Client, Exchange, Trace
-from sluice.quotas.entity import QuotaEntity
+from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
 QUOTA = 1e6  # bytes/s
@@ -25,7 +25,7 @@ def held_client(
     still for `stops_ms`. The broker enforces `enforced` bytes/s while the client's quota is said to be QUOTA.
     """
     random = Random(payload_bytes)  # a failing example fails again
-    manager = ClientQuotaManager(kind, QuotaConfig(), empty_client_id="unlimited")
+    manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id="bronze"), enforced)
     trace, now_ms, throttle_ms = Trace(), STARTED_MS, 0
     while now_ms < STARTED_MS + 38e3:

@@ -22,8 +22,6 @@ UNBUILT = (
     "connection_states",
     "exponential_backoff",
     "producer_config",
-    "quotas_controller_mutation",
-    "quotas_request",
 )
 SHOWN_FAILURES = 20  # per file: enough to see a pattern, not enough to bury the next file
 NAMING_FIELDS = ("id", "name", "kind", "version", "what")  # those of a vector that tell a person which one it is

@@ -1,14 +1,13 @@
-"""Checks of the quota vectors: `quotas`, `sensor_stats`, `token_bucket`. Doubles are compared bit for bit.
-
-`quotas_request` and `quotas_controller_mutation` are not built: they are other managers (KIP-124, KIP-599).
-"""
+"""Checks of the quota vectors: of three managers, `sensor_stats`, `token_bucket`. Doubles are compared bit for bit."""
 
 from collections.abc import Callable, Iterator
 from math import isnan, nan
 from struct import pack
 
-from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
+from sluice.quotas.entity import DEFAULT, Name, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.quotas.mutation_quota import ControllerMutationQuota, ControllerMutationQuotaManager, MutationUsage
+from sluice.quotas.request_quota import ClientRequestQuotaManager
 from sluice.quotas.sensor import Rate, SampledStat
 from sluice.quotas.stats import (
     Avg,
@@ -30,9 +29,60 @@ UNIT_MS = {"MILLISECONDS": 1.0, "SECONDS": 1000.0, "MINUTES": 60.0 * 1000.0, "HO
 
 def check_quotas(vector: Vector) -> list[str]:
     """A `ClientQuotaManager` under a clock moved by hand."""
-    config = QuotaConfig(num_samples=integer(vector["num_samples"]), window_ms=integer(vector["window_s"]) * 1000)
-    manager = ClientQuotaManager("Produce", config, empty_client_id="unlimited")
+    manager = ClientQuotaManager("Produce", windows(vector), QuotaTable("unlimited"))
     return first_difference(vector, lambda event: quota_event(manager, event))
+
+
+def check_quotas_request(vector: Vector) -> list[str]:
+    """A `ClientRequestQuotaManager`: what is recorded is thread time, told in nanoseconds and in percent-seconds."""
+    manager = ClientRequestQuotaManager(windows(vector), QuotaTable("unlimited"))
+
+    def request_event(event: Vector) -> Vector:
+        if "nanos" not in event:
+            return quota_event(manager, event)
+        value = manager.percentage(integer(event["nanos"]))
+        return {"nanos": event["nanos"], "value": value, **quota_event(manager, {**event, "value": value})}
+
+    return first_difference(vector, request_event, inputs=INPUTS - {"value"})
+
+
+def check_quotas_controller_mutation(vector: Vector) -> list[str]:
+    """A `ControllerMutationQuotaManager`: each `mutate` is one request, each of `permits` one of its topics."""
+    manager = ControllerMutationQuotaManager(windows(vector), QuotaTable("unlimited"))
+
+    def mutation_event(event: Vector) -> Vector:
+        if event["op"] != "mutate":
+            return quota_event(manager, event)
+        now_ms, user, client_id = integer(event["t"]), str(event.get("user", ANONYMOUS)), str(event["client_id"])
+        quota = manager.quota_for(user, client_id, now_ms, strict=event["mode"] == "strict")
+        permits = event["permits"]
+        assert isinstance(permits, list)
+        results = [mutation_result(quota, double(number)) for number in permits]
+        seen: Vector = {
+            "results": results,
+            "is_exceeded": quota.is_exceeded,
+            "throttle_ms": quota.throttle_time_ms(),
+            "throttle_ms_later": quota.throttle_time_ms(integer(event.get("later_ms", 0))),
+        }
+        if not manager.quotas_enabled:
+            return seen | {"rate": None}
+        usage = manager.measure(user, client_id, now_ms)
+        assert isinstance(usage, MutationUsage)
+        return seen | {"tokens": usage.tokens, "bound": usage.bound, "mutation_rate": usage.rate}
+
+    return first_difference(vector, mutation_event, inputs=INPUTS | {"mode", "permits", "later_ms"})
+
+
+def mutation_result(quota: ControllerMutationQuota, permits: float) -> Vector:
+    """What becomes of one topic."""
+    if quota.record(permits):
+        return {"accepted": True}
+    return {"accepted": False, "exception_throttle_ms": quota.throttle_time_ms()}
+
+
+def windows(vector: Vector) -> QuotaConfig:
+    """The sizes that a vector says."""
+    return QuotaConfig(num_samples=integer(vector["num_samples"]), window_ms=integer(vector["window_s"]) * 1000)
 
 
 def quota_event(manager: ClientQuotaManager, event: Vector) -> Vector:
@@ -74,7 +124,7 @@ def usage(manager: ClientQuotaManager, user: str, client_id: str, now_ms: int) -
     assert measured is not None, "no sensor"
     assert str(snapshot[measured.user, measured.client_id]) == str(measured), "snapshot and measure differ"
     return {
-        "rate": measured.byte_rate,
+        "rate": measured.rate,
         "bound": measured.bound,
         "window_ms": measured.window_size_ms,
         "throttle_time_avg": measured.throttle_time_avg_ms,
@@ -140,13 +190,13 @@ def check_token_bucket(vector: Vector) -> list[str]:
 INPUTS = frozenset({"t", "op", "user", "client_id", "value", "measure"})
 
 
-def first_difference(vector: Vector, apply: Callable[[Vector], Vector]) -> list[str]:
+def first_difference(vector: Vector, apply: Callable[[Vector], Vector], inputs: frozenset[str] = INPUTS) -> list[str]:
     """Applies the events in order, until one comes out differently."""
     events = vector["events"]
     assert isinstance(events, list)
     for number, event in enumerate(events):
-        inputs = INPUTS | {"bound"} if event.get("op") == "set_quota" else INPUTS
-        expected = {key: value for key, value in event.items() if key not in inputs}
+        given = inputs | {"bound"} if event.get("op") == "set_quota" else inputs
+        expected = {key: value for key, value in event.items() if key not in given}
         differing = next(differences(expected, apply(event)), None)
         if differing is not None:
             return [f"event {number} at {event['t']}: {differing}"]
@@ -191,6 +241,8 @@ def entity_name(value: object) -> Name:
 
 KINDS: dict[str, Callable[[Vector], list[str]]] = {
     "quotas": check_quotas,
+    "quotas_controller_mutation": check_quotas_controller_mutation,
+    "quotas_request": check_quotas_request,
     "sensor_stats": check_sensor_stats,
     "token_bucket": check_token_bucket,
 }

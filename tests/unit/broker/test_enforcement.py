@@ -73,7 +73,7 @@ def charged(manager: ClientQuotaManager, broker: VirtualBroker, client_id: str =
     """Bytes that the client's windows hold."""
     usage = manager.measure("ANONYMOUS", client_id, broker.clock.wall_ms())
     assert usage is not None, f"nothing was ever charged to {client_id}"
-    return round(usage.byte_rate * usage.window_size_ms / 1000, 6)
+    return round(usage.rate * usage.window_size_ms / 1000, 6)
 
 
 # -- produce -----------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_what_is_charged_is_the_request_without_its_size_prefix() -> None:
     client = broker.client()
     data = client.frame(produce(9), 9)
     client.send_bytes(data)
-    assert charged(broker.broker.produce_quotas, broker) == len(data) - 4
+    assert charged(broker.broker.quotas.produce, broker) == len(data) - 4
 
 
 @pytest.mark.parametrize("acks", [1, 0, -1])
@@ -151,7 +151,7 @@ def test_a_produce_that_fails_is_charged_too(acks: int) -> None:
     client = broker.client()
     data = client.frame(produce(9, topic="nowhere", acks=acks), 9)
     client.send_bytes(data)
-    assert charged(broker.broker.produce_quotas, broker) == len(data) - 4
+    assert charged(broker.broker.quotas.produce, broker) == len(data) - 4
 
 
 def test_pipelined_produces_wait_one_after_the_other() -> None:
@@ -173,9 +173,9 @@ def test_acks_all_over_quota_is_charged_when_the_replicas_have_it() -> None:
     client = broker.client()
     over_quota(broker, client, 9, acks=-1)
     broker.advance(499)
-    assert broker.broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
+    assert broker.broker.quotas.produce.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
     broker.advance(1)
-    usage = broker.broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms())
+    usage = broker.broker.quotas.produce.measure("ANONYMOUS", "client", broker.clock.wall_ms())
     assert usage is not None
     assert usage.window_size_ms == 10_000, "its window must begin when it is charged, not when it was sent"
     answer = client.answer()
@@ -229,7 +229,7 @@ def test_a_held_fetch_waits_before_it_reads(profile: str, version: int) -> None:
     broker = filled(profile, 12_000)
     client = broker.client()
     client.send(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
-    assert broker.broker.fetch_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is not None
+    assert broker.broker.quotas.fetch.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is not None
     client.send(ApiVersionsRequest(), 0)
     broker.advance(1_999)
     assert client.take_answers() == []
@@ -257,7 +257,7 @@ def test_a_muted_fetch_is_answered_at_once_with_nothing_and_costs_nothing(profil
     assert (answer.at_ms, answer.throttle_time_ms) == (0, told(version, throttle_ms))
     assert answer.message.responses == [], "a throttled fetch brings no topics"
     assert (answer.message.error_code, answer.message.session_id) == (0, 0)
-    assert charged(broker.broker.fetch_quotas, broker) == 0, "what is not sent is not charged"
+    assert charged(broker.broker.quotas.fetch, broker) == 0, "what is not sent is not charged"
     client.send(ApiVersionsRequest(), 0)
     broker.advance(throttle_ms - 1)
     assert client.take_answers() == []
@@ -291,12 +291,12 @@ def test_the_charge_of_a_held_fetch_is_corrected_to_what_was_sent(version: int) 
     client.send(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
     first = client.answer()
     assert first.at_ms == 0
-    assert charged(broker.broker.fetch_quotas, broker) == charge_of(first)
+    assert charged(broker.broker.quotas.fetch, broker) == charge_of(first)
     client.send(fetch(1, topic_id=topic_id(broker)), version)
     append(broker, 1_000)
     broker.advance(charge_of(first) + 5_000 - 10 * QUOTA)
     second = client.answer()
-    assert charged(broker.broker.fetch_quotas, broker) == charge_of(first) + charge_of(second)
+    assert charged(broker.broker.quotas.fetch, broker) == charge_of(first) + charge_of(second)
 
 
 @pytest.mark.parametrize("version", [4, 11], ids=["held", "muted"])
@@ -305,7 +305,7 @@ def test_the_throttle_time_of_a_fetch_is_measured(version: int) -> None:
     client = broker.client()
     client.send(fetch(0), version)
     broker.advance(3_000)
-    (usage,) = broker.broker.fetch_quotas.snapshot(broker.clock.wall_ms())
+    (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
     assert usage.throttle_time_total_ms == client.answer().throttle_time_ms >= 2_000
 
 
@@ -331,7 +331,7 @@ def test_a_muted_fetch_gets_the_same_records_later(version: int) -> None:
     first = client.answer()
     client.send(fetch(1, topic_id=topic_id(broker)), version)
     assert client.answer().throttle_time_ms > 0
-    assert charged(broker.broker.fetch_quotas, broker) == charge_of(first)
+    assert charged(broker.broker.quotas.fetch, broker) == charge_of(first)
     broker.advance(12_000)  # the first answer left the windows
     client.send(fetch(1, topic_id=topic_id(broker)), version)
     answer = client.answer()
@@ -345,7 +345,7 @@ def test_up_to_kafka_1_1_a_fetch_is_read_then_held_and_charged(version: int) -> 
     client.send(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out > 11_000, "it is read before its throttle is over"
     client.send(ApiVersionsRequest(), 0)
-    before = charged(broker.broker.fetch_quotas, broker)
+    before = charged(broker.broker.quotas.fetch, broker)
     throttle_ms = before - 10 * QUOTA
     broker.advance(throttle_ms - 1)
     assert client.take_answers() == []
@@ -374,10 +374,10 @@ def test_since_kafka_2_5_a_fetch_is_cut_to_what_an_idle_client_may_have(profile:
 def test_kafka_3_8_changed_the_arithmetic(profile: str, rate: type[Rate]) -> None:
     broker = broker_with_quota(profile, PRODUCE).broker
     for at_ms in (0, 900, 11_500):
-        broker.produce_quotas.record("ANONYMOUS", "client", 1e6, broker.clock.wall_ms() + at_ms)
-    usage = broker.produce_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms() + 11_500)
+        broker.quotas.produce.record("ANONYMOUS", "client", 1e6, broker.clock.wall_ms() + at_ms)
+    usage = broker.quotas.produce.measure("ANONYMOUS", "client", broker.clock.wall_ms() + 11_500)
     assert usage is not None
-    assert usage.byte_rate == (100_000.0 if rate is RateUpTo37 else 260869.5652173913)
+    assert usage.rate == (100_000.0 if rate is RateUpTo37 else 260869.5652173913)
 
 
 @pytest.mark.parametrize("profile", [p for p in PROFILES if p not in UNCUT])
@@ -399,7 +399,7 @@ def test_a_fetch_that_waits_for_bytes_is_throttled_when_it_has_them() -> None:
     client = broker.client()
     client.send(fetch(0, max_wait_ms=60_000), 4)
     broker.advance(700)
-    assert broker.broker.fetch_quotas.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
+    assert broker.broker.quotas.fetch.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
     append(broker, 12_000)
     broker.advance(60_000)
     answer = client.answer()
@@ -421,7 +421,7 @@ def test_an_answer_without_records_is_charged_its_own_size(profile: str) -> None
     broker = filled(profile)
     client = broker.client()
     client.send(fetch(0), 11)
-    assert charged(broker.broker.fetch_quotas, broker) == charge_of(client.answer())
+    assert charged(broker.broker.quotas.fetch, broker) == charge_of(client.answer())
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -435,7 +435,7 @@ def test_a_fetch_that_fails_as_a_whole_is_charged_its_own_size(profile: str) -> 
     client.send(request, 11)
     answer = client.answer()
     assert answer.message.error_code == 70
-    assert charged(broker.broker.fetch_quotas, broker) == before + charge_of(answer)
+    assert charged(broker.broker.quotas.fetch, broker) == before + charge_of(answer)
 
 
 def test_a_topic_deleted_while_a_fetch_is_held_is_unknown_when_it_reads() -> None:

@@ -560,7 +560,7 @@ def over_quota(profile: str = "kafka-4.4") -> tuple[VirtualBroker, Reader]:
 def use_up(broker: VirtualBroker, reader: Reader) -> None:
     """Another connection of the same client takes all it may have."""
     now_ms = broker.clock.wall_ms()
-    broker.broker.fetch_quotas.record_no_throttle("ANONYMOUS", reader.client.client_id or "", 12 * QUOTA, now_ms)
+    broker.broker.quotas.fetch.record_no_throttle("ANONYMOUS", reader.client.client_id or "", 12 * QUOTA, now_ms)
 
 
 def test_a_full_fetch_over_quota_opens_no_session() -> None:

@@ -116,6 +116,6 @@ def test_housekeeping_forgets_clients_that_were_silent_for_an_hour() -> None:
     broker.topic()
     broker.client().ask(produce(9), 9)
     broker.advance(3_600_000)
-    assert len(broker.broker.produce_quotas.snapshot(broker.clock.wall_ms())) == 1
+    assert len(broker.broker.quotas.produce.snapshot(broker.clock.wall_ms())) == 1
     broker.advance(30_000)
-    assert broker.broker.produce_quotas.snapshot(broker.clock.wall_ms()) == []
+    assert broker.broker.quotas.produce.snapshot(broker.clock.wall_ms()) == []

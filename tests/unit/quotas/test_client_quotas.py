@@ -4,18 +4,37 @@ from math import inf, nan
 
 import pytest
 
+from sluice.config import Config
 from sluice.quotas.client_quotas import ClientQuotas, Entity
+from sluice.quotas.entity import DEFAULT, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
-from sluice.quotas.store import QuotaStore
+from sluice.quotas.store import Address, QuotaStores
 
 P, C = "producer_byte_rate", "consumer_byte_rate"
+RATE = "connection_creation_rate"
 ALICE = {"user": "alice"}
 
 
 def quotas_of(**static: float) -> tuple[ClientQuotas, dict[str, ClientQuotaManager]]:
     """Both keys' managers, with the static quotas of client ids."""
-    managers = {key: ClientQuotaManager(key, QuotaConfig(), empty_client_id="unlimited") for key in (P, C)}
-    return ClientQuotas([{key: QuotaStore(manager, None, static) for key, manager in managers.items()}]), managers
+    overrides = ",".join(f"{name}:{bound}" for name, bound in static.items())
+    properties = [f"quota.{kind}.override={overrides}" for kind in ("producer", "consumer")]
+    stores = QuotaStores(Config.load(None, properties))
+    managers = {key: ClientQuotaManager(key, QuotaConfig(), QuotaTable("unlimited")) for key in stores.of_clients}
+    for key, store in stores.of_clients.items():
+        store.follow(managers[key].set_quota)
+    return ClientQuotas(stores), managers
+
+
+def addresses_of(*alterations: tuple[Entity, float | None]) -> dict[Address, float | None]:
+    """What those who follow the quotas of addresses are told."""
+    stores = QuotaStores(Config.load(None, []))
+    told: dict[Address, float | None] = {}
+    stores.of_addresses.follow(told.__setitem__)
+    quotas = ClientQuotas(stores)
+    for entity, rate in alterations:
+        quotas.alter(entity, {RATE: rate})
+    return told
 
 
 def limit_of(manager: ClientQuotaManager, user: str, client_id: str) -> float:
@@ -32,7 +51,12 @@ ACCEPTED: dict[str, tuple[Entity, dict[str, float | None]]] = {
     "the largest long, as a double": (ALICE, {P: float(2**63 - 1)}),
     "removed though never set": (ALICE, {P: None}),
     "removed though nobody knows it": (ALICE, {"x": None}),
-    "removed though nobody enforces it": ({"ip": "1.2.3.4"}, {"connection_creation_rate": None}),
+    "request time, in parts of a percent": (ALICE, {"request_percentage": 10.5}),
+    "mutations, in parts of a partition": (ALICE, {"controller_mutation_rate": 0.5}),
+    "connections of an address": ({"ip": "1.2.3.4"}, {RATE: 5.0}),
+    "connections of an address of version 6": ({"ip": "::1"}, {RATE: 5.0}),
+    "connections of this machine": ({"ip": "localhost"}, {RATE: 5.0}),
+    "connections of all addresses": ({"ip": None}, {RATE: 2147483647.0}),
     "nothing at all": (ALICE, {}),
 }
 
@@ -46,7 +70,6 @@ def test_what_may_be_set(entity: Entity, changes: dict[str, float | None]) -> No
     assert quotas.matching({}, [], strict=False) == ([(entity, wanted)] if wanted else [])
 
 
-_NOT_ENFORCED = "is not enforced by this broker yet; accepted are producer_byte_rate, consumer_byte_rate"
 REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
     "an empty entity": ({}, {P: 1.0}, "Invalid empty client quota entity"),
     "an unknown type": ({"colour": "red"}, {P: 1.0}, "Unhandled client quota entity type: colour"),
@@ -60,8 +83,8 @@ REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
     "an unknown key": (ALICE, {"x": 1.0}, "Invalid configuration key x"),
     "an address's key for a user": (
         ALICE,
-        {"connection_creation_rate": 1.0},
-        "Invalid configuration key connection_creation_rate",
+        {RATE: 1.0},
+        f"Invalid configuration key {RATE}",
     ),
     "a user's key for an address": ({"ip": "1.2.3.4"}, {P: 1.0}, f"Invalid configuration key {P}"),
     "nothing": (ALICE, {P: 0.0}, f"Quota {P} must be greater than 0"),
@@ -72,15 +95,21 @@ REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
     "more than a long": (ALICE, {P: 9.3e18}, f"Proposed value for {P} is too large for a LONG."),
     "more than an int": (
         {"ip": None},
-        {"connection_creation_rate": 5e9},
-        "Proposed value for connection_creation_rate is too large for an INT.",
+        {RATE: 5e9},
+        f"Proposed value for {RATE} is too large for an INT.",
     ),
-    "request time": (ALICE, {"request_percentage": 10.5}, f"Quota request_percentage {_NOT_ENFORCED}"),
-    "mutations": (ALICE, {"controller_mutation_rate": 10.5}, f"Quota controller_mutation_rate {_NOT_ENFORCED}"),
-    "connections": (
-        {"ip": "1.2.3.4"},
-        {"connection_creation_rate": 5.0},
-        f"Quota connection_creation_rate {_NOT_ENFORCED}",
+    "part of a connection": ({"ip": None}, {RATE: 0.5}, f"{RATE} cannot be a fractional value."),
+    "an address that is none": ({"ip": "1.2.3"}, {RATE: 5.0}, "1.2.3 is not a valid IP or resolvable host."),
+    "a name of a host": (
+        {"ip": "broker.example"},
+        {RATE: 5.0},
+        "broker.example is not a valid IP or resolvable host.",
+    ),
+    "no request time": (ALICE, {"request_percentage": 0.0}, "Quota request_percentage must be greater than 0"),
+    "no number of mutations": (
+        ALICE,
+        {"controller_mutation_rate": nan},
+        "Quota controller_mutation_rate must be a finite number",
     ),
     "one of two": (ALICE, {P: 1.0, C: 0.5}, f"{C} cannot be a fractional value."),
 }
@@ -98,6 +127,17 @@ def test_a_quota_holds_for_its_key_alone_until_it_is_removed() -> None:
     quotas.alter({"client-id": "gold"}, {P: None})
     assert limit_of(managers[P], "ANONYMOUS", "gold") == 400.0
     assert quotas.matching({}, [], strict=False) == []
+
+
+def test_quotas_of_addresses_are_told_in_one_way_of_writing() -> None:
+    assert addresses_of(
+        ({"ip": "localhost"}, 1.0),
+        ({"ip": "0:0::1"}, 2.0),
+        ({"ip": "::ffff:10.0.0.9"}, 3.0),
+        ({"ip": None}, 4.0),
+        ({"ip": "10.0.0.1"}, 5.0),
+        ({"ip": "10.0.0.1"}, None),
+    ) == {"127.0.0.1": 1.0, "::1": 2.0, "10.0.0.9": 3.0, DEFAULT: 4.0, "10.0.0.1": None}
 
 
 def test_the_most_specific_quota_holds() -> None:

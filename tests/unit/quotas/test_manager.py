@@ -6,7 +6,7 @@ from sys import float_info
 
 import pytest
 
-from sluice.quotas.entity import DEFAULT, EmptyClientId, QuotaEntity
+from sluice.quotas.entity import DEFAULT, EmptyClientId, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, ClientUsage, QuotaConfig
 from sluice.quotas.sensor import UNLIMITED
 
@@ -18,7 +18,7 @@ EVERYONE = QuotaEntity(client_id=DEFAULT)
 def manager_with(
     *quotas: tuple[QuotaEntity, float], empty_client_id: EmptyClientId = "unlimited"
 ) -> ClientQuotaManager:
-    manager = ClientQuotaManager("Produce", QuotaConfig(), empty_client_id=empty_client_id)
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable(empty_client_id))
     for entity, bound in quotas:
         manager.set_quota(entity, bound)
     return manager
@@ -27,7 +27,7 @@ def manager_with(
 def rate_of(manager: ClientQuotaManager, client_id: str, now_ms: int, user: str = ANONYMOUS) -> float:
     usage = manager.measure(user, client_id, now_ms)
     assert usage is not None, f"no sensor for {client_id}"
-    return usage.byte_rate
+    return usage.rate
 
 
 def test_the_example_of_kip_13() -> None:
@@ -103,7 +103,7 @@ def test_clients_without_an_id_are_unlimited_as_in_kafka_2() -> None:
     assert manager.record("alice", "", 1e12, 0) == 0
     usage = manager.measure("alice", "", 0)
     assert usage is not None
-    assert (usage.byte_rate, usage.bound) == (1e11, UNLIMITED), "counted all the same"
+    assert (usage.rate, usage.bound) == (1e11, UNLIMITED), "counted all the same"
     assert manager.max_value_in_quota_window("alice", "") == float_info.max
 
 
@@ -150,7 +150,7 @@ LARGEST_CHARGES = {
     ("bound", "num_samples", "window_ms", "expected"), LARGEST_CHARGES.values(), ids=LARGEST_CHARGES
 )
 def test_the_largest_charge_that_does_not_wait(bound: float, num_samples: int, window_ms: int, expected: float) -> None:
-    manager = ClientQuotaManager("Fetch", QuotaConfig(num_samples, window_ms), empty_client_id="unlimited")
+    manager = ClientQuotaManager("Fetch", QuotaConfig(num_samples, window_ms), QuotaTable("unlimited"))
     manager.set_quota(EVERYONE, bound)
     assert manager.max_value_in_quota_window(ANONYMOUS, "c") == expected
     assert manager.record(ANONYMOUS, "c", expected, 0) == 0
@@ -279,7 +279,7 @@ def test_a_snapshot_says_what_measuring_says() -> None:
     expected = ClientUsage(
         user="",
         client_id="c",
-        byte_rate=1050.0 / 10.25,
+        rate=1050.0 / 10.25,
         bound=100.0,
         window_size_ms=10_250,
         throttle_time_avg_ms=500.0,

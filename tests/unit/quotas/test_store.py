@@ -2,11 +2,12 @@
 
 import pytest
 
-from sluice.quotas.entity import DEFAULT, QuotaEntity
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from sluice.quotas.store import QuotaStore
 
 STATIC = {"gold": 400.0, "silver": 200.0}
+EVERYONE = QuotaEntity(client_id=DEFAULT)
 
 
 def limit_of(manager: ClientQuotaManager, client_id: str) -> float:
@@ -34,16 +35,18 @@ ALTERATIONS: dict[str, tuple[list[tuple[QuotaEntity, float | None]], tuple[float
 def test_quotas_that_hold(
     alterations: list[tuple[QuotaEntity, float | None]], limits: tuple[float, float, float]
 ) -> None:
-    manager = ClientQuotaManager("Produce", QuotaConfig(), empty_client_id="unlimited")
-    store = QuotaStore(manager, 100.0, STATIC)
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    store = QuotaStore({EVERYONE: 100.0} | {QuotaEntity(client_id=name): bound for name, bound in STATIC.items()})
+    store.follow(manager.set_quota)
     for entity, bound in alterations:
         store.alter(entity, bound)
     assert tuple(limit_of(manager, client_id) for client_id in ("gold", "silver", "other")) == limits
 
 
 def test_without_properties_no_quota_is_set() -> None:
-    manager = ClientQuotaManager("Produce", QuotaConfig(), empty_client_id="unlimited")
-    store = QuotaStore(manager, None, {})
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    store = QuotaStore[QuotaEntity]({})
+    store.follow(manager.set_quota)
     enabled = [manager.quotas_enabled]
     for bound in (5.0, None):
         store.alter(QuotaEntity(client_id="c"), bound)

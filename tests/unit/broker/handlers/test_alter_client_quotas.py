@@ -75,7 +75,7 @@ def test_where_only_validation_is_asked_for_nothing_is_set() -> None:
     good, bad = entry(GOLD, (P, 5.0)), entry([("user", "u")], (P, 0.5))
     expected = (ErrorCode.INVALID_REQUEST, f"{P} cannot be a fractional value.")
     assert alter(broker, good, bad, validate_only=True) == [(GOLD, 0, None), ([("user", "u")], *expected)]
-    assert not broker.broker.produce_quotas.quotas_enabled
+    assert not broker.broker.quotas.produce.quotas_enabled
 
 
 def test_an_entity_that_is_refused_leaves_the_others_be() -> None:

@@ -14,7 +14,7 @@ Component = tuple[str, int, str | None]  # type, match type, name
 
 def ask(*components: Component, strict: bool = False, version: int = 1) -> Any:
     broker = VirtualBroker("quota.producer.default=5000")
-    quotas = broker.broker.client_quotas
+    quotas = broker.broker.cluster.client_quotas
     quotas.alter({"user": "alice"}, {"producer_byte_rate": 1000.0, "consumer_byte_rate": 2000.5})
     quotas.alter({"user": None}, {"producer_byte_rate": 3000.0})
     quotas.alter({"user": "alice", "client-id": "c"}, {"producer_byte_rate": 4000.0})

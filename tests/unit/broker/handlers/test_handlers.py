@@ -75,9 +75,10 @@ from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, fields_of
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
+from tests.support.slow_handlers import slow_handlers
 from tests.support.transactions import Producer, add_request, end_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
@@ -257,9 +258,9 @@ def open_transaction(broker: VirtualBroker) -> None:
     assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
 
 
-def full_broker() -> VirtualBroker:
+def full_broker(*overrides: str) -> VirtualBroker:
     """One that serves all there is."""
-    return VirtualBroker("sluice.telemetry=true")
+    return VirtualBroker("sluice.telemetry=true", *overrides)
 
 
 def test_every_api_that_is_served_has_a_plain_request_here() -> None:
@@ -287,6 +288,30 @@ def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) ->
         request.acks = 1  # 0 has no answer
     client.send(request, version)
     assert client.answer().at_ms == 0
+
+
+@pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
+def test_an_answer_tells_the_throttle_time_in_each_version_that_has_it(
+    name: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = full_broker("quota.profile=kafka-4.4")
+    topic = broker.topic()
+    stable_group(broker)
+    broker.broker.groups.create_classic("empty")
+    broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
+    open_transaction(broker)
+    broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
+    slow_handlers(monkeypatch, broker, work_ms=250)
+    for route in broker.broker.dispatcher.routes:  # that were asked for while all was made ready
+        monkeypatch.setattr(route, "handle", HANDLERS[route.api_key].load())
+    client = broker.client()
+    client.send(PLAIN[name](version, topic.topic_id), version)
+    answer = client.answer()
+    response = API_KEYS[next(key for key in HANDLERS if API_KEYS[key].name == name)].response
+    field = next((field for field in fields_of(response) if field.name == "throttle_time_ms"), None)
+    tells = field is not None and version in field.versions
+    assert getattr(answer.message, "throttle_time_ms", 0) == (1_000 if tells else 0)
+    assert client.transport.reading == (name == "WriteTxnMarkers"), "what only brokers ask is exempt"
 
 
 def test_what_is_advertised_is_what_is_served() -> None:

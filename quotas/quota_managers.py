@@ -1,0 +1,89 @@
+"""The quota managers of one broker, by what they count, and of the controller. Follows Kafka's
+`QuotaFactory.QuotaManagers`.
+
+Those of byte rates are there from the start, for every request asks them; the others come with the first quota of
+their kind, and until then nothing is measured for them. Mutations are counted once for the cluster: in Kafka brokers
+forward them to the controller, which has the bucket.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from sluice.config import Config
+
+from .entity import QuotaEntity, QuotaRules
+from .manager import ClientQuotaManager, QuotaConfig
+from .sensor import Rate
+from .store import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    QuotaStores,
+)
+
+if TYPE_CHECKING:
+    from .mutation_quota import ControllerMutationQuotaManager
+    from .request_quota import ClientRequestQuotaManager
+
+
+class QuotaManagers:
+    """What one broker counts, and to which quotas it holds its clients. They follow the cluster's `stores`."""
+
+    __slots__ = ("_config", "_new_rules", "fetch", "produce", "request")
+
+    def __init__(
+        self, config: Config, rate: type[Rate], new_rules: Callable[[], QuotaRules], stores: QuotaStores
+    ) -> None:
+        """`rate` is the arithmetic, `new_rules` makes what finds a client's quotas."""
+        self._config = _windows(config, "quota", rate)
+        self._new_rules = new_rules
+        self.produce = ClientQuotaManager("Produce", self._config, new_rules())
+        self.fetch = ClientQuotaManager("Fetch", self._config, new_rules())
+        self.request: ClientRequestQuotaManager | None = None  # None: no quota of the kind was ever set
+        stores.of_clients[PRODUCER_BYTE_RATE].follow(self.produce.set_quota)
+        stores.of_clients[CONSUMER_BYTE_RATE].follow(self.fetch.set_quota)
+        stores.of_clients[REQUEST_PERCENTAGE].follow(self._set_request_quota)
+
+    def __iter__(self) -> Iterator[ClientQuotaManager]:
+        """Those that are there."""
+        yield self.produce
+        yield self.fetch
+        if self.request is not None:
+            yield self.request
+
+    def expire(self, now_ms: int) -> None:
+        """Forgets the clients that were silent for over an hour. Kafka asks this every 30 s."""
+        for manager in self:
+            manager.expire(now_ms)
+
+    def _set_request_quota(self, entity: QuotaEntity, bound: float | None) -> None:
+        if self.request is None:
+            from .request_quota import ClientRequestQuotaManager  # few ever have such quotas
+
+            self.request = ClientRequestQuotaManager(self._config, self._new_rules())
+        self.request.set_quota(entity, bound)
+
+
+class ControllerQuotas:
+    """What the controller counts, for all brokers together."""
+
+    __slots__ = ("_config", "_rules", "mutation")
+
+    def __init__(self, config: Config, rules: QuotaRules, stores: QuotaStores) -> None:
+        self._config = _windows(config, "controller.quota", Rate)
+        self._rules = rules
+        self.mutation: ControllerMutationQuotaManager | None = None  # None: as above
+        stores.of_clients[CONTROLLER_MUTATION_RATE].follow(self._set_mutation_quota)
+
+    def _set_mutation_quota(self, entity: QuotaEntity, bound: float | None) -> None:
+        if self.mutation is None:
+            from .mutation_quota import ControllerMutationQuotaManager
+
+            self.mutation = ControllerMutationQuotaManager(self._config, self._rules)
+        self.mutation.set_quota(entity, bound)
+
+
+def _windows(config: Config, prefix: str, rate: type[Rate]) -> QuotaConfig:
+    window_ms = config.integer(f"{prefix}.window.size.seconds") * 1000  # seconds -> ms
+    return QuotaConfig(num_samples=config.integer(f"{prefix}.window.num"), window_ms=window_ms, rate=rate)

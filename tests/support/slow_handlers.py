@@ -1,0 +1,26 @@
+"""Handlers that take time on the broker's one thread, in virtual time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.handlers import Handler
+from sluice.protocol.message import Message
+from tests.support.virtual_broker import VirtualBroker
+
+
+def slow_handlers(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_ms: float) -> None:
+    """Makes every request whose API and version was not asked for yet take `work_ms` to handle."""
+    load = Handler.load
+
+    def load_slow(handler: Handler) -> Callable[[RequestContext, Message], Message | Outcome]:
+        handle = load(handler)
+
+        def work(ctx: RequestContext, request: Message) -> Message | Outcome:
+            broker.clock.advance(work_ms)
+            return handle(ctx, request)
+
+        return work
+
+    monkeypatch.setattr(Handler, "load", load_slow)

@@ -1,0 +1,166 @@
+"""Controller mutation quotas (KIP-599) of CreateTopics, CreatePartitions, DeleteTopics and topics made on the way.
+
+The arithmetic of the tests: with 1 partition/s and eleven samples of 1 s, a client has 11 partitions at once; each
+partition more is a second of waiting.
+"""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.quotas.mutation_quota import MutationUsage
+from tests.support.virtual_broker import Client, VirtualBroker
+
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+AT_ONCE = 11
+
+
+def broker_with_quota(*topics: tuple[str, int]) -> VirtualBroker:
+    broker = VirtualBroker("quota.profile=kafka-4.4")
+    for name, partitions in topics:
+        broker.topic(name, partitions)
+    broker.broker.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": 1.0})
+    return broker
+
+
+def tokens(broker: VirtualBroker) -> float:
+    manager = broker.broker.cluster.controller_quotas.mutation
+    assert manager is not None
+    (usage,) = manager.snapshot(broker.clock.wall_ms())
+    assert isinstance(usage, MutationUsage)
+    return usage.tokens
+
+
+def create(*sizes: int, validate_only: bool = False) -> CreateTopicsRequest:
+    """Topics "n0", "n1", ... of these numbers of partitions."""
+    topics = [
+        CreatableTopic(name=f"n{number}", num_partitions=size, replication_factor=1)
+        for number, size in enumerate(sizes)
+    ]
+    return CreateTopicsRequest(topics=topics, validate_only=validate_only)
+
+
+def extend(*counts: tuple[str, int], validate_only: bool = False) -> CreatePartitionsRequest:
+    topics = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts]
+    return CreatePartitionsRequest(topics=topics, validate_only=validate_only)
+
+
+def delete(*names: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topic_names=list(names), topics=[DeleteTopicState(name=name) for name in names])
+
+
+def results_of(answer: Any) -> list[tuple[str, int]]:
+    """Names and error codes, in order of the names."""
+    message = answer.message
+    results = getattr(message, "topics", None) or getattr(message, "results", None) or message.responses
+    return sorted((result.name, result.error_code) for result in results)
+
+
+def reads(client: Client) -> bool:
+    """Whether what the client sends is looked at."""
+    return client.transport.reading
+
+
+# API -> topics before, a request that takes 14, 2 and 1 partitions, the last version that is permissive.
+APIS: dict[str, tuple[list[tuple[str, int]], Message, int]] = {
+    "CreateTopics": ([], create(14, 2, 1), 5),
+    "CreatePartitions": ([("n0", 1), ("n1", 1), ("n2", 1)], extend(("n0", 15), ("n1", 3), ("n2", 2)), 2),
+    "DeleteTopics": ([("n0", 14), ("n1", 2), ("n2", 1)], delete("n0", "n1", "n2"), 4),
+}
+
+
+@pytest.mark.parametrize(("topics", "request_", "permissive"), APIS.values(), ids=APIS)
+def test_older_versions_are_let_through_and_wait(
+    topics: list[tuple[str, int]], request_: Message, permissive: int
+) -> None:
+    broker = broker_with_quota(*topics)
+    client = broker.client()
+    client.send(request_, permissive)
+    answer = client.answer()
+    assert results_of(answer) == [("n0", 0), ("n1", 0), ("n2", 0)]
+    assert (answer.at_ms, answer.throttle_time_ms, tokens(broker)) == (0, 6_000, -6.0)
+    assert not reads(client)
+    broker.advance(6_000)
+    assert reads(client)
+
+
+@pytest.mark.parametrize(("topics", "request_", "permissive"), APIS.values(), ids=APIS)
+def test_newer_versions_are_refused_topic_by_topic_once_tokens_are_missing(
+    topics: list[tuple[str, int]], request_: Message, permissive: int
+) -> None:
+    broker = broker_with_quota(*topics)
+    before = {topic.name: len(topic.partitions) for topic in broker.broker.cluster.topics.values()}
+    client = broker.client()
+    client.send(request_, permissive + 1)
+    answer = client.answer()
+    assert results_of(answer) == [("n0", 0), ("n1", EXCEEDED), ("n2", EXCEEDED)]
+    assert (answer.at_ms, answer.throttle_time_ms, tokens(broker)) == (0, 3_000, -3.0)
+    after = {topic.name: len(topic.partitions) for topic in broker.broker.cluster.topics.values()}
+    assert {name: after.get(name) for name in ("n1", "n2")} == {name: before.get(name) for name in ("n1", "n2")}
+    assert after.get("n0") != before.get("n0")
+    assert not reads(client)
+
+
+@pytest.mark.parametrize("request_", [create(14, validate_only=True), extend(("t", 15), validate_only=True)])
+def test_what_is_only_validated_is_charged_as_by_kafka(request_: Message) -> None:
+    broker = broker_with_quota(("t", 1))
+    client = broker.client()
+    client.send(request_, 3)
+    client.answer()
+    assert tokens(broker) == -3.0
+    assert list(broker.broker.cluster.topics) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        pytest.param(create(0), 7, id="a topic of no partitions"),
+        pytest.param(extend(("t", 1)), 3, id="as many partitions as there are"),
+        pytest.param(extend(("nowhere", 5)), 3, id="partitions of no topic"),
+        pytest.param(delete("nowhere"), 6, id="a topic that is not there"),
+    ],
+)
+def test_what_cannot_be_costs_nothing(request_: Message, version: int) -> None:
+    broker = broker_with_quota(("t", 1))
+    client = broker.client()
+    client.send(request_, version)
+    ((_, code),) = results_of(client.answer())
+    assert code != 0
+    assert tokens(broker) == AT_ONCE
+
+
+def test_a_refused_topic_has_no_words_for_it() -> None:
+    (_, refused) = broker_with_quota().client().ask(create(12, 1), 7).topics
+    assert (refused.error_code, refused.error_message) == (EXCEEDED, None), "its code says it all"
+
+
+def ask_for(client: Client, name: str) -> int:
+    (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
+    assert isinstance(topic.error_code, int)
+    return topic.error_code
+
+
+def test_a_topic_made_because_a_client_asked_is_charged_and_refused_like_others() -> None:
+    broker = broker_with_quota()
+    client = broker.client()
+    client.ask(create(11), 7)
+    assert ask_for(client, "a") == 0, "no tokens are left, but none are owed"
+    assert ask_for(client, "b") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "b" not in broker.broker.cluster.topics
+    broker.advance(1_000)
+    assert ask_for(client, "b") == 0, "a client asks again"
+
+
+def test_without_a_quota_nothing_is_counted() -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    client.send(create(5_000), 7)
+    answer = client.answer()
+    assert (results_of(answer), answer.throttle_time_ms) == ([("n0", 0)], 0)
+    assert broker.broker.cluster.controller_quotas.mutation is None
