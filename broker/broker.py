@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .configs.control import ConfigurationControl
     from .fetch_session import FetchSessionCache
     from .groups.coordinator import GroupCoordinator
+    from .security.authorizer import Authorizer
     from .telemetry import Telemetry
     from .transactions.coordinator import TransactionCoordinator
 
@@ -65,6 +66,7 @@ class Broker:
         new_rules = partial(QuotaTable, self.profile.empty_client_id)
         self.quotas = QuotaManagers(config, self.profile.rate, new_rules, cluster.quota_stores)
         self.enforcement = Enforcement(self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock)
+        self.authorizer = self._new_authorizer()
         self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
@@ -209,6 +211,14 @@ class Broker:
     def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
         partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
         self.delete_records.check_and_complete(partition)
+
+    def _new_authorizer(self) -> "Authorizer | None":
+        """Who decides what clients may do; None where everybody may do everything."""
+        if not self.config.text("authorizer.class.name"):
+            return None
+        from .security.authorizer import Authorizer  # most brokers have none
+
+        return Authorizer(self.config, self.cluster.acls)
 
     def _expire_sensors(self) -> None:
         now_ms = self.enforcement.time.at(self.clock.wall_ms())

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
+    from .security.acls import Acls
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
@@ -269,6 +270,13 @@ class Cluster:
         return ClientMetricsConfigs()
 
     # Topics and partitions
+
+    @cached_property
+    def acls(self) -> "Acls":
+        """The access control lists, which no broker looks at without an authorizer."""
+        from .security.acls import Acls  # with the first that does
+
+        return Acls(self._random.randbytes)
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
         """A partition by its topic's name, None where there is none."""

@@ -104,6 +104,11 @@ class RequestContext:
         return Endpoint(here.name, here.host, there.port) if there.host in EVERYWHERE else there
 
     @property
+    def principal(self) -> str:
+        """Who sent the request, as access control lists name them: "User:alice"."""
+        return f"User:{self.user}"
+
+    @property
     def client_host(self) -> str:
         """Where the request came from, as Java prints an address: "/127.0.0.1"."""
         return f"/{self.connection.peer.rpartition(':')[0]}"

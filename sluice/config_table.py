@@ -10,11 +10,13 @@ from sluice.config_values import (
     Kind,
     boolean,
     choice,
+    choice_or_none,
     double,
     integer,
     listing,
     names,
     password,
+    principals,
     rate,
     rates,
     replicas,
@@ -57,6 +59,12 @@ _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
 _PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
+# Kafka's own authorizer, with KRaft and with ZooKeeper; their rules are the same.
+_AUTHORIZERS = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+
 # fmt: off
 # A row of a table is read across, not down.
 _ROWS: tuple[Property, ...] = (
@@ -77,6 +85,13 @@ _ROWS: tuple[Property, ...] = (
              "Listeners of a controller: taken from a Kafka's file, then left out."),
     Property("sluice.kafka.release", _RELEASE, "all", "sluice",
              "Whose API versions are advertised and served; all: the union. `serve --as` sets this and quota.profile."),
+    # Who may do what.
+    Property("authorizer.class.name", choice_or_none(*_AUTHORIZERS), "", "KIP-11",
+             "Kafka's authorizer: clients may do what access control lists allow. Empty: everything."),
+    Property("super.users", principals(), "", "KIP-11",
+             "Principals that may do everything, whatever the lists say."),
+    Property("allow.everyone.if.no.acl.found", boolean(), "false", "KIP-11",
+             "Whether everybody may do everything to a resource that no entry of the lists applies to."),
     # What a connection may cost.
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
              "Largest request; a larger one closes its connection."),

@@ -8,7 +8,7 @@ NAMES = frozenset(
     """
 advertised.host.name advertised.port
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.include.jmx.reporter
+alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
 broker.session.timeout.ms client.quota.callback.class compression.gzip.level compression.lz4.level
 compression.zstd.level config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms

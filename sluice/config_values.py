@@ -82,6 +82,27 @@ def choice(*accepted: str) -> Kind:
     return Kind("STRING", "one of " + ", ".join(accepted), parse)
 
 
+def choice_or_none(*accepted: str) -> Kind:
+    """One of the given names, or nothing."""
+
+    def parse(text: str) -> str:
+        return _one_of(text.strip(), ("", *accepted))
+
+    return Kind("STRING", "nothing or one of " + ", ".join(accepted), parse)
+
+
+def principals() -> Kind:
+    """Kafka's `super.users`: a name may have commas, so semicolons separate."""
+
+    def parse(text: str) -> str:
+        given = [item.strip() for item in text.split(";") if item.strip()]
+        if not all(":" in item for item in given):
+            raise ValueError
+        return ";".join(given)
+
+    return Kind("STRING", "TYPE:NAME, separated by semicolons, such as User:alice;User:bob", parse)
+
+
 def names(*accepted: str) -> Kind:
     """Some of the given names, separated by commas; none at all too. A name given twice counts once, as in Kafka."""
 

@@ -1,0 +1,124 @@
+"""One entry of an access control list, and a filter of them: who may, or must not, do what to which resource (KIP-11).
+
+A resource is named literally, by `*` for all, or by a prefix (KIP-290). Numbers are those on the wire and in metadata
+records, names Kafka's: AclOperation, AclPermissionType, ResourceType, PatternType, StandardAcl, AclBindingFilter.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+WILDCARD = "*"  # as a resource's literal name: every resource; as a host: every host
+WILDCARD_PRINCIPAL = "User:*"  # everyone
+CLUSTER_NAME = "kafka-cluster"  # the one resource of type CLUSTER
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ResourceType":
+        return cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2  # in a filter: all patterns that apply to the name
+    LITERAL = 3
+    PREFIXED = 4
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PatternType":
+        return cls.UNKNOWN
+
+
+class AclOperation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+    @classmethod
+    def _missing_(cls, value: object) -> "AclOperation":
+        return cls.UNKNOWN
+
+
+class AclPermissionType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> "AclPermissionType":
+        return cls.UNKNOWN
+
+
+class Acl(NamedTuple):
+    """One entry. In this order they sort by resource; Kafka's own order has names reversed."""
+
+    resource_type: ResourceType
+    resource_name: str
+    pattern_type: PatternType
+    principal: str  # "User:alice", "User:*"
+    host: str  # "127.0.0.1", "*"
+    operation: AclOperation
+    permission_type: AclPermissionType
+
+    def __str__(self) -> str:
+        """As Kafka's audit log has it."""
+        return (
+            f"StandardAcl[resourceType={self.resource_type.name}, resourceName={self.resource_name}, "
+            f"patternType={self.pattern_type.name}, principal={self.principal}, host={self.host}, "
+            f"operation={self.operation.name}, permissionType={self.permission_type.name}]"
+        )
+
+
+class AclFilter(NamedTuple):
+    """Which entries are meant; None and ANY are all."""
+
+    resource_type: ResourceType
+    resource_name: str | None
+    pattern_type: PatternType
+    principal: str | None
+    host: str | None
+    operation: AclOperation
+    permission_type: AclPermissionType
+
+    def matches(self, acl: Acl) -> bool:
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self._matches_pattern(acl)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (AclOperation.ANY, acl.operation)
+            and self.permission_type in (AclPermissionType.ANY, acl.permission_type)
+        )
+
+    def _matches_pattern(self, acl: Acl) -> bool:
+        name = self.resource_name
+        if self.pattern_type == PatternType.MATCH and name is not None:
+            if acl.pattern_type == PatternType.PREFIXED:
+                return name.startswith(acl.resource_name)
+            return acl.resource_name in (name, WILDCARD)
+        alike = self.pattern_type in (PatternType.ANY, PatternType.MATCH, acl.pattern_type)
+        return alike and name in (None, acl.resource_name)
