@@ -99,7 +99,7 @@ class ConsumerProtocol:
         error = self._coordinator.write(group.group_id, records) if records else ErrorCode.NONE
         if error:
             return Refused(error, "The group's records could not be written.")
-        self.rebalance.look_at_regexes(group)
+        self.rebalance.look_at_regexes(ctx, group)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=updated.member_epoch,

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from sluice.broker.context import RequestContext
 from sluice.broker.coordinator_log import KeyValue
 
 from .assignors.registry import ASSIGNORS
@@ -157,11 +158,11 @@ class ConsumerRebalance:
                 group.cancel_timer(TimerKind.REVOKE, reconciled.member_id)
         return reconciled
 
-    def look_at_regexes(self, group: ConsumerGroup) -> None:
+    def look_at_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
         """Looks at the regular expressions that members subscribe to, if that is due. What comes of it is for the next
         heartbeats: in Kafka it happens in another thread.
         """
-        resolved = self._regexes.resolved(group, self._coordinator.now_ms())
+        resolved = self._regexes.resolved(ctx, group, self._coordinator.now_ms())
         if resolved is None:
             return
         records, changed = resolved

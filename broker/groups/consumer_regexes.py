@@ -7,8 +7,11 @@ is `group.consumer.regex.refresh.interval.ms` ago; but never within 10 s of the 
 
 from typing import NamedTuple
 
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import Cluster
+from sluice.broker.context import RequestContext
 from sluice.broker.coordinator_log import KeyValue
+from sluice.broker.security.acl import AclOperation, ResourceType
 
 from .consumer_group import ConsumerGroup
 from .consumer_member import ConsumerMember
@@ -54,15 +57,19 @@ class Regexes:
             del group.regexes[regex]
         return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
 
-    def resolved(self, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
-        """Looks at the group's expressions, if that is due: the records about it, and whether topics came or went."""
+    def resolved(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
+        """Looks at the group's expressions, if that is due: the records about it, and whether topics came or went. The
+        whole group has the topics that the member whose request this is may know of.
+        """
         subscribers = group.regex_subscribers()
         if not subscribers or not self._is_due(group, len(subscribers), now_ms):
             return None
         records, changed = [], False
         for regex in subscribers:
             before = group.regexes.get(regex)
-            topics = resolve(regex, self._cluster.topics)
+            matching = resolve(regex, self._cluster.topics)
+            hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, matching, log_denied=False)
+            topics = matching.difference(hidden)
             changed |= topics != (frozenset() if before is None else before.topics)
             group.regexes[regex] = found = ResolvedRegex(topics, self._cluster.topics_created, now_ms)
             records.append(regular_expression(group.group_id, regex, found))

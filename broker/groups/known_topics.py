@@ -1,11 +1,31 @@
-"""Which of the partitions that a client names to a group's coordinator are there.
+"""Which of the partitions that a client names to a group's coordinator are there, and may be read by it.
 
 The three APIs that change offsets check this in the same way before they ask the coordinator (KafkaApis).
 """
 
+from collections.abc import Sequence
+
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import Cluster, Topic
+from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
+
+
+def readable_topics(
+    ctx: RequestContext, wanted: Sequence[tuple[str, bytes]], *, by_id: bool
+) -> list[Topic | ErrorCode]:
+    """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
+    it may not read.
+    """
+    found = [find_topic(ctx.broker.cluster, name, topic_id, by_id=by_id) for name, topic_id in wanted]
+    names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, wanted, strict=True)]
+    denied = refused(ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    return [
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one
+        for one, name in zip(found, names, strict=True)
+    ]
 
 
 def find_topic(cluster: Cluster, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:

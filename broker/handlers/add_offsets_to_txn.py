@@ -2,9 +2,11 @@
 `__consumer_offsets` that belongs to the group is added to it. v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.cluster import GROUP_METADATA_TOPIC
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions.metadata import LEGACY_CLIENT, TopicPartition
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -16,6 +18,10 @@ _KNOWS_FENCED_SINCE = 2
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Outcome:
     """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
+    refusal = _unauthorized(ctx, request)
+    if refusal:
+        ctx.error_code = refusal
+        return AddOffsetsToTxnResponse(error_code=refusal)
     partition = CoordinatorLog(ctx.broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
     name = TopicPartition(partition.topic.name, partition.index)
 
@@ -37,3 +43,11 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Ou
         ),
         respond,
     )
+
+
+def _unauthorized(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> ErrorCode:
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

@@ -4,12 +4,14 @@ Up to v3 a client tells of one transaction; v2 knows PRODUCER_FENCED. v4 and v5 
 only verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import groupby
 from operator import attrgetter
 
+from sluice.broker.authorized import allowed, allowed_on_cluster, refused
 from sluice.broker.cluster import INTERNAL_TOPICS
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.add_partitions_to_txn import (
@@ -30,6 +32,9 @@ _Codes = Mapping[TopicPartition, ErrorCode]
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Message | Outcome:
     """One error code for each partition. Nothing is added to a transaction of which one partition is refused."""
+    if ctx.version >= _FROM_BROKERS_SINCE and not allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
     codes: dict[int, _Codes] = {}  # by the transaction's place in the request
 
@@ -72,22 +77,29 @@ def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransact
 
 def _add(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, done: Callable[[_Codes], None]) -> None:
     names = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    refused = {name: code for name in names if (code := _unwritable(ctx, name))}
+    of_client = ctx.version < _FROM_BROKERS_SINCE  # a broker asked before it sent this
+    transactional_id = transaction.transactional_id
+    if of_client and not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return
+    asked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
+    denied = refused(ctx, AclOperation.WRITE, ResourceType.TOPIC, asked)
+    unwritable = {name: code for name in names if (code := _unwritable(ctx, name, denied))}
     coordinator = ctx.broker.transactions
-    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
-    if refused:
-        done(dict.fromkeys(names, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
+    producer = transactional_id, transaction.producer_id, transaction.producer_epoch
+    if unwritable:
+        done(dict.fromkeys(names, ErrorCode.OPERATION_NOT_ATTEMPTED) | unwritable)
     elif transaction.verify_only:
         done(coordinator.verify_partitions(*producer, frozenset(names)))
     else:
-        client_version = EPOCH_RAISING_CLIENT if ctx.version >= _FROM_BROKERS_SINCE else LEGACY_CLIENT
+        client_version = LEGACY_CLIENT if of_client else EPOCH_RAISING_CLIENT
         coordinator.add_partitions(
             *producer, frozenset(names), client_version, lambda code: done(dict.fromkeys(names, _told(ctx, code)))
         )
 
 
-def _unwritable(ctx: RequestContext, name: TopicPartition) -> ErrorCode:
-    if name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE:
+def _unwritable(ctx: RequestContext, name: TopicPartition, denied: Collection[str]) -> ErrorCode:
+    if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED  # no client may write to these
     known = ctx.broker.cluster.partition(*name) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

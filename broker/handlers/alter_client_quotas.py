@@ -3,7 +3,9 @@
 Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.quotas.client_quotas`.
 """
 
+from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -19,6 +21,8 @@ def handle(ctx: RequestContext, request: AlterClientQuotasRequest) -> AlterClien
     """One answer an entity, altered as a whole or not at all. One that comes twice is altered as it first came, and has
     the answer of the second, an error, as in Kafka.
     """
+    if not allowed_on_cluster(ctx, AclOperation.ALTER_CONFIGS):
+        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in request.entries:
         # Of a type that comes twice the last holds.
@@ -50,3 +54,8 @@ def _result(ctx: RequestContext, entity: Entity, problem: str | None) -> EntryRe
         error_message=problem,
         entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
     )
+
+
+def _denied(ctx: RequestContext, entry: EntryData) -> EntryResult:
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return EntryResult(error_code=code, error_message=code.message, entity=entry.entity)

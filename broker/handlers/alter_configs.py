@@ -5,9 +5,11 @@ Follows ConfigAdminManager; what the configs are is in `sluice.broker.configs`. 
 
 from collections import Counter
 
-from sluice.broker.configs.resource import Refusal
+from sluice.broker.configs.access import unauthorized
+from sluice.broker.configs.resource import BROKER, Refusal
 from sluice.broker.context import RequestContext
 from sluice.broker.handlers.incremental_alter_configs import malformed
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -36,7 +38,14 @@ def _replace(
     if refusal is not None:
         return refusal
     own = {config.name: config.value for config in resource.configs if config.value is not None}
-    return ctx.broker.configs.replace(kind, name, own, validate_only=validate_only)
+    configs = ctx.broker.configs
+    # A broker looks at its own configs before it is asked whether the client may alter them.
+    invalid = configs.replace(kind, name, own, validate_only=True) if kind == BROKER else None
+    return (
+        invalid
+        or unauthorized(ctx, AclOperation.ALTER_CONFIGS, kind, name)
+        or configs.replace(kind, name, own, validate_only=validate_only)
+    )
 
 
 def _answer(

@@ -4,8 +4,10 @@ Follows ReplicationControlManager.alterPartitionReassignments. There is one brok
 to where it is: that is done when it is asked for, and no reassignment is ever in progress.
 """
 
+from sluice.broker.authorized import refusal_on_cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.replica_placement import assignment_problem
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,12 +20,37 @@ from sluice.protocol.errors import ErrorCode
 
 def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
     """A result for each partition."""
+    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        return _denied(ctx, request, refusal)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name, partitions=[_reassign(ctx, topic.name, partition) for partition in topic.partitions]
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _denied(
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, refusal: str
+) -> AlterPartitionReassignmentsResponse:
+    """An error for the request, and for each partition."""
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=refusal,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=refusal
+                    )
+                    for partition in topic.partitions
+                ],
             )
             for topic in request.topics
         ],

@@ -6,11 +6,12 @@ ConsumerGroup.asDescribedGroup.
 
 from collections.abc import Iterable, Mapping
 
-from sluice.broker.authorized import GROUP_OPERATIONS
+from sluice.broker.authorized import allowed, operations, refused
 from sluice.broker.cluster import Cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.groups.consumer_group import ConsumerGroup
 from sluice.broker.groups.consumer_member import ConsumerMember
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -22,6 +23,7 @@ from sluice.protocol.apis.consumer_group_describe import (
 from sluice.protocol.errors import ErrorCode
 
 _CLASSIC, _CONSUMER = 0, 1  # member types
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
@@ -30,12 +32,39 @@ def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Consum
     if request.include_authorized_operations:
         for group in described:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = operations(ctx, ResourceType.GROUP, group.group_id)
+    if ctx.broker.authorizer is not None:
+        described = _without_hidden_topics(ctx, described)
     ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
     return ConsumerGroupDescribeResponse(groups=described)
 
 
+def _without_hidden_topics(ctx: RequestContext, described: list[DescribedGroup]) -> list[DescribedGroup]:
+    """A group in which somebody has a topic that the client must not know of is not described at all."""
+    topics = [_topics(group) for group in described]
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
+    return [
+        group
+        if names.isdisjoint(hidden)
+        else DescribedGroup(
+            group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
+        )
+        for group, names in zip(described, topics, strict=True)
+    ]
+
+
+def _topics(group: DescribedGroup) -> set[str]:
+    return {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+
+
 def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     group = ctx.broker.groups.groups.get(group_id)

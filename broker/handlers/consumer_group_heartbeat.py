@@ -4,15 +4,27 @@ v1 has clients make their members' ids (KIP-1082), and knows subscriptions by re
 GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in broker/groups/consumer_heartbeat.py.
 """
 
+from sluice.broker.authorized import allowed, refused
 from sluice.broker.context import RequestContext
 from sluice.broker.groups.consumer_heartbeat import Refused
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from sluice.protocol.errors import ErrorCode
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
+    topics = request.subscribed_topic_names or ()
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return _refused(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
+        return _refused(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     answer = ctx.broker.groups.consumer.heartbeat(ctx, request)
     if isinstance(answer, Refused):
-        ctx.error_code = answer.error
-        return ConsumerGroupHeartbeatResponse(error_code=answer.error, error_message=answer.message)
+        return _refused(ctx, *answer)
     return answer
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+    ctx.error_code = code
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)

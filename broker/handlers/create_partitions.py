@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import Cluster, Topic, TopicError
 from sluice.broker.context import RequestContext
 from sluice.broker.handlers.create_topics import MAX_PARTITIONS
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -25,6 +27,7 @@ _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 _UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _OVER_QUOTA = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
 _QUOTA_IS_STRICT_SINCE = 3
+_DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
@@ -34,6 +37,10 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreateParti
     once = [wanted for wanted in request.topics if times[wanted.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
     response = CreatePartitionsResponse(results=results)
+    denied = refused(ctx, AclOperation.ALTER, ResourceType.TOPIC, [wanted.name for wanted in once])
+    if denied:
+        results += [_failed(ctx, wanted.name, _DENIED) for wanted in once if wanted.name in denied]
+        once = [wanted for wanted in once if wanted.name not in denied]
     if _additional(ctx, once) > MAX_PARTITIONS:
         results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
     else:

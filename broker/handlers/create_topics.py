@@ -4,11 +4,14 @@ topic's id (KIP-516). Follows Kafka's ReplicationControlManager.createTopics.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from sluice.broker.authorized import allowed_on_cluster, refused
 from sluice.broker.cluster import NewTopic, Topic, TopicError
 from sluice.broker.configs.resource import CONFIG_SOURCES
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 # What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS = 10_000
 _QUOTA_IS_STRICT_SINCE = 6
+_DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -31,13 +35,35 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsRes
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
     wanted = [(topic, _new_topic(topic)) for topic in once]
-    if sum(max(0, ctx.broker.cluster.partition_count(new)) for _, new in wanted) > MAX_PARTITIONS:
+    names = [name for name, n in times.items() if n == 1]
+    may_create_all = allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False)
+    denied = () if may_create_all else refused(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
+    hidden = refused(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
+    asked = [new for topic, new in wanted if topic.name not in denied]
+    if sum(max(0, ctx.broker.cluster.partition_count(new)) for new in asked) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        return CreateTopicsResponse(topics=[_failed(ctx, topic, excessive) for topic, _ in wanted])
+        return CreateTopicsResponse(
+            topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
+        )
     quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
-        topics=[_create(ctx, topic, new, times[topic.name], request.validate_only, quota) for topic, new in wanted],
+        topics=[
+            _failed(ctx, topic, _DENIED)
+            if topic.name in denied
+            else _without_configs(_create(ctx, topic, new, times[topic.name], request.validate_only, quota), hidden)
+            for topic, new in wanted
+        ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
+    )
+
+
+def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:
+    """Whoever may create a topic need not see what it is like."""
+    if result.error_code or result.name not in hidden:
+        return result
+    refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return CreatableTopicResult(
+        name=result.name, topic_id=result.topic_id, error_message=None, topic_config_error_code=refusal
     )
 
 

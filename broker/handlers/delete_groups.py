@@ -3,16 +3,23 @@
 v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
 """
 
+from sluice.broker.authorized import refused
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from sluice.protocol.errors import ErrorCode
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """One answer for each group; one that is named twice is deleted once."""
-    groups = ctx.broker.groups
+    groups, names = ctx.broker.groups, list(dict.fromkeys(request.groups_names))
+    denied = refused(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [
-        DeletableGroupResult(group_id=group_id, error_code=groups.delete_group(group_id))
-        for group_id in dict.fromkeys(request.groups_names)
+        DeletableGroupResult(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED if group_id in denied else groups.delete_group(group_id),
+        )
+        for group_id in names
     ]
     ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
     return DeleteGroupsResponse(results=results)

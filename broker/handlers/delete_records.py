@@ -4,8 +4,10 @@ Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader an
 simulated replicas (`sluice.replication.delay.ms`) nobody has to be waited for.
 """
 
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import INTERNAL_TOPICS, Partition
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -25,11 +27,18 @@ def handle(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsR
     for topic in request.topics:
         for item in topic.partitions:
             wanted.setdefault(topic.name, {})[item.partition_index] = item.offset
+    denied = refused(ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics])
     pending: list[_Pending] = []
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=name, partitions=[_delete(ctx, name, index, offset, pending) for index, offset in offsets.items()]
+                name=name,
+                partitions=[
+                    _failed(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    if name in denied
+                    else _delete(ctx, name, index, offset, pending)
+                    for index, offset in offsets.items()
+                ],
             )
             for name, offsets in wanted.items()
         ]

@@ -4,7 +4,9 @@ Follows ClientQuotasImage.describe. What is matched is what was set, not what ho
 properties (KIP-13) are not told, as in Kafka when it had such.
 """
 
+from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -22,6 +24,8 @@ _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPE
 
 def handle(ctx: RequestContext, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
     """The entities that match all components; no components match every entity, or with `strict` none."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+        return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     asked: set[str] = set()
     for component in request.components:
         code, problem = _refusal(component, asked)
@@ -62,6 +66,6 @@ def _entry(entity: Entity, quotas: dict[str, float]) -> EntryData:
     )
 
 
-def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClientQuotasResponse:
+def _refused(ctx: RequestContext, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
     ctx.error_code = code
     return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

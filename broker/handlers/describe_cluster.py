@@ -2,7 +2,7 @@
 are not to be had from a broker.
 """
 
-from sluice.broker.authorized import CLUSTER_OPERATIONS
+from sluice.broker.authorized import operations_on_cluster
 from sluice.broker.context import RequestContext
 from sluice.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
@@ -35,7 +35,7 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = operations_on_cluster(ctx)
     return response
 
 

@@ -4,9 +4,11 @@ v1 says where a value comes from and what else it could have been (KIP-226), v3 
 Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`.
 """
 
+from sluice.broker.configs.access import unauthorized
 from sluice.broker.configs.broker_configs import ALTERABLE
 from sluice.broker.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.config_setting import DEFAULT_CONFIG, Setting
 from sluice.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
@@ -42,6 +44,8 @@ def _describe(
     ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     configs, kind, name = ctx.broker.configs, resource.resource_type, resource.resource_name
+    if (refusal := unauthorized(ctx, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
+        return _refused(ctx, resource, refusal)
     found: list[DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)

@@ -4,9 +4,10 @@ v3 asks for permissions (KIP-430), v4 shows static members (KIP-345). A group th
 kind, is described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
 """
 
-from sluice.broker.authorized import GROUP_OPERATIONS
+from sluice.broker.authorized import allowed, operations
 from sluice.broker.context import RequestContext
 from sluice.broker.groups.classic_group import DEAD_NAME, STABLE, ClassicGroup
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -24,11 +25,14 @@ def handle(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroup
     if request.include_authorized_operations:
         for group in described:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = operations(ctx, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 
 def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     group = ctx.broker.groups.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return _described(group)

@@ -6,8 +6,10 @@ Follows ReplicaManager.describeLogDirs. There is one "directory", the memory of 
 memory still takes records, by letting the oldest go.
 """
 
+from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -15,12 +17,16 @@ from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from sluice.protocol.errors import ErrorCode
 
 LOG_DIR = "memory"
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """The partitions asked for, of those that are there; all of them for null."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = ctx.broker.cluster.topics
     wanted: dict[str, set[int]] = {}
     if request.topics is None:

@@ -1,7 +1,11 @@
 """DescribeProducers, key 61, version 0: what partitions know of those who write with a producer id (KIP-664)."""
 
+from collections.abc import Collection
+
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import invalid_topic_name
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -14,19 +18,25 @@ from sluice.protocol.errors import ErrorCode
 
 def handle(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """One answer for each partition asked for."""
+    valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
+    denied = refused(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
-                name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[_describe(ctx, topic.name, index, denied) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
+def _describe(ctx: RequestContext, topic: str, index: int, denied: Collection[str]) -> PartitionResponse:
     if (problem := invalid_topic_name(topic)) is not None:
         return _refused(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if topic in denied:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return _refused(ctx, index, code, code.message)
     partition = ctx.broker.cluster.partition(topic, index)
     if partition is None:
         # Of a topic that is not there Kafka says it in words, too.

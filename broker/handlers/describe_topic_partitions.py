@@ -5,9 +5,10 @@ DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicRespon
 is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all topics of the request).
 """
 
-from sluice.broker.authorized import TOPIC_OPERATIONS
+from sluice.broker.authorized import operations, refused
 from sluice.broker.cluster import Topic, invalid_topic_name
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -30,7 +31,9 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
         return _refused(ctx, request)
     left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
-    for name in sorted(name for name in wanted or topics if name >= begin):
+    names = sorted(name for name in wanted or topics if name >= begin)
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    for name in [name for name in names if name not in hidden]:
         if left == 0:
             response.next_cursor = Cursor(topic_name=name)
             break
@@ -45,6 +48,8 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         left -= max(0, end - start)
+    # On every page, whatever its limit; of all topics the client sees only those that it may know of.
+    response.topics += [_hidden(ctx, name) for name in names if name in hidden and wanted]
     return response
 
 
@@ -54,7 +59,7 @@ def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> Descri
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations(ctx, ResourceType.TOPIC, topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,
@@ -76,8 +81,14 @@ def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseT
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = ctx.error_code or code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+        error_code=code, name=name, topic_authorized_operations=operations(ctx, ResourceType.TOPIC, name)
     )
+
+
+def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    ctx.error_code = ctx.error_code or code
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
 
 
 def _refused(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:

@@ -2,7 +2,9 @@
 
 from itertools import groupby
 
+from sluice.broker.authorized import allowed, refused
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -13,16 +15,22 @@ from sluice.protocol.errors import ErrorCode
 
 
 def handle(ctx: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Each id that was asked for; TRANSACTIONAL_ID_NOT_FOUND for one that nobody has."""
+    """Each id that was asked for, with the topics that the client may know of; TRANSACTIONAL_ID_NOT_FOUND for one that
+    nobody has.
+    """
     return DescribeTransactionsResponse(transaction_states=[_describe(ctx, name) for name in request.transactional_ids])
 
 
 def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _refused(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:
         return _refused(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
     metadata = ctx.broker.transactions.get(transactional_id)
     if metadata is None:
         return _refused(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    names = {name.topic for name in metadata.partitions}
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=metadata.state.label,
@@ -33,6 +41,7 @@ def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
         topics=[
             TopicData(topic=topic, partitions=[name.partition for name in names])
             for topic, names in groupby(sorted(metadata.partitions), lambda name: name.topic)
+            if topic not in hidden
         ],
     )
 

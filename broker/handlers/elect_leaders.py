@@ -4,7 +4,9 @@ Follows ReplicationControlManager.electLeaders. There is one broker: it leads ev
 leader, so Kafka, too, finds no election needed.
 """
 
+from sluice.broker.authorized import refusal_on_cluster
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -18,8 +20,10 @@ _PREFERRED, _UNCLEAN = 0, 1  # election types
 
 def handle(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """A result for each partition; for null, all topics, without the partitions that need no election: without any."""
+    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        return _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
     if request.election_type not in (_PREFERRED, _UNCLEAN):
-        return _refused(ctx, request, f"Unknown election type {request.election_type}")
+        return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
         topics = [ReplicaElectionResult(topic=name) for name in ctx.broker.cluster.topics]
         return ElectLeadersResponse(replica_election_results=topics)
@@ -43,8 +47,8 @@ def _elect(ctx: RequestContext, name: str, index: int) -> PartitionResult:
     return _failed(ctx, index, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.message)
 
 
-def _refused(ctx: RequestContext, request: ElectLeadersRequest, message: str) -> ElectLeadersResponse:
-    code = ctx.error_code = ErrorCode.INVALID_REQUEST
+def _refused(ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode, message: str) -> ElectLeadersResponse:
+    ctx.error_code = code
     return ElectLeadersResponse(
         error_code=code,
         replica_election_results=[

@@ -4,7 +4,9 @@ v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises the producer's epo
 (KIP-890). Answered when it is decided how the transaction ends, which may be before its partitions know.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions.coordinator import ProducerResult
 from sluice.broker.transactions.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.transactions.reply import reply_when_done
@@ -18,6 +20,9 @@ _RAISES_EPOCH_SINCE = 5
 
 def handle(ctx: RequestContext, request: EndTxnRequest) -> Message | Outcome:
     """What the coordinator says."""
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     client_version = EPOCH_RAISING_CLIENT if ctx.version >= _RAISES_EPOCH_SINCE else LEGACY_CLIENT
 
     def respond(result: ProducerResult) -> Message:

@@ -4,13 +4,20 @@ coordinator, which begins with the first such request, is there at once, where K
 until it is.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
 
 _GROUP, _TRANSACTION = 0, 1  # key types
 _TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC}
+# What a key of each type names, and the error where the client must not know of it.
+_PROTECTED = {
+    _GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    _TRANSACTION: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
 _MANY_SINCE = 4
 
 
@@ -31,6 +38,11 @@ def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         ctx.error_code = ErrorCode.INVALID_REQUEST
         message = f"coordinators have keys of type {_GROUP} (group) and {_TRANSACTION} (transaction), not {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+    resource_type, refusal = _PROTECTED[key_type]
+    if not allowed(ctx, AclOperation.DESCRIBE, resource_type, key):
+        ctx.error_code = refusal
+        told = "" if ctx.version >= _MANY_SINCE else refusal.message
+        return Coordinator(key=key, node_id=-1, port=-1, error_code=refusal, error_message=told)
     ctx.broker.cluster.internal_topic(_TOPICS[key_type])
     advertised = ctx.connection.advertised
     return Coordinator(

@@ -4,8 +4,10 @@ from. Follows ConfigAdminManager; what the configs are is in `sluice.broker.conf
 
 from collections import Counter
 
-from sluice.broker.configs.resource import Change, Operation, Refusal
+from sluice.broker.configs.access import unauthorized
+from sluice.broker.configs.resource import BROKER, Change, Operation, Refusal
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -35,7 +37,14 @@ def _alter(
     if refusal is not None:
         return refusal
     changes = {config.name: Change(config.config_operation, config.value) for config in resource.configs}
-    return ctx.broker.configs.alter(kind, name, changes, validate_only=validate_only)
+    configs = ctx.broker.configs
+    # A broker looks at its own configs before it is asked whether the client may alter them.
+    invalid = configs.alter(kind, name, changes, validate_only=True) if kind == BROKER else None
+    return (
+        invalid
+        or unauthorized(ctx, AclOperation.ALTER_CONFIGS, kind, name)
+        or configs.alter(kind, name, changes, validate_only=validate_only)
+    )
 
 
 def malformed(times: int, given: list[tuple[str, bool]]) -> Refusal | None:

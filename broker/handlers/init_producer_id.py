@@ -4,7 +4,9 @@ v3 lets a producer name the id and epoch it has (KIP-360), v4 knows PRODUCER_FEN
 a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever had it before is fenced.
 """
 
+from sluice.broker.authorized import allowed, allowed_on_any, allowed_on_cluster
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -14,11 +16,25 @@ _KNOWS_FENCED_SINCE = 4
 
 def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Message | Outcome:
     """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
+    refusal = _unauthorized(ctx, request.transactional_id)
+    if refusal:
+        return _refused(ctx, refusal)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(ctx, ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
     return _initialize(ctx, request, request.transactional_id)
+
+
+def _unauthorized(ctx: RequestContext, transactional_id: str | None) -> ErrorCode:
+    """Who may write to some topic may also do so idempotently (KIP-679)."""
+    if transactional_id is not None:
+        may = allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    may = allowed_on_cluster(ctx, AclOperation.IDEMPOTENT_WRITE, log_denied=False) or allowed_on_any(
+        ctx, AclOperation.WRITE, ResourceType.TOPIC
+    )
+    return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str) -> Message | Outcome:

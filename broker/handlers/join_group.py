@@ -5,8 +5,10 @@ v1 tells the rebalance timeout apart from the session timeout, v4 wants members 
 (KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; what happens then is told in broker/groups.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.classic_protocol import join_refusal
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -24,6 +26,8 @@ def handle(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse 
 
 
 def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return join_refusal(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return join_refusal(ctx.version, request.member_id, ErrorCode.INVALID_GROUP_ID)
     config = ctx.broker.config

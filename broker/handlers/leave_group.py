@@ -4,7 +4,9 @@ Up to v2 it is one member; v3 takes many, and static ones by their instance id a
 (KIP-800), which nobody here reads. Follows Kafka's GroupCoordinatorService.leaveGroup.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 
@@ -13,6 +15,9 @@ _MANY_SINCE = 3
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """One answer for each member; up to v2 the error of the only one is that of the request."""
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         ctx.error_code = ErrorCode.INVALID_GROUP_ID
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)

@@ -2,8 +2,10 @@
 client metrics subscriptions alone, v1 of all types (KIP-1142).
 """
 
+from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -17,6 +19,9 @@ _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """The resources of the types asked for; none asked for are all."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
     wanted = request.resource_types or supported
     if not set(supported).issuperset(wanted):

@@ -2,14 +2,19 @@
 only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
 """
 
+from sluice.broker.authorized import allowed, allowed_on_cluster
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """The groups that pass both filters; an empty filter lets all pass, a state or kind nobody knows none."""
+    """The groups that pass both filters and that the client may know of; an empty filter lets all pass, a state or kind
+    nobody knows none.
+    """
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
+    sees_all = allowed_on_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
     return ListGroupsResponse(
         groups=[
             ListedGroup(
@@ -19,6 +24,8 @@ def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsRespons
                 group_type=group.type,
             )
             for group in ctx.broker.groups.groups.values()
-            if (not states or group.state_name.lower() in states) and (not types or group.type in types)
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.type in types)
+            and (sees_all or allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, log_denied=False))
         ]
     )

@@ -9,9 +9,11 @@ legacyFetchOffsetsBefore.
 
 from collections import Counter
 
+from sluice.broker.authorized import refused
 from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -44,12 +46,18 @@ _READ_COMMITTED = 1
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One answer for each partition asked for."""
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics])
     if ctx.version == 0:
         return ListOffsetsResponse(
             topics=[
                 ListOffsetsTopicResponse(
                     name=topic.name,
-                    partitions=[_list(ctx, request, topic.name, wanted) for wanted in topic.partitions],
+                    partitions=[
+                        _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                        if topic.name in hidden
+                        else _list(ctx, request, topic.name, wanted)
+                        for wanted in topic.partitions
+                    ],
                 )
                 for topic in request.topics
             ]
@@ -60,7 +68,9 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsRespo
         partitions = answers.setdefault(topic.name, {})
         for wanted in topic.partitions:
             index = wanted.partition_index
-            if times[topic.name, index] > 1:
+            if topic.name in hidden:
+                partitions[index] = _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif times[topic.name, index] > 1:
                 partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
             else:
                 partitions[index] = _answer(ctx, request, topic.name, wanted)

@@ -6,7 +6,9 @@ expressions are RE2's; here they are Python's, which knows those and more.
 
 import re
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions import metadata as states
 from sluice.broker.transactions.metadata import TransactionMetadata
 from sluice.protocol.apis.list_transactions import (
@@ -35,6 +37,7 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransac
         for metadata in ctx.broker.transactions
         if _is_wanted(request, metadata, ctx.now_ms)
         and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
+        and allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
     unknown = [name for name in request.state_filters if name not in _STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)

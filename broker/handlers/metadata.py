@@ -6,10 +6,11 @@ KafkaApis.handleTopicMetadataRequest. Different on purpose: a topic that is crea
 once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
 """
 
-from sluice.broker.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from sluice.broker.authorized import allowed, allowed_on_cluster, operations, operations_on_cluster, refused
 from sluice.broker.broker import Broker
 from sluice.broker.cluster import NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -28,18 +29,23 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
     cluster = ctx.broker.cluster
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        topics = [_describe(ctx, topic) for topic in cluster.topics.values()]
+        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False)
+        topics = [_describe(ctx, topic) for topic in cluster.topics.values() if topic.name not in hidden]
     elif ctx.version < _BY_ID_SINCE and any(item.topic_id != ZERO_UUID or item.name is None for item in request.topics):
         return MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
     else:
-        once = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
-        topics = [_answer(ctx, request, wanted) for wanted in once.values()]
+        once = {(wanted.name, wanted.topic_id): (_name(ctx, wanted), wanted) for wanted in request.topics}
+        names = [name for name, _ in once.values() if name is not None]
+        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        topics = [
+            _hidden(ctx, wanted) if name in hidden else _answer(ctx, request, wanted) for name, wanted in once.values()
+        ]
     if request.include_topic_authorized_operations:
         for topic in topics:
             if not topic.error_code:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+                topic.topic_authorized_operations = operations(ctx, ResourceType.TOPIC, topic.name or "")
     response = MetadataResponse(
         brokers=[_broker(ctx, broker) for broker in cluster.live_brokers],
         cluster_id=cluster.cluster_id,
@@ -47,13 +53,27 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = operations_on_cluster(ctx)
     return response
 
 
 def _broker(ctx: RequestContext, broker: Broker) -> MetadataResponseBroker:
     endpoint = ctx.endpoint_of(broker)
     return MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port)
+
+
+def _name(ctx: RequestContext, wanted: MetadataRequestTopic) -> str | None:
+    """What a topic is called that is asked for by name or id; None for an id that nobody has."""
+    if wanted.topic_id == ZERO_UUID:
+        return wanted.name or ""
+    topic = ctx.broker.cluster.topics_by_id.get(wanted.topic_id)
+    return None if topic is None else topic.name
+
+
+def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    """The answer for a topic that the client must not know of, be it there or not."""
+    name = wanted.name if wanted.topic_id == ZERO_UUID else None
+    return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.topic_id)
 
 
 def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -67,9 +87,12 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
     topic = cluster.topics.get(name)
     if topic is not None:
         return _describe(ctx, topic)
+    creates = request.allow_auto_topic_creation and ctx.broker.auto_creates_topics
+    if creates and not _may_create(ctx, name):
+        return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     if invalid_topic_name(name) is not None:
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
-    if not (request.allow_auto_topic_creation and ctx.broker.auto_creates_topics):
+    if not creates:
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     if ctx.broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
         return _failed(
@@ -79,6 +102,12 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
     if isinstance(created, Topic):
         return _describe(ctx, created)
     return _failed(ctx, created.code, name)
+
+
+def _may_create(ctx: RequestContext, name: str) -> bool:
+    return allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False) or allowed(
+        ctx, AclOperation.CREATE, ResourceType.TOPIC, name
+    )
 
 
 def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:

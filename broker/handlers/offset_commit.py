@@ -6,9 +6,12 @@ handleOffsetCommitRequest. Different on purpose: what v0 commits is kept with al
 it in ZooKeeper.
 """
 
+from sluice.broker.authorized import allowed
+from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
 from sluice.broker.groups.group import Commit, NewOffset
-from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.broker.groups.known_topics import partition_error, readable_topics
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -25,8 +28,7 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitRes
     new: list[NewOffset] = []
     asked: list[OffsetCommitResponsePartition] = []  # whose answer is the coordinator's
     topics = []
-    for wanted in request.topics:
-        topic = find_topic(ctx.broker.cluster, wanted.name, wanted.topic_id, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
         answers = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
@@ -52,3 +54,10 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitRes
             answer.error_code = code
     ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
     return OffsetCommitResponse(topics=topics)
+
+
+def _find(ctx: RequestContext, request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)

@@ -2,9 +2,11 @@
 (KIP-496). Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import RequestContext
-from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.broker.groups.known_topics import partition_error, readable_topics
 from sluice.broker.groups.offsets import TopicPartition
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -17,11 +19,14 @@ from sluice.protocol.types import ZERO_UUID
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """One answer for each partition, or an error for the group."""
+    if not allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    found = readable_topics(ctx, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
     there: list[TopicPartition] = []
     asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
     topics = []
-    for wanted in request.topics:
-        topic = find_topic(ctx.broker.cluster, wanted.name, ZERO_UUID, by_id=False)
+    for wanted, topic in zip(request.topics, found, strict=True):
         answers = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from sluice.broker.authorized import allowed, refused
 from sluice.broker.context import RequestContext
 from sluice.broker.groups.offsets import CommittedOffset, TopicPartition
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -27,6 +29,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
 _KAFKA_SINCE = 1
+_GROUP_ERROR_SINCE = 2
 _MANY_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
@@ -78,6 +81,8 @@ def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 
 def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+        return _group_refused(ctx, asked)
     groups = ctx.broker.groups
     group = groups.groups.get(asked.group_id)
     error = ErrorCode.NONE if group is None else group.offset_fetch_error(asked.member_id, asked.member_epoch)
@@ -86,19 +91,38 @@ def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: 
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
     offsets = groups.offsets.of_group(asked.group_id)
     unstable = groups.offsets.unstable(asked.group_id) if require_stable else ()
-    wanted = _all(ctx, offsets) if asked.topics is None else _named(ctx, asked.topics)
+    wanted = list(_all(ctx, offsets) if asked.topics is None else _named(ctx, asked.topics))
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in wanted])
     topics = []
     for topic in wanted:
+        if topic.name in hidden and asked.topics is None:
+            continue
         answers = []
         for index in topic.partition_indexes:
             partition = topic.name, index
             if ctx.version >= _TOPIC_IDS_SINCE and not topic.name:
                 answers.append(_refused(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
+            elif topic.name in hidden:
+                answers.append(_refused(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif partition in unstable:
                 answers.append(_refused(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 answers.append(_answer(ctx, topic, index, offsets.get(partition)))
         topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def _group_refused(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """Where a response has no error for a group, each partition has it."""
+    error = ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if ctx.version >= _GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
+    topics = [
+        OffsetFetchResponseTopics(
+            name=topic.name, partitions=[_refused(ctx, index, error) for index in topic.partition_indexes]
+        )
+        for topic in asked.topics or ()
+    ]
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 

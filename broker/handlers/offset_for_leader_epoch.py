@@ -2,7 +2,9 @@
 (KIP-320).
 """
 
+from sluice.broker.authorized import allowed_on_cluster, refused
 from sluice.broker.context import RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -15,10 +17,19 @@ from sluice.protocol.errors import ErrorCode
 
 def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """One answer for each partition asked for."""
+    sees_all = allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # as brokers do
+    names = [topic.topic for topic in request.topics]
+    hidden = () if sees_all else refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(ctx, topic.topic, wanted) for wanted in topic.partitions]
+                topic=topic.topic,
+                partitions=[
+                    _refused(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    if topic.topic in hidden
+                    else _answer(ctx, topic.topic, wanted)
+                    for wanted in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -32,7 +43,11 @@ def _answer(ctx: RequestContext, topic_name: str, wanted: OffsetForLeaderPartiti
     else:
         code = partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch)
     if partition is None or code:
-        ctx.error_code = ctx.error_code or code
-        return EpochEndOffset(partition=wanted.partition, error_code=code)
+        return _refused(ctx, wanted, code)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def _refused(ctx: RequestContext, wanted: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
+    ctx.error_code = ctx.error_code or code
+    return EpochEndOffset(partition=wanted.partition, error_code=code)

@@ -6,7 +6,7 @@ a partition that has moved (KIP-951), v13 names topics by id (KIP-516). Follows 
 ReplicaManager.appendRecords and DelayedProduce.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
@@ -61,6 +61,7 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     topic = cluster.topics.get(data.name) or cluster.topics_by_id.get(data.topic_id)  # a request has one of the two
     if (
         topic is None
+        or broker.authorizer is not None
         or not 0 <= index < len(topic.partitions)
         or topic.is_internal
         or topic.min_insync_replicas > 1
@@ -83,11 +84,22 @@ def _handle_any(ctx: RequestContext, request: ProduceRequest) -> Message | Outco
                 from sluice.broker.transactions.producing import produce_when_verified  # most producers never need it
 
                 return produce_when_verified(ctx, request)
-    return append(ctx, request, _NONE_REFUSED)
+    return append(ctx, request, _NONE_REFUSED, unwritable_topics(ctx, request))
 
 
-def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> ProduceResponse | Outcome:
-    """What `handle` does when it is known which partitions must not be written to."""
+def unwritable_topics(ctx: RequestContext, request: ProduceRequest) -> Collection[str]:
+    """Topics of the request that the client must not write to."""
+    if ctx.broker.authorizer is None:
+        return ()
+    from sluice.broker.security.records_access import unwritable_topics  # most brokers never need it
+
+    return unwritable_topics(ctx, request)
+
+
+def append(
+    ctx: RequestContext, request: ProduceRequest, refused: Refusals, denied: Collection[str]
+) -> ProduceResponse | Outcome:
+    """What `handle` does when it is known which partitions and which topics must not be written to."""
     cluster, acks = ctx.broker.cluster, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
@@ -98,9 +110,13 @@ def append(ctx: RequestContext, request: ProduceRequest, refused: Refusals) -> P
         topic_data = _each_once(topic_data)
     for data in topic_data:
         topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+        name = data.name if topic is None else topic.name
         answers = []
         for item in data.partition_data:
             index = item.index
+            if name in denied:
+                answers.append(refuse(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                continue
             if topic is None or not 0 <= index < len(topic.partitions):
                 unknown_id = by_id and topic is None
                 code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

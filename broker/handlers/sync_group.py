@@ -4,7 +4,9 @@ v3 knows static members (KIP-345); v5 must say which protocol the member thinks 
 KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
+from sluice.broker.authorized import allowed
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -22,6 +24,8 @@ def handle(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse 
 def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
     if ctx.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     return ctx.broker.groups.classic.sync(ctx, request)

@@ -5,10 +5,13 @@ takes the group into the transaction on the way (KIP-890), v6 has topic ids (KIP
 KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
+from sluice.broker.authorized import allowed
+from sluice.broker.cluster import Topic
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.coordinator import Producer
 from sluice.broker.groups.group import Commit, NewOffset
-from sluice.broker.groups.known_topics import find_topic, partition_error
+from sluice.broker.groups.known_topics import partition_error, readable_topics
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -29,8 +32,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
     new: list[NewOffset] = []
     asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
     topics = []
-    for wanted in request.topics:
-        topic = find_topic(ctx.broker.cluster, wanted.name, wanted.topic_id, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
         answers = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
@@ -71,6 +73,15 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         ),
         tell,
     )
+
+
+def _find(ctx: RequestContext, request: TxnOffsetCommitRequest) -> list[Topic | ErrorCode]:
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
 
 def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:

@@ -7,8 +7,10 @@ Follows KafkaApis.handleWriteTxnMarkersRequest: answered when the replicas have 
 
 from itertools import groupby
 
+from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.cluster import Partition
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.security.acl import AclOperation
 from sluice.broker.transactions.markers import MARKER_TIMEOUT_MS, Marker, write_marker
 from sluice.broker.transactions.metadata import TopicPartition
 from sluice.broker.transactions.replication import when_replicated
@@ -31,9 +33,15 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
     """One error code for each partition, by producer id; what was written is REQUEST_TIMED_OUT without its replicas."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
+    may = allowed_on_cluster(ctx, AclOperation.ALTER, log_denied=False) or allowed_on_cluster(
+        ctx, AclOperation.CLUSTER_ACTION
+    )
     for marker in request.markers:
         for name in _names(marker):
             of_producer = codes.setdefault(marker.producer_id, {})
+            if not may:
+                of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                continue
             partition = ctx.broker.cluster.partition(*name)
             if partition is None:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

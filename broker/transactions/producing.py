@@ -7,11 +7,13 @@ told goes by what it knows: up to version 10 not TRANSACTION_ABORTABLE.
 Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from sluice.broker.authorized import allowed
 from sluice.broker.cluster import Partition
 from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.handlers.produce import Refusals, append, refuse, unanswered
+from sluice.broker.handlers.produce import Refusals, append, refuse, unanswered, unwritable_topics
+from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -39,16 +41,19 @@ def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Messa
     """What Produce's handler answers for a request that seems to have transactional records."""
     batches = [batch for batch in _first_batches(request) if batch.is_transactional]
     if not batches:  # bytes of a message set that look like a flag
-        return append(ctx, request, {})
-    if request.transactional_id is None:
+        return append(ctx, request, {}, unwritable_topics(ctx, request))
+    if request.transactional_id is None or not allowed(
+        ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
         return _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    writes = _transactional_writes(ctx, request)
+    denied = unwritable_topics(ctx, request)
+    writes = _transactional_writes(ctx, request, denied)
     producers = {(batch.producer_id, batch.producer_epoch) for batch in writes.values()}
     if len(producers) > 1:
         message = "Transactional records contained more than one producer ID"
         return _refuse_all(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
     if not producers:
-        return append(ctx, request, {})
+        return append(ctx, request, {}, denied)
 
     def verify_first(done: Callable[[Errors], None]) -> None:
         assert request.transactional_id is not None
@@ -58,7 +63,9 @@ def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Messa
         if not verification.is_done:
             _keep_records(request)
 
-    return reply_when_done(ctx, verify_first, lambda errors: append(ctx, request, _refusals(ctx.version, errors)))
+    return reply_when_done(
+        ctx, verify_first, lambda errors: append(ctx, request, _refusals(ctx.version, errors), denied)
+    )
 
 
 class _Verification:
@@ -118,13 +125,21 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
         return None
 
 
-def _transactional_writes(ctx: RequestContext, request: ProduceRequest) -> dict[Partition, BatchHeader]:
+def _transactional_writes(
+    ctx: RequestContext, request: ProduceRequest, denied: Collection[str]
+) -> dict[Partition, BatchHeader]:
     """What is written to which partition, where that can be written at all."""
     writes = {}
     for topic in request.topic_data:
         for item in topic.partition_data:
             partition, header = _partition(ctx, topic, item.index), _header(item)
-            if partition is None or header is None or not header.is_transactional or header.producer_id < 0:
+            if (
+                partition is None
+                or partition.topic.name in denied
+                or header is None
+                or not header.is_transactional
+                or header.producer_id < 0
+            ):
                 continue
             assert isinstance(item.records, memoryview)  # it has a header
             try:
