@@ -56,6 +56,9 @@ HANDLERS = {
         Handler(26, 0, 5),  # EndTxn
         Handler(27, 0, 2),  # WriteTxnMarkers
         Handler(28, 0, 6),  # TxnOffsetCommit
+        Handler(29, 0, 3),  # DescribeAcls
+        Handler(30, 0, 3),  # CreateAcls
+        Handler(31, 0, 3),  # DeleteAcls
         Handler(32, 0, 4),  # DescribeConfigs
         Handler(33, 0, 2),  # AlterConfigs
         Handler(35, 0, 5),  # DescribeLogDirs

@@ -1,0 +1,233 @@
+"""Which entry of the access control lists each API asks for, and what a client is told that has none: as a table.
+
+tests/unit/broker/handlers/test_access.py holds the handlers to it; `python -m tests.support.access` writes it into the
+documentation.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from sluice.broker.security.acl import CLUSTER_NAME, Acl, AclOperation, ResourceType
+from sluice.protocol.errors import ErrorCode
+from tests.support.acls import acl
+
+PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
+BEGIN, END = "<!-- which entry: written by `python -m tests.support.access` -->", "<!-- end of which entry -->"
+
+CLUSTER, GROUP, TOPIC = ResourceType.CLUSTER, ResourceType.GROUP, ResourceType.TOPIC
+TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
+READ, WRITE, CREATE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE
+ALTER, DESCRIBE, CLUSTER_ACTION = AclOperation.ALTER, AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION
+DESCRIBE_CONFIGS, ALTER_CONFIGS = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
+IDEMPOTENT_WRITE = AclOperation.IDEMPOTENT_WRITE
+CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+TOPIC_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+TRANSACTIONAL_ID_DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+EACH_PARTITION = "each partition"
+
+
+class Need(NamedTuple):
+    """One permission: an entry, or one of several, and what is answered without any of them."""
+
+    anyone: tuple[Acl, ...]
+    code: ErrorCode  # NONE: what the client may not see is left out
+    where: str  # what has the error, or is left out
+    left_out: str = ""  # what a response then does not name
+
+
+class Access(NamedTuple):
+    """One API, or one use of it: all that it needs."""
+
+    api: str
+    use: str
+    needs: tuple[Need, ...]
+
+
+def _need(code: ErrorCode, where: str, *anyone: tuple[AclOperation, ResourceType, str]) -> Need:
+    return Need(tuple(acl(*one) for one in anyone), code, where)
+
+
+def _left_out(name: str, what: str, *anyone: tuple[AclOperation, ResourceType, str]) -> Need:
+    return Need(tuple(acl(*one) for one in anyone), ErrorCode.NONE, what, name)
+
+
+def _topic(operation: AclOperation, where: str = EACH_PARTITION, name: str = "t") -> Need:
+    return _need(TOPIC_DENIED, where, (operation, TOPIC, name))
+
+
+def _group(operation: AclOperation, where: str, name: str = "group") -> Need:
+    return _need(GROUP_DENIED, where, (operation, GROUP, name))
+
+
+def _transactional_id(operation: AclOperation, where: str) -> Need:
+    return _need(TRANSACTIONAL_ID_DENIED, where, (operation, TRANSACTIONAL_ID, "tx"))
+
+
+def _cluster(operation: AclOperation, where: str = "the request") -> Need:
+    return _need(CLUSTER_DENIED, where, (operation, CLUSTER, CLUSTER_NAME))
+
+
+REQUEST = "the request"
+# In the order of the APIs' numbers.
+TABLE = (
+    Access("Produce", "", (_topic(WRITE),)),
+    Access("Produce", "transactional", (_transactional_id(WRITE, EACH_PARTITION), _topic(WRITE))),
+    Access("Fetch", "", (_topic(READ),)),
+    Access("Fetch", "by a follower", (_need(TOPIC_DENIED, EACH_PARTITION, (CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)),)),
+    Access("ListOffsets", "", (_topic(DESCRIBE),)),
+    Access("Metadata", "of some topics", (_topic(DESCRIBE, "the topic"),)),
+    Access("Metadata", "of all topics", (_left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),)),
+    Access(
+        "Metadata",
+        "that creates a topic",
+        (
+            _topic(DESCRIBE, "the topic", "new"),
+            _need(TOPIC_DENIED, "the topic", (CREATE, CLUSTER, CLUSTER_NAME), (CREATE, TOPIC, "new")),
+        ),
+    ),
+    Access("OffsetCommit", "", (_group(READ, EACH_PARTITION, "simple"), _topic(READ))),
+    Access("OffsetFetch", "", (_group(DESCRIBE, "the group"), _topic(DESCRIBE))),
+    Access(
+        "OffsetFetch",
+        "of all topics",
+        (_group(DESCRIBE, "the group", "empty"), _left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t"))),
+    ),
+    Access("FindCoordinator", "of a group", (_group(DESCRIBE, "the key"),)),
+    Access("FindCoordinator", "of a transactional id", (_transactional_id(DESCRIBE, "the key"),)),
+    Access("JoinGroup", "", (_group(READ, REQUEST),)),
+    Access("Heartbeat", "", (_group(READ, REQUEST),)),
+    Access("LeaveGroup", "", (_group(READ, REQUEST),)),
+    Access("SyncGroup", "", (_group(READ, REQUEST),)),
+    Access("DescribeGroups", "", (_group(DESCRIBE, "the group"),)),
+    Access(
+        "ListGroups",
+        "",
+        (_left_out("'group'", "the group", (DESCRIBE, CLUSTER, CLUSTER_NAME), (DESCRIBE, GROUP, "group")),),
+    ),
+    Access("ApiVersions", "", ()),
+    Access(
+        "CreateTopics",
+        "",
+        (
+            _need(TOPIC_DENIED, "the topic", (CREATE, CLUSTER, CLUSTER_NAME), (CREATE, TOPIC, "new")),
+            _topic(DESCRIBE_CONFIGS, "the new topic's configs, which are left out", "new"),
+        ),
+    ),
+    Access(
+        "DeleteTopics",
+        "",
+        (_need(TOPIC_DENIED, "the topic", (DELETE, CLUSTER, CLUSTER_NAME), (DELETE, TOPIC, "t")),),
+    ),
+    Access("DeleteRecords", "", (_topic(DELETE),)),
+    Access("InitProducerId", "transactional", (_transactional_id(WRITE, REQUEST),)),
+    Access(
+        "InitProducerId",
+        "idempotent",
+        (_need(CLUSTER_DENIED, REQUEST, (IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME), (WRITE, TOPIC, "some")),),
+    ),
+    Access(
+        "OffsetForLeaderEpoch",
+        "",
+        (_need(TOPIC_DENIED, EACH_PARTITION, (CLUSTER_ACTION, CLUSTER, CLUSTER_NAME), (DESCRIBE, TOPIC, "t")),),
+    ),
+    Access("AddPartitionsToTxn", "by a client", (_transactional_id(WRITE, EACH_PARTITION), _topic(WRITE))),
+    Access("AddPartitionsToTxn", "by a broker", (_cluster(CLUSTER_ACTION),)),
+    Access("AddOffsetsToTxn", "", (_transactional_id(WRITE, REQUEST), _group(READ, REQUEST, "empty"))),
+    Access("EndTxn", "", (_transactional_id(WRITE, REQUEST),)),
+    Access(
+        "WriteTxnMarkers",
+        "",
+        (
+            _need(
+                CLUSTER_DENIED, EACH_PARTITION, (ALTER, CLUSTER, CLUSTER_NAME), (CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+            ),
+        ),
+    ),
+    Access(
+        "TxnOffsetCommit",
+        "",
+        (_transactional_id(WRITE, EACH_PARTITION), _group(READ, EACH_PARTITION, "empty"), _topic(READ)),
+    ),
+    Access("DescribeAcls", "", (_cluster(DESCRIBE),)),
+    Access("CreateAcls", "", (_cluster(ALTER, "each entry"),)),
+    Access("DeleteAcls", "", (_cluster(ALTER, "each filter"),)),
+    Access("DescribeConfigs", "of a topic", (_topic(DESCRIBE_CONFIGS, "the resource"),)),
+    Access("DescribeConfigs", "of a group", (_group(DESCRIBE_CONFIGS, "the resource"),)),
+    Access("DescribeConfigs", "of anything else", (_cluster(DESCRIBE_CONFIGS, "the resource"),)),
+    Access("AlterConfigs", "of a topic", (_topic(ALTER_CONFIGS, "the resource"),)),
+    Access("AlterConfigs", "of a group", (_group(ALTER_CONFIGS, "the resource"),)),
+    Access("AlterConfigs", "of anything else", (_cluster(ALTER_CONFIGS, "the resource"),)),
+    Access("DescribeLogDirs", "", (_cluster(DESCRIBE),)),
+    Access("CreatePartitions", "", (_topic(ALTER, "the topic"),)),
+    Access("DeleteGroups", "", (_group(DELETE, "the group", "empty"),)),
+    Access("ElectLeaders", "", (_cluster(ALTER),)),
+    Access("IncrementalAlterConfigs", "of a topic", (_topic(ALTER_CONFIGS, "the resource"),)),
+    Access("IncrementalAlterConfigs", "of a group", (_group(ALTER_CONFIGS, "the resource"),)),
+    Access("IncrementalAlterConfigs", "of anything else", (_cluster(ALTER_CONFIGS, "the resource"),)),
+    Access("AlterPartitionReassignments", "", (_cluster(ALTER, "the request and each partition"),)),
+    Access("ListPartitionReassignments", "", (_cluster(DESCRIBE),)),
+    Access("OffsetDelete", "", (_group(DELETE, REQUEST, "empty"), _topic(READ))),
+    Access("DescribeClientQuotas", "", (_cluster(DESCRIBE_CONFIGS),)),
+    Access("AlterClientQuotas", "", (_cluster(ALTER_CONFIGS, "each entity"),)),
+    Access("DescribeCluster", "", ()),
+    Access("DescribeProducers", "", (_topic(READ),)),
+    Access(
+        "DescribeTransactions",
+        "",
+        (
+            _transactional_id(DESCRIBE, "the transactional id"),
+            _left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),
+        ),
+    ),
+    Access(
+        "ListTransactions",
+        "",
+        (_left_out("'tx'", "the transactional id", (DESCRIBE, TRANSACTIONAL_ID, "tx")),),
+    ),
+    Access("ConsumerGroupHeartbeat", "", (_group(READ, REQUEST, "consumers"), _topic(DESCRIBE, REQUEST))),
+    Access(
+        "ConsumerGroupDescribe",
+        "",
+        (_group(DESCRIBE, "the group", "members"), _topic(DESCRIBE, "the group, if a member has the topic")),
+    ),
+    Access("GetTelemetrySubscriptions", "", ()),
+    Access("PushTelemetry", "", ()),
+    Access("ListConfigResources", "", (_cluster(DESCRIBE_CONFIGS),)),
+    Access("DescribeTopicPartitions", "of some topics", (_topic(DESCRIBE, "the topic"),)),
+    Access("DescribeTopicPartitions", "of all topics", (_left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),)),
+)
+
+
+def as_markdown() -> str:
+    """The table as it stands in the documentation."""
+    lines = ["| request | needs | without it |", "| --- | --- | --- |"]
+    for access in TABLE:
+        request = f"{access.api} {access.use}".strip()
+        for need in access.needs:
+            lines.append(f"| {request} | {' or '.join(map(_words, need.anyone))} | {_outcome(need)} |")
+            request = ""
+        if not access.needs:
+            lines.append(f"| {request} | nothing | |")
+    return "\n".join(lines)
+
+
+def _words(entry: Acl) -> str:
+    operation, resource = (name.title().replace("_", "") for name in (entry.operation.name, entry.resource_type.name))
+    return f"{operation} on any {resource}" if entry.resource_name == "some" else f"{operation} on {resource}"
+
+
+def _outcome(need: Need) -> str:
+    if need.code:
+        return f"{need.code.name} ({need.code.value}) for {need.where}"
+    return f"{need.where} is left out"
+
+
+def main() -> None:
+    text = PAGE.read_text()
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    PAGE.write_text(f"{text[:begin]}\n{as_markdown()}\n{text[end:]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Every API with and without the permissions it needs: the handlers do what the table of tests/support/access.py says.
+
+Each use of an API is tried with all that it needs, by each entry that will do, and without each single one of these.
+"""
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from sluice.broker.groups.consumer_group import ConsumerGroup
+from sluice.broker.handlers import HANDLERS
+from sluice.broker.security.acl import Acl
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
+from sluice.protocol.apis.create_acls import CreateAclsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
+from sluice.protocol.apis.fetch import ReplicaState
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
+from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from sluice.protocol.message import Message
+from tests.support.access import BEGIN, END, PAGE, TABLE, Access, Need, as_markdown
+from tests.support.acls import alice, secured_broker
+from tests.support.consumer_groups import ConsumerMember
+from tests.support.groups import commit_request, stable_group
+from tests.support.records import fetch
+from tests.support.transactions import add_request, init_request, produce_request
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
+from tests.unit.broker.handlers.test_create_acls import creation
+from tests.unit.broker.handlers.test_handlers import PLAIN
+
+Maker = Callable[[bytes], Message]  # id of the topic "t"
+
+AUTHORIZATION = {29, 30, 31, 53}
+BROKER, GROUP = 4, 32  # types of resources that have configs
+
+
+def follower_fetch(topic_id: bytes) -> Message:
+    request = fetch(0, topic_id=topic_id)
+    request.replica_state = ReplicaState(replica_id=1)
+    return request
+
+
+def describe_configs(kind: int, name: str) -> Message:
+    return DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=kind, resource_name=name)])
+
+
+def alter_configs(kind: int, name: str) -> Message:
+    return AlterConfigsRequest(resources=[AlterConfigsResource(resource_type=kind, resource_name=name)])
+
+
+def incremental_alter_configs(kind: int, name: str) -> Message:
+    return IncrementalAlterConfigsRequest(resources=[IncrementalResource(resource_type=kind, resource_name=name)])
+
+
+def delete_acls(_: bytes) -> Message:
+    wanted = DeleteAclsFilter(resource_type_filter=3, resource_name_filter="none", operation=1, permission_type=1)
+    return DeleteAclsRequest(filters=[wanted])
+
+
+def offset_fetch_all(_: bytes) -> Message:
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="empty", topics=None)])
+
+
+# API and use: the request, where it is not the plain one of test_handlers.py.
+REQUESTS: dict[tuple[str, str], Maker] = {
+    ("Produce", "transactional"): lambda topic_id: produce_request(13, 0, 0, topic_id=topic_id),
+    ("Fetch", "by a follower"): follower_fetch,
+    ("Metadata", "of all topics"): lambda _: MetadataRequest(topics=None),
+    ("Metadata", "that creates a topic"): lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="new")]),
+    ("OffsetFetch", "of all topics"): offset_fetch_all,
+    ("FindCoordinator", "of a group"): lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
+    ("FindCoordinator", "of a transactional id"): lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
+    ("InitProducerId", "transactional"): lambda _: init_request(),
+    ("AddPartitionsToTxn", "by a client"): lambda _: add_request(3, 0, 0),
+    ("CreateAcls", ""): lambda _: CreateAclsRequest(creations=[creation(resource_type=3)]),
+    ("DeleteAcls", ""): delete_acls,
+    ("DescribeConfigs", "of a group"): lambda _: describe_configs(GROUP, "group"),
+    ("DescribeConfigs", "of anything else"): lambda _: describe_configs(BROKER, ""),
+    ("AlterConfigs", "of a group"): lambda _: alter_configs(GROUP, "group"),
+    ("AlterConfigs", "of anything else"): lambda _: alter_configs(BROKER, ""),
+    ("IncrementalAlterConfigs", "of a group"): lambda _: incremental_alter_configs(GROUP, "group"),
+    ("IncrementalAlterConfigs", "of anything else"): lambda _: incremental_alter_configs(BROKER, ""),
+    ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
+    ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
+}
+# ... and the version, where it is not the newest: that of AddPartitionsToTxn is for brokers, that of OffsetFetch has no
+# names.
+VERSIONS = {("AddPartitionsToTxn", "by a client"): 3, ("OffsetFetch", "of all topics"): 9}
+NEWEST = {API_KEYS[handler.api_key].name: handler.max_version for handler in HANDLERS.values()}
+BY_USE = [pytest.param(access, id=f"{access.api} {access.use}".strip()) for access in TABLE]
+SINGLE = [
+    pytest.param(
+        access, need, id=f"{access.api} {access.use}".strip() + f" without {need.anyone[0].operation.name} on {kind}"
+    )
+    for access in TABLE
+    for need in access.needs
+    for kind in [" or ".join(one.resource_type.name for one in need.anyone)]
+]
+
+
+def answer(access: Access, *acls: Acl) -> Message:
+    """What alice gets who has these permissions, from a broker where there is something of everything."""
+    broker = secured_broker("sluice.telemetry=true")
+    topic = broker.topic()
+    populate(broker, topic.topic_id)
+    broker.broker.cluster.acls.create(acls)
+    use = access.api, access.use
+    version = VERSIONS.get(use, NEWEST[access.api])
+    make = REQUESTS.get(use)
+    request = PLAIN[access.api](version, topic.topic_id) if make is None else make(topic.topic_id)
+    client = alice(broker)
+    client.send(request, version)
+    if not client.answers:
+        broker.advance(10_000)  # a round of joining
+    message: Message = client.answer().message
+    return message
+
+
+def populate(broker: VirtualBroker, topic_id: bytes) -> None:
+    """Groups of all kinds, offsets, and an open transaction."""
+    stable_group(broker)
+    broker.broker.groups.create_classic("empty")
+    broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
+    member = ConsumerMember(broker, group_id="members")
+    assert not member.join().error_code
+    client = broker.client()
+    assert error_codes(client.ask(commit_request(group_id="empty", topic_id=topic_id), 9)) == []
+    assert error_codes(client.ask(init_request(), 5)) == []
+    assert error_codes(client.ask(add_request(3, 0, 0), 3)) == []
+
+
+def test_every_api_that_is_served_is_in_the_table() -> None:
+    assert {access.api for access in TABLE} == set(NEWEST)
+
+
+@pytest.mark.parametrize("access", BY_USE)
+def test_with_any_of_the_entries_it_needs_it_is_allowed(access: Access) -> None:
+    for acls in product(*(need.anyone for need in access.needs)):
+        message = answer(access, *acls)
+        assert AUTHORIZATION.isdisjoint(error_codes(message)), acls
+        for need in access.needs:
+            assert need.left_out in repr(message), acls
+
+
+@pytest.mark.parametrize(("access", "need"), SINGLE)
+def test_without_a_permission_it_is_refused(access: Access, need: Need) -> None:
+    message = answer(access, *(other.anyone[0] for other in access.needs if other is not need))
+    if need.left_out:
+        assert need.left_out not in repr(message)
+        assert AUTHORIZATION.isdisjoint(error_codes(message))
+    else:
+        assert set(error_codes(message)) == {need.code}
+
+
+def test_the_documentation_has_the_table() -> None:
+    text = PAGE.read_text()
+    assert f"{BEGIN}\n{as_markdown()}\n{END}" in text, "write it: python -m tests.support.access"
