@@ -121,7 +121,10 @@ class _Reader:
         if field.is_array:
             self._array(field, variable, nullable)
         elif field.struct is not None:
-            self._nullable_struct(field.struct, variable) if nullable else self.struct(field.struct, variable)
+            if nullable:
+                self._nullable_struct(field, field.struct, variable)
+            else:
+                self.struct(field.struct, variable)
         else:
             self._primitive(field, variable, nullable)
 
@@ -168,12 +171,13 @@ class _Reader:
         self._tagged += [(table, field) for field in fields]
         return table
 
-    def _nullable_struct(self, cls: type[Message], variable: str) -> None:
-        present = self._source.name(f"{variable}_present")  # Kafka writes -1 for null, 1 before a struct
+    def _nullable_struct(self, field: Field, cls: type[Message], variable: str) -> None:
+        present = self._source.name(f"{variable}_present")
         self._fixed("b", present)
         self.flush()
         self._source.line(f"{variable} = None")
-        self._source.line(f"if {present} >= 0:")
+        # Kafka writes 1 before a struct, and for null -1, or 0 where it is tagged.
+        self._source.line(f"if {present} {'>=' if field.tag is None else '>'} 0:")
         self._source.indent()
         self.struct(cls, variable)
         self._source.dedent()

@@ -244,6 +244,26 @@ def test_a_lie_about_a_length_is_the_peers_error_and_costs_no_memory(version: in
         assert peak < 200_000  # bytes; the message alone is up to 33 kB
 
 
+class TaggedNull(Message):
+    """A tagged struct that may be null, as in a consumer group's records."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    inner: Annotated[Inner | None, V("0+", null="0+", tag=0)] = None
+
+
+@pytest.mark.parametrize(
+    ("content", "inner"),
+    [
+        pytest.param(b"\0", None, id="not there"),
+        pytest.param(b"\1\0\1\0", None, id="null, as Kafka writes it though it is the default"),
+        pytest.param(b"\1\0\3\1\1\0", Inner(number=1), id="a struct"),
+    ],
+)
+def test_a_tagged_struct_that_is_null_is_a_zero(content: bytes, inner: Inner | None) -> None:
+    assert decoded(TaggedNull, 0, content) == TaggedNull(inner)
+
+
 def test_a_tagged_field_that_is_not_as_long_as_it_says_is_an_error() -> None:
     with pytest.raises(RemoteProtocolError, match="1 bytes left over"):
         decoded(Tagged, 1, b"\1\2\5\0\0\0\7\0")
