@@ -1,11 +1,12 @@
 """Where a coordinator writes down what it knows: one of Kafka's internal topics.
 
 A key (a group's id, a transactional id) belongs to one partition, by Java's hash of it, so that every broker and every
-client agrees on which (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). Different
-on purpose: the state in memory is what counts, and is never read back from the records.
+client agrees on which (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). What is
+not written has not happened: a coordinator writes first and acts then. How it is read back is coordinator_replay.py's.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
@@ -18,6 +19,16 @@ from .cluster import Partition, Topic
 
 KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
 _SIGN = 2**31
+# What went wrong in the log, and what a client is told (CoordinatorOperationExceptionHelper,
+# TransactionStateManager.appendTransactionToLog).
+_TOLD = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 
 class CoordinatorLog:
@@ -48,7 +59,8 @@ class CoordinatorLog:
     ) -> ErrorCode:
         """Writes records about `key` as one batch; with a producer id, as a part of that producer's transaction.
 
-        Such a batch is refused, and its error returned, where the partition knows a later epoch of the producer.
+        Such a batch is refused where the partition knows a later epoch of the producer. An error is one to tell the
+        client.
         """
         partition = self.partition_of(key)
         transactional = producer_id != NO_PRODUCER_ID
@@ -60,11 +72,14 @@ class CoordinatorLog:
             transactional=transactional,
         )
         result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
-        if not result.error_code:
-            self._broker.appended(partition)
-        return ErrorCode(result.error_code)
+        error = ErrorCode(result.error_code)
+        if error:
+            return _TOLD.get(error, error)
+        self._broker.appended(partition)
+        return error
 
 
+@lru_cache(4096)
 def java_hash(text: str) -> int:
     """`String.hashCode()` of Java, without its sign; 0 for the one number that has no positive (Kafka's Utils.abs)."""
     value = 0

@@ -118,6 +118,8 @@ _ROWS: tuple[Property, ...] = (
              "Replicas that must be in sync for acks=all."),
     Property("sluice.replication.delay.ms", integer(0), "0", "sluice",
              "How long simulated replicas take to have what was appended; acks=all and consumers wait for them."),
+    Property("sluice.coordinator.load.delay.ms", integer(0), "0", "sluice",
+             "How long a coordinator takes to load what it takes over; until then COORDINATOR_LOAD_IN_PROGRESS."),
     # The log.
     Property("log.retention.hours", _RETENTION, "168", "Kafka",
              "Age past which segments are dropped, in hours; -1: none."),
