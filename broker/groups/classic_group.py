@@ -34,7 +34,7 @@ from collections import Counter
 from enum import Enum
 
 from sluice.broker.coordinator_log import KeyValue
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
 
 from .classic_member import ClassicMember
@@ -113,10 +113,10 @@ class ClassicGroup:
 
     type = "classic"
 
-    def __init__(self, group_id: str, now_ms: int) -> None:
+    def __init__(self, group_id: str, since_ms: int | None) -> None:
         self.group_id = group_id
         self.state = self.previous_state = EMPTY
-        self.state_since_ms = now_ms  # wall
+        self.state_since_ms = since_ms  # wall; None: nobody knows, as an old broker did not write it down
         self.generation_id = 0
         self.protocol_type: str | None = None  # of whoever joined last; None: nobody ever did
         self.protocol_name: str | None = None  # of this generation
@@ -185,7 +185,7 @@ class ClassicGroup:
         if self.protocol_type is None:
             return committed.commit_timestamp_ms
         if self.is_empty:
-            return self.state_since_ms
+            return committed.commit_timestamp_ms if self.state_since_ms is None else self.state_since_ms
         if self._is_of_consumers and self.subscribed_topics is not None and self.state is STABLE:
             return committed.commit_timestamp_ms
         return None
@@ -231,10 +231,18 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
         self._supporters.update(one.name for one in member.protocols)
 
-    def update(self, member: ClassicMember, request: JoinGroupRequest) -> None:
+    def update(
+        self,
+        member: ClassicMember,
+        protocols: list[JoinGroupRequestProtocol],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
         """A member joins again, and may have changed."""
         self._supporters.subtract(one.name for one in member.protocols)
-        member.update(request)
+        member.protocols = protocols
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
         self._supporters.update(one.name for one in member.protocols)
 
     def remove(self, member_id: str) -> None:
@@ -319,7 +327,7 @@ class ClassicGroup:
         """Ends the join round."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
-        self.subscribed_topics = self._compute_subscribed_topics()
+        self.find_subscribed_topics()
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
         self.pending_sync.clear()
 
@@ -328,6 +336,10 @@ class ClassicGroup:
         candidates = {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
+
+    def find_subscribed_topics(self) -> None:
+        """Looks at what the members of this generation consume."""
+        self.subscribed_topics = self._compute_subscribed_topics()
 
     @property
     def _is_of_consumers(self) -> bool:

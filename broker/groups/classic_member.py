@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from sluice.broker.context import RequestContext
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
 from .timer import GroupTimer
 
@@ -71,12 +71,6 @@ class ClassicMember:
     def vote(self, candidates: Collection[str]) -> str:
         """The candidate it likes best; it can do one of them."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
-
-    def update(self, request: JoinGroupRequest) -> None:
-        """Takes what it says as it joins again."""
-        self.protocols = request.protocols
-        self.rebalance_timeout_ms = request.rebalance_timeout_ms
-        self.session_timeout_ms = request.session_timeout_ms
 
     def end_session(self) -> None:
         """Stops waiting for its heartbeats."""

@@ -70,13 +70,15 @@ class ClassicMembers:
             must_rebalance = group.assignment_epoch < group.group_epoch
             if not must_rebalance:
                 updated = self._rebalance.reconcile(group, updated, owned, changed, records)
-            self._migration.downgrade(group, list(group.members.values()), records, rebalance=must_rebalance)
+            members = list(group.members.values())
+            error = self._migration.downgrade(group, members, records, rebalance=must_rebalance)
         else:
             updated = self._rebalance.advance(group, place, updated, owned, records)
-            error = self._coordinator.write(group.group_id, records) if records else ErrorCode.NONE
-            if error:
-                return join_refusal(ctx.version, request.member_id, error)
-            self._joined(group, updated, request)
+            error = self._coordinator.write_or_restore(group.group_id, records)
+            if not error:
+                self._joined(group, updated, request)
+        if error:
+            return join_refusal(ctx.version, request.member_id, error)
         return JoinGroupResponse(
             member_id=member_id,
             generation_id=updated.member_epoch,
@@ -153,8 +155,8 @@ class ClassicMembers:
 
     # -- LeaveGroup ----------------------------------------------------------------------------------------------------
 
-    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse]:
-        """Lets members go, of either protocol; one answer for each."""
+    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
+        """Lets members go, of either protocol; one answer for each, or one for all."""
         group = self._group(group_id)
         answers = []
         gone: dict[str, ConsumerMember] = {}
@@ -166,8 +168,7 @@ class ClassicMembers:
             else:
                 gone[member.member_id] = member
             answers.append(answer)
-        self._rebalance.remove(group, list(gone.values()))
-        return answers
+        return self._rebalance.remove(group, list(gone.values())) or answers
 
     def _group(self, group_id: str) -> ConsumerGroup:
         group = self._coordinator.groups[group_id]

@@ -16,8 +16,7 @@ Timers, each of which does something only when nobody cancelled it:
 A parked request whose client went away changes nothing, as in Kafka, which does not read from a connection whose
 request is parked and so does not notice: the member is in the group until its round and then its session are over.
 
-Different on purpose: a member that is removed while its SyncGroup waits is told so, where Kafka never answers; that a
-record about a replaced static member could not be written is no error.
+Different on purpose: a member that is removed while its SyncGroup waits is told so, where Kafka never answers.
 """
 
 from collections.abc import Iterable
@@ -42,7 +41,7 @@ from .classic_group import (
     ClassicGroup,
 )
 from .classic_member import ClassicMember
-from .group import CONSUMER, UNKNOWN_MEMBER_ID
+from .group import CONSUMER, UNKNOWN_MEMBER_ID, Group
 from .records import group_metadata, new_group_metadata
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 _NULL_PROTOCOL_SINCE = 7
+# A member need not know that its group is still being loaded.
+_HEARTBEAT_ANSWERS = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NONE}
 # How long a member's first JoinGroup may wait (Kafka's internal group.new.member.join.timeout.ms).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
@@ -72,18 +73,21 @@ class ClassicProtocol:
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
         """Takes a member in, or says why not; it is answered when the join round is over."""
         member_id = request.member_id
-        group = self._coordinator.groups.get(request.group_id)
-        if group is not None and group.type == CONSUMER:
-            if not group.is_empty:
-                return self._coordinator.consumer.classic_members.join(ctx, request)
-            self._coordinator.make_room(group)
-            group = None
-        if group is None:
-            if member_id != UNKNOWN_MEMBER_ID:
-                return join_refusal(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-            group = self._coordinator.create_classic(request.group_id)
-            self._coordinator.write(group.group_id, [new_group_metadata(group)])
-        assert isinstance(group, ClassicGroup)
+        error = self._coordinator.error(request.group_id)
+        if error:
+            return join_refusal(ctx.version, member_id, error)
+        found = self._coordinator.groups.get(request.group_id)
+        if found is not None and found.type == CONSUMER and not found.is_empty:
+            return self._coordinator.consumer.classic_members.join(ctx, request)
+        if isinstance(found, ClassicGroup):
+            group = found
+        elif member_id != UNKNOWN_MEMBER_ID:
+            return join_refusal(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        else:
+            begun = self._begin_group(request.group_id, found)
+            if isinstance(begun, ErrorCode):
+                return join_refusal(ctx.version, member_id, begun)
+            group = begun
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
             return join_refusal(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -92,6 +96,18 @@ class ClassicProtocol:
         if member_id == UNKNOWN_MEMBER_ID:
             return self._join_anew(ctx, request, group)
         return self._join_again(ctx, request, group)
+
+    def _begin_group(self, group_id: str, before: Group | None) -> ClassicGroup | ErrorCode:
+        """A new group, in the place of an empty one of another kind, whose offsets stay."""
+        group = ClassicGroup(group_id, self._coordinator.now_ms())
+        tombstones = [] if before is None else before.tombstones()
+        error = self._coordinator.write(group_id, [*tombstones, new_group_metadata(group)])
+        if error:
+            return error
+        if before is not None:
+            before.cancel_timers()
+        self._coordinator.groups[group_id] = group
+        return group
 
     def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
         """Those who joined count while a round is on, so that whoever is late is out if the limit was lowered."""
@@ -135,7 +151,7 @@ class ClassicProtocol:
         leads = group.leader_id == member_id
         if (group.state, leads) in TELLS_CURRENT_GENERATION and member.protocols == request.protocols:
             return _joined(group, member, with_members=leads)
-        group.update(member, request)
+        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         member.awaiting_join = ctx
         self._rebalance_or_complete_join(group)
         return ctx.wait_for_answer()
@@ -175,11 +191,20 @@ class ClassicProtocol:
         member = group.replace_static(old, member_id)
         # Of the session timeout it had until now, as in Kafka.
         self.restart_session(group, member)
-        group.update(member, request)
+        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         if group.state is STABLE and group.select_protocol() == group.protocol_name:
             # Nothing changes for the others, so nobody has to rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
-            self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+            error = self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+            if error:
+                self._give_back(group, member, old)
+                return JoinGroupResponse(
+                    error_code=error,
+                    generation_id=group.generation_id,
+                    protocol_type=group.protocol_type,
+                    protocol_name=group.protocol_name,
+                    leader=leader_before or "",
+                )
             skips = ctx.version >= _SKIP_ASSIGNMENT_SINCE
             leads = skips and group.leader_id == member_id
             response = _joined(group, member, with_members=leads)
@@ -195,6 +220,12 @@ class ClassicProtocol:
             self._prepare_rebalance(group)
         return ctx.wait_for_answer()
 
+    def _give_back(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
+        """That a static member came back could not be written: it has not, and who had its place has it again."""
+        again = group.replace_static(member, old.member_id)
+        group.update(again, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
+        self.restart_session(group, again)
+
     # -- SyncGroup -----------------------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
@@ -203,7 +234,8 @@ class ClassicProtocol:
         if group is not None and group.type == CONSUMER:
             return self._coordinator.consumer.classic_members.sync(request)
         if not isinstance(group, ClassicGroup):
-            return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            return SyncGroupResponse(error_code=error)
         error = _sync_error(group, request)
         if error:
             return SyncGroupResponse(error_code=error)
@@ -251,7 +283,8 @@ class ClassicProtocol:
         if group is not None and group.type == CONSUMER:
             return self._coordinator.consumer.classic_members.heartbeat(request)
         if not isinstance(group, ClassicGroup):
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            return _HEARTBEAT_ANSWERS.get(error, error)
         error = group.member_error(request.member_id, request.group_instance_id)
         if error:
             return error
@@ -260,8 +293,11 @@ class ClassicProtocol:
         self.restart_session(group, group.members[request.member_id])
         return HEARTBEAT_ANSWERS[group.state]
 
-    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse]:
-        """Lets members go, one answer for each; the others rebalance once."""
+    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
+        """Lets members go, one answer for each, or one for all; the others rebalance once."""
+        error = self._coordinator.error(group_id)
+        if error:
+            return error
         group = self._coordinator.groups.get(group_id)
         if group is not None and group.type == CONSUMER:
             return self._coordinator.consumer.classic_members.leave(group_id, leaving)
@@ -312,6 +348,18 @@ class ClassicProtocol:
             self.restart_session(group, member)
         if rebalance:
             self._prepare_rebalance(group)
+
+    # -- groups that come and go with their partitions -----------------------------------------------------------------
+
+    def loaded(self, group: ClassicGroup) -> None:
+        """A group was read from the log: its members' sessions begin, and if it is too large now, it rebalances."""
+        self.take_over(group, rebalance=len(group.members) > self._max_size)
+
+    def unload(self, group: ClassicGroup) -> None:
+        """The group is another coordinator's: whoever waits looks for that."""
+        for member in group.members.values():
+            self._end_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
+            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 

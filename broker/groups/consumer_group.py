@@ -71,6 +71,7 @@ class ConsumerGroup:
         "assignment_timestamp_ms",
         "group_epoch",
         "group_id",
+        "has_partition_metadata",
         "members",
         "metadata_hash",
         "regexes",
@@ -88,6 +89,7 @@ class ConsumerGroup:
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0  # wall; 0: nobody knows when the target was made
         self.metadata_hash = 0  # of the topics as they were when the group's epoch last changed
+        self.has_partition_metadata = False  # whether a broker before 4.1 wrote the topics down one by one
         self.members: dict[str, ConsumerMember] = {}  # in the order they came
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.target: dict[str, Assignment] = {}  # by member id

@@ -14,8 +14,7 @@ A heartbeat is worked on in this order, and answered at once:
 Steps 2 to 5 are those of consumer_rebalance.py. Two timers: every member has to send heartbeats within the session
 timeout, and to give partitions up within its rebalance timeout; else it is out.
 
-Different on purpose: a heartbeat whose records are too large to be written is told so, but what is in memory counts; in
-Kafka it has changed nothing.
+A heartbeat whose records cannot be written has changed nothing: the group is made anew of what is written.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,10 +33,11 @@ from sluice.protocol.errors import ErrorCode
 from .classic_group import ClassicGroup
 from .classic_members import ClassicMembers
 from .consumer_group import ConsumerGroup, TimerKind, without_epochs
-from .consumer_member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from .consumer_member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from .consumer_rebalance import ConsumerRebalance, Place, returned
 from .consumer_records import current_assignment
 from .current_assignment import Owned
+from .group import Group
 from .topic_regex import InvalidRegexError, compile_regex
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Refused(NamedTuple):
     """Why a request changes nothing."""
 
     error: ErrorCode
-    message: str
+    message: str | None  # None: what the error says
 
 
 class ConsumerProtocol:
@@ -70,6 +70,9 @@ class ConsumerProtocol:
         refused = _refused_request(request, ctx.version, self.rebalance.assignors)
         if refused is not None:
             return refused
+        error = self._coordinator.error(request.group_id)
+        if error:
+            return Refused(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
         return self._join_or_stay(ctx, request)
@@ -96,9 +99,9 @@ class ConsumerProtocol:
         updated = self.rebalance.advance(group, place, updated, owned, records)
         settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
-        error = self._coordinator.write(group.group_id, records) if records else ErrorCode.NONE
+        error = self._coordinator.write_or_restore(group.group_id, records)
         if error:
-            return Refused(error, "The group's records could not be written.")
+            return _not_written(error)
         self.rebalance.look_at_regexes(ctx, group)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id,
@@ -155,12 +158,14 @@ class ConsumerProtocol:
         if isinstance(member, Refused):
             return member
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            self._go_for_a_while(group, member)
+            error = self._go_for_a_while(group, member)
         else:
-            self.rebalance.remove(group, [member])
+            error = self.rebalance.remove(group, [member])
+        if error:
+            return _not_written(error)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-    def _go_for_a_while(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def _go_for_a_while(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
         """A static member keeps what it has; whoever comes in its place has had that from epoch 0 on. It has until its
         session ends.
         """
@@ -171,7 +176,25 @@ class ConsumerProtocol:
         )
         group.put(gone)
         group.cancel_timer(TimerKind.REVOKE, member.member_id)
-        self._coordinator.write(group.group_id, [current_assignment(group.group_id, gone)])
+        return self._coordinator.write_or_restore(group.group_id, [current_assignment(group.group_id, gone)])
+
+    # -- groups that come with their partitions ------------------------------------------------------------------------
+
+    def loaded(self, group: Group) -> None:
+        """A group was read from the log: what its members have to do in time begins anew."""
+        assert isinstance(group, ConsumerGroup)
+        created = self._coordinator.broker.cluster.topics_created
+        for regex, resolved in group.regexes.items():  # an earlier process may have counted more topics than this one
+            group.regexes[regex] = resolved._replace(version=min(resolved.version, created))
+        settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
+        for member in group.members.values():
+            self.rebalance.restart_session(group, member.member_id, settings.integer("consumer.session.timeout.ms"))
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
+
+
+def _not_written(error: ErrorCode) -> Refused:
+    return Refused(error, "The group's records could not be written.")
 
 
 def _refused_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> Refused | None:

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from sluice.broker.context import RequestContext
 from sluice.broker.coordinator_log import KeyValue
+from sluice.protocol.errors import ErrorCode
 
 from .assignors.registry import ASSIGNORS
 from .consumer_group import ConsumerGroup, TimerKind
@@ -27,6 +28,7 @@ from .consumer_records import (
     group_epoch,
     member_metadata,
     member_tombstones,
+    partition_metadata_tombstone,
     regular_expression_tombstone,
     target_assignment,
 )
@@ -123,6 +125,9 @@ class ConsumerRebalance:
             group.group_epoch += 1
             group.metadata_hash = current
             records.append(group_epoch(group))
+        if group.has_partition_metadata:
+            group.has_partition_metadata = False
+            records.append(partition_metadata_tombstone(group.group_id))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Whether the last assignment is long enough ago (KIP-1263)."""
@@ -167,24 +172,23 @@ class ConsumerRebalance:
             return
         records, changed = resolved
         self._grow_epoch(group, records, wanted=changed)
-        self._coordinator.write(group.group_id, records)
+        self._coordinator.write_or_restore(group.group_id, records)
 
     # -- going ---------------------------------------------------------------------------------------------------------
 
-    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:
+    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
         """Lets members go; what they had is free, and goes to others with the next target."""
         if not members:
-            return
+            return ErrorCode.NONE
         if self.migration.may_leave_classic_members(group, members):
-            self.migration.downgrade_without(group, members)
-            return
+            return self.migration.downgrade_without(group, members)
         records: list[KeyValue] = []
         for member in members:
             records += member_tombstones(group.group_id, member.member_id)
             group.remove(member.member_id)
         records += self._regexes.forget_unused(group)
         self._grow_epoch(group, records, wanted=True)
-        self._coordinator.write(group.group_id, records)
+        return self._coordinator.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .topic_regex import ResolvedRegex
 
 # Record types. 4, the topics of a group one by one, is not written since 4.1: the metadata hash is there for them.
-_GROUP_METADATA, _PARTITION_METADATA, _MEMBER_METADATA = 3, 4, 5
-_TARGET_METADATA, _TARGET_MEMBER, _CURRENT_ASSIGNMENT, _REGULAR_EXPRESSION = 6, 7, 8, 16
+GROUP_METADATA, PARTITION_METADATA, MEMBER_METADATA = 3, 4, 5
+TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGULAR_EXPRESSION = 6, 7, 8, 16
 
 
 class GroupKey(Message):
@@ -57,6 +57,30 @@ class ConsumerGroupMetadataValue(Message):
 
     epoch: int32 = 0
     metadata_hash: Annotated[int64, V("0+", tag=0)] = 0
+
+
+class PartitionRacks(Message):
+    """Where a partition's replicas are."""
+
+    partition: int32 = 0
+    racks: list[string] = []
+
+
+class TopicMetadata(Message):
+    """A topic as it was when the group last looked."""
+
+    topic_id: uuid = ZERO_UUID
+    topic_name: string = ""
+    num_partitions: int32 = 0
+    partition_metadata: list[PartitionRacks] = []
+
+
+class ConsumerGroupPartitionMetadataValue(Message):
+    """The topics of a group one by one, as Kafka wrote them before 4.1."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topics: list[TopicMetadata] = []
 
 
 class ClassicProtocol(Message):
@@ -146,7 +170,7 @@ class ConsumerGroupRegularExpressionValue(Message):
 def group_epoch(group: ConsumerGroup) -> KeyValue:
     """The group's epoch and metadata hash as they are."""
     value = ConsumerGroupMetadataValue(epoch=group.group_epoch, metadata_hash=group.metadata_hash)
-    return _group_key(_GROUP_METADATA, group.group_id), _value(value)
+    return _group_key(GROUP_METADATA, group.group_id), _value(value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
@@ -168,7 +192,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
             supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
         ),
     )
-    return _member_key(_MEMBER_METADATA, group_id, member.member_id), _value(value)
+    return _member_key(MEMBER_METADATA, group_id, member.member_id), _value(value)
 
 
 def target_epoch(group: ConsumerGroup) -> KeyValue:
@@ -176,14 +200,14 @@ def target_epoch(group: ConsumerGroup) -> KeyValue:
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assignment_timestamp_ms
     )
-    return _group_key(_TARGET_METADATA, group.group_id), _value(value)
+    return _group_key(TARGET_METADATA, group.group_id), _value(value)
 
 
 def target_assignment(group_id: str, member_id: str, target: Assignment) -> KeyValue:
     """What the member shall have."""
     topics = [TargetTopicPartitions(topic_id=topic, partitions=sorted(those)) for topic, those in target.items()]
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
-    return _member_key(_TARGET_MEMBER, group_id, member_id), _value(value)
+    return _member_key(TARGET_MEMBER, group_id, member_id), _value(value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
@@ -195,7 +219,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
         assigned_partitions=_with_epochs(member.assigned),
         partitions_pending_revocation=_with_epochs(member.pending_revocation),
     )
-    return _member_key(_CURRENT_ASSIGNMENT, group_id, member.member_id), _value(value)
+    return _member_key(CURRENT_ASSIGNMENT, group_id, member.member_id), _value(value)
 
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
@@ -211,9 +235,14 @@ def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
     return _regex_key(group_id, regex), None
 
 
+def partition_metadata_tombstone(group_id: str) -> KeyValue:
+    """The topics are not told one by one any more."""
+    return _group_key(PARTITION_METADATA, group_id), None
+
+
 def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
     """The member is no more."""
-    kinds = _CURRENT_ASSIGNMENT, _TARGET_MEMBER, _MEMBER_METADATA
+    kinds = CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA
     return [(_member_key(kind, group_id, member_id), None) for kind in kinds]
 
 
@@ -221,13 +250,13 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable
     """The group is no more."""
     members = list(member_ids)
     return [
-        *((_member_key(_CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
-        *((_member_key(_TARGET_MEMBER, group_id, member_id), None) for member_id in members),
-        (_group_key(_TARGET_METADATA, group_id), None),
-        *((_member_key(_MEMBER_METADATA, group_id, member_id), None) for member_id in members),
+        *((_member_key(CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
+        *((_member_key(TARGET_MEMBER, group_id, member_id), None) for member_id in members),
+        (_group_key(TARGET_METADATA, group_id), None),
+        *((_member_key(MEMBER_METADATA, group_id, member_id), None) for member_id in members),
         *(regular_expression_tombstone(group_id, regex) for regex in regexes),
-        (_group_key(_PARTITION_METADATA, group_id), None),
-        (_group_key(_GROUP_METADATA, group_id), None),
+        partition_metadata_tombstone(group_id),
+        (_group_key(GROUP_METADATA, group_id), None),
     ]
 
 
@@ -248,7 +277,7 @@ def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
 
 def _regex_key(group_id: str, regex: str) -> bytes:
     key = RegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return encode_record(_REGULAR_EXPRESSION, key, 0)
+    return encode_record(REGULAR_EXPRESSION, key, 0)
 
 
 def _value(message: Message) -> bytes:

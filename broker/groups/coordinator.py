@@ -1,8 +1,9 @@
-"""The coordinator of all groups: which there are, what they committed, and what is written down about them.
+"""The coordinator of groups: which there are, what they committed, and what is written down about them.
 
 Follows Kafka's GroupCoordinatorService, and the decisions of its OffsetMetadataManager. Whatever changes is written to
-__consumer_offsets, so that whoever reads that topic sees what it would see in Kafka. Different on purpose: there is one
-coordinator, not one for each partition of the topic, and what is in memory counts.
+__consumer_offsets first, and read back from there when the broker becomes the leader of a partition of it: groups go
+with the partition that their ids belong to. Different on purpose: there is one coordinator for all partitions that the
+broker leads, not one for each.
 
 Offsets belong to a group's id and stay when the group becomes one of another kind. A *simple* group, which has no
 members, begins with the first offset that is committed for it. A group that is empty goes with its last offset, when
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition, Topic
 from sluice.broker.coordinator_log import CoordinatorLog, KeyValue
+from sluice.broker.coordinator_partitions import CoordinatorPartitions
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -38,11 +40,6 @@ _MINUTE_MS = 60_000
 # A client learns only from these versions on that a group is not there; before, that its generation is wrong.
 _GROUP_ID_NOT_FOUND_SINCE = 9  # of OffsetCommit
 _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # of TxnOffsetCommit, which says from there on that an epoch is stale, too (KIP-1319)
-# What went wrong in the log, and what a member is told (Kafka's CoordinatorOperationExceptionHelper).
-_APPEND_ERRORS = {
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
 
 
 class Producer(NamedTuple):
@@ -53,7 +50,7 @@ class Producer(NamedTuple):
 
 
 class GroupCoordinator:
-    """All groups of this broker."""
+    """The groups whose partitions of __consumer_offsets the broker leads."""
 
     def __init__(self, broker: "Broker") -> None:
         config = broker.config
@@ -65,10 +62,11 @@ class GroupCoordinator:
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", broker.timer)
         self.answers = Answers(broker.dispatcher)
         self.classic = ClassicProtocol(self)
-        self._commits = 0
+        self.partitions = CoordinatorPartitions(broker, self.log, self._recover, self._resign)
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.every(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
+        self.partitions.load_led()
 
     @cached_property
     def consumer(self) -> "ConsumerProtocol":
@@ -76,6 +74,61 @@ class GroupCoordinator:
         from .consumer_heartbeat import ConsumerProtocol  # not before: classic groups are not to wait for it
 
         return ConsumerProtocol(self)
+
+    # -- partitions that come and go -----------------------------------------------------------------------------------
+
+    def load(self, partition: Partition) -> None:
+        """The broker leads this partition of __consumer_offsets: its groups are here from when they are loaded."""
+        self.partitions.load(partition)
+
+    def unload(self, partition: Partition) -> None:
+        """It leads it no more: its groups are elsewhere, and whoever waits here is told so."""
+        self.partitions.unload(partition)
+
+    def error(self, group_id: str) -> ErrorCode:
+        """NONE where this coordinator answers for the group, else what the client is told."""
+        return ErrorCode.NONE if group_id in self.groups else self.partitions.error(group_id)
+
+    def _recover(self, partition: Partition) -> None:
+        log = partition.log
+        if log.log_start_offset == log.log_end_offset:
+            return
+        from .replay import recover  # not before: a fresh broker has nothing to load
+
+        recovered = recover(log, self.now_ms())
+        for group_id, committed_in, committed in recovered.offsets:
+            self.offsets.put(group_id, committed_in, committed)
+        for producer_id, (group_id, committed_in, committed) in recovered.pending:
+            self.offsets.put_pending((partition.index, producer_id), group_id, committed_in, committed)
+        for group in recovered.groups.values():
+            self._take_in(group)
+
+    def _take_in(self, group: Group) -> None:
+        self.groups[group.group_id] = group
+        if isinstance(group, ClassicGroup):
+            self.classic.loaded(group)
+        else:
+            self.consumer.loaded(group)
+
+    def _resign(self, partition: Partition) -> None:
+        gone = [group for group in self.groups.values() if self.log.partition_of(group.group_id) is partition]
+        for group in gone:
+            if isinstance(group, ClassicGroup):
+                self.classic.unload(group)
+            group.cancel_timers()
+            del self.groups[group.group_id]
+        self.offsets.drop({group.group_id for group in gone}, partition.index)
+
+    def _restore(self, group_id: str) -> None:
+        """Makes a group anew of what is written."""
+        from .replay import recover
+
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            group.cancel_timers()
+        written = recover(self.log.partition_of(group_id).log, self.now_ms()).groups.get(group_id)
+        if written is not None:
+            self._take_in(written)
 
     # -- what groups are made with -------------------------------------------------------------------------------------
 
@@ -89,10 +142,6 @@ class GroupCoordinator:
         self.groups[group_id] = group
         return group
 
-    def make_room(self, group: Group) -> None:
-        """An empty group goes, as one of another kind takes its place; its offsets stay."""
-        self._forget(group, (), with_group=True)
-
     def write(
         self,
         group_id: str,
@@ -101,8 +150,16 @@ class GroupCoordinator:
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
         """Writes down what changed in a group; an error is one to tell the client."""
-        error = self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
-        return _APPEND_ERRORS.get(error, error)
+        return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
+
+    def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
+        """Writes down what has been changed in a group already. If that fails, nothing has changed: the group is made
+        anew of what is written, and its members' sessions begin again.
+        """
+        error = self.write(group_id, records) if records else ErrorCode.NONE
+        if error:
+            self._restore(group_id)
+        return error
 
     def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
         """Does what ends a round of a rebalance, when its time is over."""
@@ -116,10 +173,10 @@ class GroupCoordinator:
 
     def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
         """Commits offsets, or says why not: one answer for each. Members that do give a sign of life by it."""
-        error = self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
+        error = self.error(commit.group_id) or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
-        group = self.groups[commit.group_id]
+        group = self.groups.get(commit.group_id)
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
         expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else now_ms + retention_time_ms
@@ -127,13 +184,14 @@ class GroupCoordinator:
         error = self._write_commits(commit, taken)
         if error:
             return [error] * len(codes)
+        self._begin_simple_group(commit.group_id)
         for partition, committed in taken:
             self.offsets.put(commit.group_id, partition, committed)
         return codes
 
     def commit_in_transaction(self, commit: Commit, now_ms: int, producer: Producer) -> list[ErrorCode]:
         """Keeps offsets until the producer's transaction ends, or says why not: one answer for each."""
-        error = self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
+        error = self.error(commit.group_id) or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
         if error is ErrorCode.STALE_MEMBER_EPOCH and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE:
             error = ErrorCode.ILLEGAL_GENERATION
         if error:
@@ -142,6 +200,7 @@ class GroupCoordinator:
         error = self._write_commits(commit, taken, *producer)
         if error:
             return [error] * len(codes)
+        self._begin_simple_group(commit.group_id)
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in taken:
             self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
@@ -157,33 +216,28 @@ class GroupCoordinator:
             if commit.generation_id >= 0:
                 tells = commit.version >= group_id_not_found_since
                 return ErrorCode.GROUP_ID_NOT_FOUND if tells else ErrorCode.ILLEGAL_GENERATION
-            group = self.create_classic(commit.group_id)
+            return ErrorCode.NONE  # a simple group begins
         return group.commit_error(commit)
+
+    def _begin_simple_group(self, group_id: str) -> None:
+        if group_id not in self.groups:
+            self.create_classic(group_id)
 
     def _take(
         self, commit: Commit, now_ms: int, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
         """An answer for each offset, and those that can be committed."""
-        codes, taken = [], []
+        codes: list[ErrorCode] = []
+        taken: list[tuple[TopicPartition, CommittedOffset]] = []
+        next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
         for new in commit.offsets:
             if len(new.metadata) > self._max_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
-            taken.append(((new.topic.name, new.partition), self._committed(new, now_ms, expires_ms)))
+            committed = _committed(new, now_ms, expires_ms, next_offset + len(taken))
+            taken.append(((new.topic.name, new.partition), committed))
         return codes, taken
-
-    def _committed(self, new: NewOffset, now_ms: int, expires_ms: int | None) -> CommittedOffset:
-        self._commits += 1
-        return CommittedOffset(
-            offset=new.offset,
-            leader_epoch=new.leader_epoch,
-            metadata=new.metadata,
-            commit_timestamp_ms=now_ms if new.commit_timestamp_ms == _NO_TIMESTAMP else new.commit_timestamp_ms,
-            expire_timestamp_ms=expires_ms,
-            topic_id=new.topic.topic_id,
-            order=self._commits,
-        )
 
     def _write_commits(
         self,
@@ -205,19 +259,18 @@ class GroupCoordinator:
         """Deletes a group without members, and its offsets."""
         group = self.groups.get(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+            return self.partitions.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
         error = group.delete_error()
         if error:
             return error
         everything = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)])
-        self._forget(group, everything, with_group=True)
-        return ErrorCode.NONE
+        return self._forget(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
         """Deletes offsets of topics that nobody in the group is subscribed to: one answer for each, or one for all."""
         group = self.groups.get(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+            return self.partitions.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
         error = group.offset_delete_error()
         if error:
             return error
@@ -227,8 +280,8 @@ class GroupCoordinator:
         ]
         known = {*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)}
         gone = [one for one, code in zip(partitions, codes, strict=True) if not code and one in known]
-        self._forget(group, gone)
-        return codes
+        error = self._forget(group, gone)
+        return error or codes
 
     def forget_topic(self, topic: Topic) -> None:
         """A topic was deleted: so are the offsets committed for it."""
@@ -260,15 +313,30 @@ class GroupCoordinator:
             return now_ms >= committed.expire_timestamp_ms
         return now_ms - since_ms >= self._retention_ms
 
-    def _forget(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> None:
-        """Forgets offsets of a group, or it whole, and writes that down."""
+    def _forget(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> ErrorCode:
+        """Writes down that offsets of a group are forgotten, or it whole, and forgets them."""
         gone = list(partitions)
         records = offset_tombstones(group.group_id, gone)
+        if with_group:
+            records += group.tombstones()
+        error = self.write(group.group_id, records) if records else ErrorCode.NONE
+        if error:
+            return error
         for partition in gone:
             self.offsets.remove(group.group_id, partition)
         if with_group:
-            records += group.tombstones()
             group.cancel_timers()
             del self.groups[group.group_id]
-        if records:
-            self.write(group.group_id, records)
+        return ErrorCode.NONE
+
+
+def _committed(new: NewOffset, now_ms: int, expires_ms: int | None, record_offset: int) -> CommittedOffset:
+    return CommittedOffset(
+        offset=new.offset,
+        leader_epoch=new.leader_epoch,
+        metadata=new.metadata,
+        commit_timestamp_ms=now_ms if new.commit_timestamp_ms == _NO_TIMESTAMP else new.commit_timestamp_ms,
+        expire_timestamp_ms=expires_ms,
+        topic_id=new.topic.topic_id,
+        order=record_offset,
+    )

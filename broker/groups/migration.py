@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator_log import KeyValue
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.errors import ErrorCode
 
 from .classic_group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from .classic_member import ClassicMember
@@ -151,10 +152,10 @@ class Migration:
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
-    def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> None:
+    def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
         """Makes a classic group of those who stay, who rebalance."""
         gone = {member.member_id for member in leaving}
-        self.downgrade(group, [member for member in group.members.values() if member.member_id not in gone], [])
+        return self.downgrade(group, [member for member in group.members.values() if member.member_id not in gone], [])
 
     def downgrade(
         self,
@@ -163,7 +164,7 @@ class Migration:
         records: list[KeyValue],
         *,
         rebalance: bool = True,
-    ) -> None:
+    ) -> ErrorCode:
         """Puts a classic group of these members, with what they shall have, in the place of the consumer group.
 
         The `records` are about what happened before.
@@ -184,8 +185,10 @@ class Migration:
         assignments = {one.member_id: one.assignment for one in classic.members.values()}
         records += [*group.tombstones(), group_metadata(classic, assignments)]
         self._coordinator.groups[group.group_id] = classic
-        self._coordinator.write(group.group_id, records)
-        self._coordinator.classic.take_over(classic, rebalance=rebalance)
+        error = self._coordinator.write_or_restore(group.group_id, records)
+        if not error:
+            self._coordinator.classic.take_over(classic, rebalance=rebalance)
+        return error
 
 
 _MALFORMED = "the embedded consumer protocol is malformed"

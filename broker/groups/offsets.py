@@ -8,6 +8,8 @@ replaces what is committed, unless something was committed later; when it aborts
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from sluice.protocol.types import ZERO_UUID
+
 TopicPartition = tuple[str, int]
 Producer = tuple[int, int]  # the partition of __consumer_offsets that it writes to, producer id
 
@@ -20,8 +22,8 @@ class CommittedOffset(NamedTuple):
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None  # OffsetCommit v2-4 may say; else retention says
-    topic_id: bytes  # of the topic that had the name when it was committed
-    order: int  # greater than that of whatever was committed before it
+    topic_id: bytes  # of the topic that had the name when it was committed; ZERO_UUID: a broker before 4.1 wrote it
+    order: int  # the offset of its record: greater than that of whatever the group committed before it
 
 
 class OffsetStore:
@@ -72,16 +74,24 @@ class OffsetStore:
             if committed and (present is None or pending.order > present.order):
                 self.put(group_id, partition, pending)
 
+    def drop(self, group_ids: Collection[str], shard: int) -> None:
+        """Lets go of all that is of these groups, which are those of one partition of __consumer_offsets."""
+        for group_id in group_ids:
+            self._committed.pop(group_id, None)
+            self._open.pop(group_id, None)
+        for producer in [producer for producer in self._pending if producer[0] == shard]:
+            del self._pending[producer]
+
     def of_topic(self, topic: str, topic_id: bytes) -> Iterator[tuple[str, list[TopicPartition]]]:
         """Group ids, and the partitions of a topic for which they have offsets, pending ones too."""
         found: dict[str, dict[TopicPartition, None]] = {}
         for group_id, offsets in self._committed.items():
             for partition, committed in offsets.items():
-                if partition[0] == topic and committed.topic_id == topic_id:
+                if partition[0] == topic and committed.topic_id in (topic_id, ZERO_UUID):
                     found.setdefault(group_id, {})[partition] = None
         for waiting in self._pending.values():
             for (group_id, partition), committed in waiting.items():
-                if partition[0] == topic and committed.topic_id == topic_id:
+                if partition[0] == topic and committed.topic_id in (topic_id, ZERO_UUID):
                     found.setdefault(group_id, {})[partition] = None
         for group_id, partitions in found.items():
             yield group_id, list(partitions)

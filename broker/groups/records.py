@@ -19,10 +19,12 @@ from .offsets import CommittedOffset
 if TYPE_CHECKING:
     from .classic_group import ClassicGroup
 
-_OFFSET_COMMIT, _GROUP_METADATA = 1, 2  # record types
+OFFSET_COMMIT, GROUP_METADATA = 1, 2  # record types
+LEGACY_OFFSET_COMMIT = 0  # as 1; not written since Kafka 0.8
 _OFFSET_COMMIT_VERSION = 4
 _EXPIRING_OFFSET_COMMIT_VERSION = 1  # the one version that says when the offset expires
 _GROUP_METADATA_VERSION = 3
+_NO_TIMESTAMP = -1
 
 
 class OffsetCommitKey(Message):
@@ -122,7 +124,7 @@ def group_metadata(group: ClassicGroup, assignments: dict[str, bytes]) -> KeyVal
         generation=group.generation_id,
         protocol=group.protocol_name,
         leader=group.leader_id,
-        current_state_timestamp=group.state_since_ms,
+        current_state_timestamp=_NO_TIMESTAMP if group.state_since_ms is None else group.state_since_ms,
         members=members,
     )
     return _group_key(group.group_id), _value(value, _GROUP_METADATA_VERSION)
@@ -130,6 +132,7 @@ def group_metadata(group: ClassicGroup, assignments: dict[str, bytes]) -> KeyVal
 
 def new_group_metadata(group: ClassicGroup) -> KeyValue:
     """Says that there is a group, before its first generation."""
+    assert group.state_since_ms is not None
     value = GroupMetadataValue(current_state_timestamp=group.state_since_ms)
     return _group_key(group.group_id), _value(value, _GROUP_METADATA_VERSION)
 
@@ -147,11 +150,11 @@ def encode_record(number: int, message: Message, version: int) -> bytes:
 
 
 def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    return encode_record(_OFFSET_COMMIT, OffsetCommitKey(group=group_id, topic=topic, partition=partition), 0)
+    return encode_record(OFFSET_COMMIT, OffsetCommitKey(group=group_id, topic=topic, partition=partition), 0)
 
 
 def _group_key(group_id: str) -> bytes:
-    return encode_record(_GROUP_METADATA, GroupMetadataKey(group=group_id), 0)
+    return encode_record(GROUP_METADATA, GroupMetadataKey(group=group_id), 0)
 
 
 def _value(message: Message, version: int) -> bytes:

@@ -67,6 +67,9 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+    error = ctx.broker.groups.error(group_id)
+    if error:
+        return DescribedGroup(group_id=group_id, error_code=error)
     group = ctx.broker.groups.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         problem = "not found" if group is None else "is not a consumer group"

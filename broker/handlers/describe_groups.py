@@ -33,6 +33,10 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
     if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    error = ctx.broker.groups.error(group_id)
+    if error:
+        ctx.error_code = error
+        return DescribedGroup(group_id=group_id, error_code=error)
     group = ctx.broker.groups.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return _described(group)

@@ -24,6 +24,9 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupRespons
     by_many = ctx.version >= _MANY_SINCE
     leaving = request.members if by_many else [MemberIdentity(member_id=request.member_id)]
     members = ctx.broker.groups.classic.leave(request.group_id, leaving)
+    if isinstance(members, ErrorCode):
+        ctx.error_code = members
+        return LeaveGroupResponse(error_code=members)
     ctx.error_code = next((member.error_code for member in members if member.error_code), ErrorCode.NONE)
     if by_many:
         return LeaveGroupResponse(members=members)

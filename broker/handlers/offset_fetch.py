@@ -29,7 +29,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
 _KAFKA_SINCE = 1
-_GROUP_ERROR_SINCE = 2
+_GROUP_ERRORS_SINCE = 2
 _MANY_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
@@ -82,13 +82,15 @@ def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        return _group_refused(ctx, asked)
+        return _refused_group(ctx, asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = ctx.broker.groups
     group = groups.groups.get(asked.group_id)
-    error = ErrorCode.NONE if group is None else group.offset_fetch_error(asked.member_id, asked.member_epoch)
+    if group is None:
+        error = groups.partitions.error(asked.group_id)
+    else:
+        error = group.offset_fetch_error(asked.member_id, asked.member_epoch)
     if error:
-        ctx.error_code = ctx.error_code or error
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
+        return _refused_group(ctx, asked, error)
     offsets = groups.offsets.of_group(asked.group_id)
     unstable = groups.offsets.unstable(asked.group_id) if require_stable else ()
     wanted = list(_all(ctx, offsets) if asked.topics is None else _named(ctx, asked.topics))
@@ -112,10 +114,10 @@ def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: 
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-def _group_refused(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Where a response has no error for a group, each partition has it."""
-    error = ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if ctx.version >= _GROUP_ERROR_SINCE:
+def _refused_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
+    """The error of a group; where there is no place for it, of each of its partitions."""
+    ctx.error_code = ctx.error_code or error
+    if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
     topics = [
         OffsetFetchResponseTopics(
@@ -146,7 +148,8 @@ def _all(ctx: RequestContext, offsets: Iterable[TopicPartition]) -> Iterator[_Wa
 def _answer(
     ctx: RequestContext, topic: _Wanted, index: int, committed: CommittedOffset | None
 ) -> OffsetFetchResponsePartitions:
-    of_another = committed is not None and ZERO_UUID != topic.topic_id != committed.topic_id
+    known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
+    of_another = known and committed is not None and topic.topic_id != committed.topic_id
     if committed is None or of_another:
         return _refused(ctx, index, ErrorCode.NONE if ctx.version >= _KAFKA_SINCE else _UNKNOWN)
     return OffsetFetchResponsePartitions(

@@ -1,0 +1,58 @@
+"""Internal topics for tests: what a real Kafka wrote there, and coordinators that forget and read back."""
+
+from pathlib import Path
+
+from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.log_validator import COORDINATOR
+from tests.support.virtual_broker import VirtualBroker
+
+_RECORDED = Path(__file__).parent / "recorded"
+# One partition each of __consumer_offsets and __transaction_state, with all that there was of four groups and four
+# transactional ids when the segments were copied from a Kafka 4.4.
+RECORDED_GROUPS = _RECORDED / "consumer_offsets_of_kafka_4_4.log"
+RECORDED_TRANSACTIONS = _RECORDED / "transaction_state_of_kafka_4_4.log"
+ONE_PARTITION = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
+
+
+def fill(log: PartitionLog, data: bytes) -> None:
+    """Appends whole batches as they are."""
+    for position, header in iter_batches(data):
+        batch = bytearray(data[position : position + header.size_in_bytes])
+        result = log.append(memoryview(batch), header.max_timestamp, header.partition_leader_epoch, COORDINATOR)
+        assert not result.error_code, result
+        assert result.base_offset == header.base_offset
+
+
+def broker_with_recorded(*overrides: str) -> VirtualBroker:
+    """A broker whose internal topics have one partition each, with what a real Kafka wrote; nothing is loaded yet."""
+    broker = VirtualBroker(*ONE_PARTITION, *overrides)
+    cluster = broker.broker.cluster
+    for name, recorded in ((GROUP_METADATA_TOPIC, RECORDED_GROUPS), (TRANSACTION_STATE_TOPIC, RECORDED_TRANSACTIONS)):
+        fill(cluster.internal_topic(name).partitions[0].log, recorded.read_bytes())
+    return broker
+
+
+def internal_partitions(broker: VirtualBroker, topic: str) -> list[Partition]:
+    """Those of an internal topic; none where it is not there yet."""
+    found = broker.broker.cluster.topics.get(topic)
+    return [] if found is None else list(found.partitions)
+
+
+def reload_groups(broker: VirtualBroker) -> None:
+    """Has the coordinator of groups forget all, and read it back."""
+    for partition in internal_partitions(broker, GROUP_METADATA_TOPIC):
+        broker.broker.groups.unload(partition)
+        broker.broker.groups.load(partition)
+    broker.broker.dispatcher.end_turn()
+    broker.settle()
+
+
+def reload_transactions(broker: VirtualBroker) -> None:
+    """Has the coordinator of transactions forget all, and read it back."""
+    for partition in internal_partitions(broker, TRANSACTION_STATE_TOPIC):
+        broker.broker.transactions.unload(partition)
+        broker.broker.transactions.load(partition)
+    broker.broker.dispatcher.end_turn()
+    broker.settle()
