@@ -22,12 +22,17 @@ _STATES = {state.label: state for state in states.TransactionState}
 
 
 def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """Those that pass every filter; names of states that there are not are told, and no transaction is in one."""
+    """Those that pass every filter; names of states that there are not are told, and no transaction is in one. Those
+    of other brokers are not told of, and while some of this one's are being loaded none is.
+    """
     try:
         pattern = re.compile(request.transactional_id_pattern or "")
     except re.error:
         ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    if ctx.broker.transactions.partitions.is_loading:
+        ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     listed = [
         TransactionState(
             transactional_id=metadata.transactional_id,

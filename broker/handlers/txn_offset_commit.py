@@ -60,6 +60,9 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         return respond(ErrorCode.NONE)
     if not request.group_id:
         return respond(ErrorCode.INVALID_GROUP_ID)
+    error = ctx.broker.groups.error(request.group_id)
+    if error:
+        return respond(error)
     shard = ctx.broker.groups.log.partition_of(request.group_id)
     return reply_when_done(
         ctx,

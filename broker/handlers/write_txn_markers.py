@@ -5,6 +5,7 @@ which epochs are judged (KIP-1228).
 Follows KafkaApis.handleWriteTxnMarkersRequest: answered when the replicas have the markers.
 """
 
+from collections.abc import Callable, Collection
 from itertools import groupby
 
 from sluice.broker.authorized import allowed_on_cluster
@@ -53,15 +54,25 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset
 
-    def respond(in_time: bool) -> Message:
+    def start(done: Callable[[Collection[Partition]], None]) -> None:
+        when_replicated(ctx.broker, written, MARKER_TIMEOUT_MS, done)
+
+    def respond(lost: Collection[Partition]) -> Message:
+        not_replicated = {
+            TopicPartition(partition.topic.name, partition.index): _lost(ctx, partition) for partition in lost
+        }
         return WriteTxnMarkersResponse(
             markers=[
-                WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, in_time))
+                WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
                 for producer_id, of_producer in codes.items()
             ]
         )
 
-    return reply_when_done(ctx, lambda done: when_replicated(ctx.broker, written, MARKER_TIMEOUT_MS, done), respond)
+    return reply_when_done(ctx, start, respond)
+
+
+def _lost(ctx: RequestContext, partition: Partition) -> ErrorCode:
+    return ErrorCode.REQUEST_TIMED_OUT if ctx.broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _names(marker: WritableTxnMarker) -> list[TopicPartition]:
@@ -78,9 +89,8 @@ def _marker(marker: WritableTxnMarker) -> Marker:
     )
 
 
-def _topics(ctx: RequestContext, codes: _Codes, in_time: bool) -> list[WritableTxnMarkerTopicResult]:
-    if not in_time:
-        codes = {name: code or ErrorCode.REQUEST_TIMED_OUT for name, code in codes.items()}
+def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
+    codes = {name: code or not_replicated.get(name, code) for name, code in codes.items()}
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
     return [
         WritableTxnMarkerTopicResult(

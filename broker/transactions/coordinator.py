@@ -11,21 +11,27 @@ EndTxn is answered when the decision is written, before the markers are.
 What aborts a transaction without being asked by its producer, a timeout or a new producer of the same id, takes its
 epoch away too.
 
+The broker has the ids of those partitions of `__transaction_state` that it leads. When it becomes the leader of one it
+reads there what is known, and completes what was decided: a Prepare* state has its markers written, again maybe, which
+changes nothing. When it is the leader no more, it forgets all that; steps that are pending then are never taken here,
+and whoever waits for one is told NOT_COORDINATOR.
+
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
-purpose: markers are written at once, in this process, and only wait to be replicated; the state is never read back.
+purpose: markers are written at once, in this process, and only wait to be replicated.
 """
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.cluster import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator_partitions import CoordinatorPartitions
 from sluice.broker.features import TRANSACTION_VERSION
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from sluice.purgatory.operation import DelayedOperation
 
-from .markers import MARKER_TIMEOUT_MS, Marker, write_marker
+from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriting
 from .metadata import (
     AT_REST,
     COMPLETE_ABORT,
@@ -54,14 +60,8 @@ from .verification import verify
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
 
-_logger = logging.getLogger("sluice.broker")
-
 _LAST_USABLE_EPOCH = 2**15 - 2
-# How an append to `__transaction_state` that fails is told (TransactionStateManager.appendTransactionToLog).
-_APPEND_ERRORS = {ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR}
-# What a partition says of a marker that comes too late: somebody else has ended the transaction there.
-_LATE_MARKER = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-
+_RETRY_MS = 100  # until the last record of a transaction is tried again
 # EndTxn, by state and what is asked for (true: commit). None: the transaction ends; NONE: it has ended so already; what
 # is not there is INVALID_TXN_STATE. In the Prepare* states a step is always pending, and nothing else is looked at.
 _END_OF_LEGACY_CLIENT: dict[tuple[TransactionState, bool], ErrorCode | None] = {
@@ -91,17 +91,19 @@ class ProducerResult(NamedTuple):
 
 
 class _Entry:
-    """One transactional id: what is known, and the state it is going to, if a step is pending."""
+    """One transactional id: what is known, the state it is going to, if a step is pending, and what that waits for."""
 
-    __slots__ = ("current", "pending")
+    __slots__ = ("append", "current", "markers", "pending")
 
     def __init__(self, current: TransactionMetadata) -> None:
         self.current = current
         self.pending: TransactionState | None = None
+        self.append: DelayedOperation | None = None
+        self.markers: MarkerWriting | None = None
 
 
 class TransactionCoordinator:
-    """All transactional ids of the broker."""
+    """The transactional ids whose partitions of `__transaction_state` the broker leads."""
 
     def __init__(self, broker: "Broker") -> None:
         config = broker.config
@@ -112,10 +114,12 @@ class TransactionCoordinator:
         self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
+        self.partitions = CoordinatorPartitions(broker, self._log, self._recover, self._resign)
         broker.every(
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self.abort_timed_out
         )
         broker.every(config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired)
+        self.partitions.load_led()
 
     def __iter__(self) -> Iterator[TransactionMetadata]:
         return (entry.current for entry in self._entries.values())
@@ -124,6 +128,43 @@ class TransactionCoordinator:
         """What is known of a transactional id, if anything is."""
         entry = self._entries.get(transactional_id)
         return None if entry is None else entry.current
+
+    # Partitions that come and go
+
+    def load(self, partition: Partition) -> None:
+        """The broker leads this partition: its transactional ids are here from when they are loaded."""
+        self.partitions.load(partition)
+
+    def unload(self, partition: Partition) -> None:
+        """It leads it no more: its ids are elsewhere, and whoever waits here is told so."""
+        self.partitions.unload(partition)
+
+    def _recover(self, partition: Partition) -> None:
+        log = partition.log
+        if log.log_start_offset == log.log_end_offset:
+            return
+        from .replay import recover  # not before: a fresh broker has nothing to load
+
+        loaded = [_Entry(metadata) for metadata in recover(log)]
+        self._entries.update((entry.current.transactional_id, entry) for entry in loaded)
+        for entry in loaded:
+            if entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
+                self._complete(entry, completed(entry.current, self._now_ms()))
+
+    def _resign(self, partition: Partition) -> None:
+        gone = [name for name in self._entries if self._log.partition_of(name) is partition]
+        for entry in [self._entries.pop(name) for name in gone]:
+            if entry.markers is not None:
+                entry.markers.cancel()
+            if entry.append is not None:
+                entry.append.force_complete()
+
+    def _unknown(self, transactional_id: str) -> ErrorCode:
+        """What is said to a producer of whose id nothing is known here."""
+        return self.partitions.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    def _is_here(self, entry: _Entry) -> bool:
+        return self._entries.get(entry.current.transactional_id) is entry
 
     # What producers ask for
 
@@ -146,6 +187,10 @@ class TransactionCoordinator:
             return
         entry = self._entries.get(transactional_id)
         if entry is None:
+            error = self.partitions.error(transactional_id)
+            if error:
+                done(ProducerResult(error))
+                return
             created = TransactionMetadata(transactional_id, self._broker.new_producer_id(), timeout_ms, self._now_ms())
             entry = self._entries[transactional_id] = _Entry(created)
         current = entry.current
@@ -186,7 +231,7 @@ class TransactionCoordinator:
         if not transactional_id:
             code = ErrorCode.INVALID_REQUEST
         elif entry is None:
-            code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            code = self._unknown(transactional_id)
         elif entry.pending is not None:
             # Before the producer is looked at: it may have got its new id with the answer to EndTxn already.
             code = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -207,7 +252,7 @@ class TransactionCoordinator:
         if not transactional_id:
             code = ErrorCode.INVALID_REQUEST
         elif entry is None:
-            code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            code = self._unknown(transactional_id)
         else:
             code = _producer_error(entry.current, producer_id, producer_epoch)
             if not code and entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
@@ -255,7 +300,7 @@ class TransactionCoordinator:
             return
         entry = self._entries.get(transactional_id)
         if entry is None:
-            done(ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+            done(ProducerResult(self._unknown(transactional_id)))
             return
         raises_epoch = client_version >= EPOCH_RAISING_CLIENT
         judge = _judge_end_of_epoch_raising_client if raises_epoch else _judge_end_of_legacy_client
@@ -295,18 +340,18 @@ class TransactionCoordinator:
                 done(ProducerResult(code))
                 return
             complete = completed(target, self._now_ms())
-            entry.pending = complete.state
             if client_version >= EPOCH_RAISING_CLIENT:
                 done(ProducerResult(code, complete.producer_id, complete.producer_epoch))
             else:
                 done(ProducerResult(code))
-            self._write_markers(entry, complete)
+            self._complete(entry, complete)
 
         self._take_step(entry, target, decided)
 
-    def _write_markers(self, entry: _Entry, complete: TransactionMetadata) -> None:
+    def _complete(self, entry: _Entry, complete: TransactionMetadata) -> None:
         """Ends the transaction in its partitions; it is complete when that is replicated."""
         current = entry.current
+        entry.pending = complete.state
         marker = Marker(
             current.producer_id,
             current.producer_epoch,
@@ -314,33 +359,22 @@ class TransactionCoordinator:
             self._log.partition_of(current.transactional_id).leader_epoch,
             current.client_version,
         )
-        written: dict[Partition, int] = {}
-        for name in sorted(current.partitions):
-            partition = self._broker.cluster.partition(*name)
-            if partition is None:  # deleted meanwhile
-                continue
-            code = write_marker(self._broker, partition, marker, self._now_ms())
-            if code in _LATE_MARKER:
-                # As in Kafka the transaction hangs: nothing more can be said about it.
-                extra = {"transactional_id": current.transactional_id, "partition": str(partition), "error": code.name}
-                _logger.warning("transaction marker refused", extra=extra)
-                return
-            assert not code, f"{code.name} for a marker in {partition}"
-            written[partition] = partition.log.log_end_offset
-        self._await_markers(entry, complete, written)
 
-    def _await_markers(self, entry: _Entry, complete: TransactionMetadata, written: dict[Partition, int]) -> None:
-        def replicated(in_time: bool) -> None:
-            if in_time:
-                self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
-            else:  # Kafka sends the markers again; here they cannot have been lost
-                self._await_markers(entry, complete, written)
+        def written() -> None:
+            entry.markers = None
+            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
-        when_replicated(self._broker, written, MARKER_TIMEOUT_MS, replicated)
+        entry.markers = MarkerWriting(self._broker, current.transactional_id, marker, written)
+        entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
-        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # out of time; with its markers written there is no way back
-            self._take_step(entry, complete, lambda again: self._completed(entry, complete, again))
+        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # with its markers written there is no way back
+            entry.pending = complete.state
+            self._broker.later(_RETRY_MS, lambda: self._complete_again(entry, complete))
+
+    def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
+        if self._is_here(entry):
+            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
     # What happens in time
 
@@ -370,7 +404,7 @@ class TransactionCoordinator:
                 del self._entries[transactional_id]
 
         entry.pending = DEAD
-        self._append(transactional_id, None, MARKER_TIMEOUT_MS, written)
+        self._append(entry, None, MARKER_TIMEOUT_MS, written)
 
     # The log
 
@@ -384,23 +418,28 @@ class TransactionCoordinator:
             done(code)
 
         entry.pending = target.state
-        value = value_bytes(target, self._version)
-        self._append(target.transactional_id, value, target.timeout_ms, written)
+        self._append(entry, value_bytes(target, self._version), target.timeout_ms, written)
 
-    def _append(
-        self, transactional_id: str, value: bytes | None, timeout_ms: int, done: Callable[[ErrorCode], None]
-    ) -> None:
+    def _append(self, entry: _Entry, value: bytes | None, timeout_ms: int, done: Callable[[ErrorCode], None]) -> None:
+        transactional_id = entry.current.transactional_id
         code = self._log.append(transactional_id, [(key_bytes(transactional_id), value)], self._now_ms())
         if code:
-            done(_APPEND_ERRORS.get(code, code))
+            done(code)
             return
         partition = self._log.partition_of(transactional_id)
-        when_replicated(
-            self._broker,
-            {partition: partition.log.log_end_offset},
-            timeout_ms,
-            lambda in_time: done(ErrorCode.NONE if in_time else ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        )
+        leader_epoch = partition.leader_epoch
+
+        def replicated(lost: Collection[Partition]) -> None:
+            entry.append = None
+            if not self._is_here(entry) or partition.leader_epoch != leader_epoch:
+                done(ErrorCode.NOT_COORDINATOR)
+            else:
+                done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
+
+        required = {partition: partition.log.log_end_offset}
+        waiting = when_replicated(self._broker, required, timeout_ms, replicated)
+        if waiting is not None:
+            entry.append = waiting
 
     def _now_ms(self) -> int:
         return self._broker.clock.wall_ms()

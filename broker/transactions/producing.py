@@ -34,7 +34,14 @@ _ADDS_PARTITIONS_SINCE = 12
 _KNOWS_ABORTABLE_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 # A client may not know how to try a write again that fails with these; it knows this answer.
-_TRY_AGAIN = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.CONCURRENT_TRANSACTIONS})
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
 
 
 def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:

@@ -1,7 +1,8 @@
 """The records of `__transaction_state`, in Kafka's format: one for each step of a transactional id, and a tombstone in
 the end. Follows TransactionLog, TransactionLogKey and TransactionLogValue.
 
-Value version 1, with tagged fields, is written from transaction version 1 on.
+Value version 1, with tagged fields, is written from transaction version 1 on; both are read. What is not written, the
+epoch before, is not known after a load.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
 
 from .metadata import EMPTY, TransactionMetadata
 
-_KEY_VERSION = 0
+KEY_VERSION = 0
 _pack_version = Struct(">h").pack
 
 
@@ -56,7 +57,7 @@ class TransactionLogValue(Message):
 
 def key_bytes(transactional_id: str) -> bytes:
     """The key of all records about a transactional id."""
-    return _versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
+    return _versioned(TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 
 def value_bytes(metadata: TransactionMetadata, transaction_version: int) -> bytes:

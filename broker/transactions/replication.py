@@ -1,6 +1,6 @@
 """Waiting for the replicas, as an append with acks=all does: here of records that no client sent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.purgatory.operation import DelayedOperation
@@ -11,36 +11,47 @@ if TYPE_CHECKING:
 
 
 class _DelayedAppend(DelayedOperation):
-    """Waits until the high watermark of each partition is at its offset; a deleted one is not waited for."""
+    """Waits until the high watermark of each partition is at its offset. Not for a partition that is deleted, nor for
+    one that has another leader now: what was appended may be lost.
+    """
 
-    __slots__ = ("_done", "_required")
+    __slots__ = ("_done", "_waiting")
 
-    def __init__(self, required: "Mapping[Partition, int]", timeout_ms: float, done: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        required: "Mapping[Partition, int]",
+        timeout_ms: float,
+        done: "Callable[[Collection[Partition]], None]",
+    ) -> None:
         super().__init__(timeout_ms)
-        self._required = required
+        self._waiting = {partition: (offset, partition.leader_epoch) for partition, offset in required.items()}
         self._done = done
 
     def try_complete(self) -> bool:
-        return self._is_replicated() and self.force_complete()
+        for partition, (offset, epoch) in list(self._waiting.items()):
+            if partition.deleted or (partition.leader_epoch == epoch and partition.log.high_watermark >= offset):
+                del self._waiting[partition]
+        is_over = all(partition.leader_epoch != epoch for partition, (_, epoch) in self._waiting.items())
+        return is_over and self.force_complete()
 
     def on_complete(self) -> None:
-        self._done(self._is_replicated())
-
-    def _is_replicated(self) -> bool:
-        return all(
-            partition.deleted or partition.log.high_watermark >= offset for partition, offset in self._required.items()
-        )
+        self._done(self._waiting.keys())
 
 
 def when_replicated(
-    broker: "Broker", required: "Mapping[Partition, int]", timeout_ms: float, done: Callable[[bool], None]
-) -> None:
-    """Calls `done(True)` when all replicas have what is before these offsets, `done(False)` when time runs out first.
+    broker: "Broker",
+    required: "Mapping[Partition, int]",
+    timeout_ms: float,
+    done: "Callable[[Collection[Partition]], None]",
+) -> DelayedOperation | None:
+    """Calls `done` when all replicas have what is before these offsets, or when that cannot be waited for any longer,
+    with the partitions of which it is not known. Returns what waits, if anything does.
 
     Waits among the produce requests, as these appends do in Kafka.
     """
-    if required:
-        operation = _DelayedAppend(required, timeout_ms, done)
-        broker.produces.try_complete_else_watch(operation, list(required))
-    else:
-        done(True)
+    if not required:
+        done(())
+        return None
+    operation = _DelayedAppend(required, timeout_ms, done)
+    broker.produces.try_complete_else_watch(operation, list(required))
+    return None if operation.completed else operation
