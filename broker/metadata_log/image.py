@@ -1,0 +1,312 @@
+"""What a metadata log adds up to: the state of the cluster after its last record.
+
+Follows MetadataImage and its deltas, and PartitionRegistration.merge. Different on purpose: the image is changed in
+place, for there is one reader; and what no broker here looks at (controllers, tokens, the ELR) is kept all the same, so
+that a snapshot loses nothing that a Kafka wrote. Of a change to a broker that is not registered nothing is made.
+
+Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) count when the latter has come.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from sluice.protocol.metadata.brokers import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+)
+from sluice.protocol.metadata.log import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    ProducerIdsRecord,
+    ZkMigrationStateRecord,
+)
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData, FeatureLevelRecord
+from sluice.protocol.metadata.topics import (
+    SAME_LEADER,
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+M = TypeVar("M", bound=MetadataMessage)
+K = TypeVar("K")
+V = TypeVar("V")
+Replay = Callable[["MetadataImage", M], None]
+QuotaEntity = frozenset[tuple[str, str | None]]  # (type, name); no name: the default
+
+METADATA_VERSION = "metadata.version"
+_TOPIC = 2  # type of resource, of a config
+_NO_BROKER = -1
+
+
+class InconsistentRecordError(Exception):
+    """A record about something that the records before it do not have."""
+
+
+class TopicImage:
+    """A topic and its partitions, as the record that would make each of them now."""
+
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: dict[int, PartitionRecord] = {}
+
+
+class MetadataImage:
+    """All that is durable but records and what coordinators keep in them."""
+
+    def __init__(self) -> None:
+        self.features: dict[str, int] = {}
+        self.brokers: dict[int, RegisterBrokerRecord] = {}
+        self.controllers: dict[int, RegisterControllerRecord] = {}
+        self.topics: dict[bytes, TopicImage] = {}  # by id
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}  # by type and name of the resource
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.next_producer_id = 0
+        self.acls: dict[bytes, AccessControlEntryRecord] = {}
+        self.scram_credentials: dict[tuple[int, str], UserScramCredentialRecord] = {}  # by mechanism and user
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        self._transaction: list[MetadataMessage] | None = None  # what came since it began
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun that has not ended."""
+        return self._transaction is not None
+
+    def replay(self, message: MetadataMessage) -> None:
+        """Takes the next record. Raises InconsistentRecordError where it cannot follow those before it."""
+        if self._transaction is not None:
+            if not isinstance(message, EndTransactionRecord | AbortTransactionRecord):
+                self._transaction.append(message)
+                return
+            records, self._transaction = self._transaction, None
+            if isinstance(message, EndTransactionRecord):
+                for record in records:
+                    self.replay(record)
+        elif isinstance(message, BeginTransactionRecord):
+            self._transaction = []
+        else:
+            _REPLAY[type(message)](self, message)
+
+    def records(self) -> Iterator[MetadataMessage]:
+        """The image as records, in the order in which Kafka's snapshots have them."""
+        # The level first: it says how to read the others.
+        for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
+            yield FeatureLevelRecord(name=name, feature_level=self.features[name])
+        yield from self.brokers.values()
+        yield from self.controllers.values()
+        for topic in self.topics.values():
+            yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+            yield from topic.partitions.values()
+        for (kind, resource), configs in self.configs.items():
+            for key, value in configs.items():
+                yield ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value)
+        for entity, quotas in self.client_quotas.items():
+            parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity, key=_type)]
+            for key, bound in quotas.items():
+                yield ClientQuotaRecord(entity=parts, key=key, value=bound)
+        if self.next_producer_id:
+            yield ProducerIdsRecord(broker_id=_NO_BROKER, next_producer_id=self.next_producer_id)
+        yield from self.acls.values()
+        yield from self.scram_credentials.values()
+        yield from self.delegation_tokens.values()
+
+    # Topics
+
+    def _add_topic(self, record: TopicRecord) -> None:
+        self.topics[record.topic_id] = TopicImage(record.name, record.topic_id)
+        self._topic_ids[record.name] = record.topic_id
+
+    def _add_partition(self, record: PartitionRecord) -> None:
+        self._topic(record.topic_id).partitions[record.partition_id] = record
+
+    def _change_partition(self, change: PartitionChangeRecord) -> None:
+        topic = self._topic(change.topic_id)
+        before = topic.partitions.get(change.partition_id)
+        if before is None:
+            raise InconsistentRecordError(f"there is no partition {topic.name}-{change.partition_id} to change")
+        new_leader = change.leader != SAME_LEADER
+        recovery = change.leader_recovery_state
+        topic.partitions[change.partition_id] = replace(
+            before,
+            replicas=_changed(before.replicas, change.replicas),
+            isr=_changed(before.isr, change.isr),
+            removing_replicas=_changed(before.removing_replicas, change.removing_replicas),
+            adding_replicas=_changed(before.adding_replicas, change.adding_replicas),
+            leader=change.leader if new_leader else before.leader,
+            leader_recovery_state=before.leader_recovery_state if recovery < 0 else recovery,
+            leader_epoch=before.leader_epoch + new_leader,
+            partition_epoch=before.partition_epoch + 1,
+            directories=_changed(before.directories, change.directories),
+            eligible_leader_replicas=_elr(before.eligible_leader_replicas, change.eligible_leader_replicas),
+            last_known_elr=_elr(before.last_known_elr, change.last_known_elr),
+        )
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self._topic(record.topic_id)
+        del self.topics[topic.topic_id]
+        del self._topic_ids[topic.name]
+        self.configs.pop((_TOPIC, topic.name), None)
+
+    def _clear_elr(self, record: ClearElrRecord) -> None:
+        topic_id = self._topic_ids.get(record.topic_name)
+        topics = self.topics.values() if not record.topic_name else [] if topic_id is None else [self.topics[topic_id]]
+        for topic in topics:
+            for index, partition in topic.partitions.items():
+                topic.partitions[index] = replace(partition, eligible_leader_replicas=None, last_known_elr=None)
+
+    def _topic(self, topic_id: bytes) -> TopicImage:
+        topic = self.topics.get(topic_id)
+        if topic is None:
+            raise InconsistentRecordError(f"there is no topic of id {topic_id.hex()}")
+        return topic
+
+    # What is set
+
+    def _configure(self, record: ConfigRecord) -> None:
+        _set(self.configs, (record.resource_type, record.resource_name), record.name, record.value)
+
+    def _set_quota(self, record: ClientQuotaRecord) -> None:
+        entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
+        _set(self.client_quotas, entity, record.key, None if record.remove else record.value)
+
+    def _set_feature(self, record: FeatureLevelRecord) -> None:
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+        else:
+            self.features.pop(record.name, None)
+
+    def _take_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.next_producer_id = record.next_producer_id
+
+    # Brokers and controllers
+
+    def _register_broker(self, record: RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = record
+
+    def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        self.brokers.pop(record.broker_id, None)
+
+    def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
+        before = self.brokers.get(record.broker_id)
+        if before is not None and before.broker_epoch == record.broker_epoch:
+            cordoned = record.cordoned_log_dirs
+            self.brokers[record.broker_id] = replace(
+                before,
+                fenced=record.fenced > 0 if record.fenced else before.fenced,
+                in_controlled_shutdown=before.in_controlled_shutdown or record.in_controlled_shutdown > 0,
+                log_dirs=record.log_dirs or before.log_dirs,
+                cordoned_log_dirs=before.cordoned_log_dirs if cordoned is None else cordoned,
+            )
+
+    def _fence_broker(self, record: FenceBrokerRecord) -> None:
+        self._change_broker(BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=1))
+
+    def _unfence_broker(self, record: UnfenceBrokerRecord) -> None:
+        self._change_broker(BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=-1))
+
+    def _register_controller(self, record: RegisterControllerRecord) -> None:
+        self.controllers[record.controller_id] = record
+
+    def _unregister_controller(self, record: UnregisterControllerRecord) -> None:
+        self.controllers.pop(record.controller_id, None)
+
+    # Security
+
+    def _add_acl(self, record: AccessControlEntryRecord) -> None:
+        self.acls[record.id] = record
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+        if self.acls.pop(record.id, None) is None:
+            raise InconsistentRecordError(f"there is no ACL of id {record.id.hex()}")
+
+    def _set_scram(self, record: UserScramCredentialRecord) -> None:
+        self.scram_credentials[record.mechanism, record.name] = record
+
+    def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
+        self.scram_credentials.pop((record.mechanism, record.name), None)
+
+    def _set_token(self, record: DelegationTokenRecord) -> None:
+        self.delegation_tokens[record.token_id] = record
+
+    def _remove_token(self, record: RemoveDelegationTokenRecord) -> None:
+        self.delegation_tokens.pop(record.token_id, None)
+
+    def _nothing(self, record: MetadataMessage) -> None:
+        """A no-op; how a move from ZooKeeper went; the end of a transaction of which the beginning is in a snapshot."""
+
+
+def _set(resources: dict[K, dict[str, V]], resource: K, key: str, value: V | None) -> None:
+    """Sets one thing of a resource, or, without a value, removes it; there is no resource with nothing set."""
+    own = resources.setdefault(resource, {})
+    if value is None:
+        own.pop(key, None)
+    else:
+        own[key] = value
+    if not own:
+        del resources[resource]
+
+
+def _changed(before: list[V], after: list[V] | None) -> list[V]:
+    return before if after is None else after
+
+
+def _elr(before: list[int] | None, after: list[int] | None) -> list[int] | None:
+    return before if after is None else after or None  # Kafka writes an empty one as none
+
+
+def _type(part: tuple[str, str | None]) -> str:
+    return part[0]
+
+
+_REPLAY: dict[type[MetadataMessage], Replay] = {  # type: ignore[type-arg]  # each takes the record it stands beside
+    RegisterBrokerRecord: MetadataImage._register_broker,
+    UnregisterBrokerRecord: MetadataImage._unregister_broker,
+    TopicRecord: MetadataImage._add_topic,
+    PartitionRecord: MetadataImage._add_partition,
+    ConfigRecord: MetadataImage._configure,
+    PartitionChangeRecord: MetadataImage._change_partition,
+    FenceBrokerRecord: MetadataImage._fence_broker,
+    UnfenceBrokerRecord: MetadataImage._unfence_broker,
+    RemoveTopicRecord: MetadataImage._remove_topic,
+    DelegationTokenRecord: MetadataImage._set_token,
+    UserScramCredentialRecord: MetadataImage._set_scram,
+    FeatureLevelRecord: MetadataImage._set_feature,
+    ClientQuotaRecord: MetadataImage._set_quota,
+    ProducerIdsRecord: MetadataImage._take_producer_ids,
+    BrokerRegistrationChangeRecord: MetadataImage._change_broker,
+    AccessControlEntryRecord: MetadataImage._add_acl,
+    RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
+    NoOpRecord: MetadataImage._nothing,
+    ZkMigrationStateRecord: MetadataImage._nothing,
+    RemoveUserScramCredentialRecord: MetadataImage._remove_scram,
+    EndTransactionRecord: MetadataImage._nothing,
+    AbortTransactionRecord: MetadataImage._nothing,
+    RemoveDelegationTokenRecord: MetadataImage._remove_token,
+    RegisterControllerRecord: MetadataImage._register_controller,
+    ClearElrRecord: MetadataImage._clear_elr,
+    UnregisterControllerRecord: MetadataImage._unregister_controller,
+}

@@ -1,0 +1,205 @@
+"""The log of everything durable that is not a record: topics, partitions, configs, quotas, ACLs, credentials.
+
+It is Kafka's own (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the data directory, where a KRaft controller
+with one voter keeps it, in the records of `sluice.protocol.metadata`.
+
+Theory of operation
+-------------------
+Whoever changes something durable first appends the records that say so, and makes the change only when that went well:
+what is not in the log has not happened. `append` returns when the bytes are on the disk (Kafka's leader flushes too),
+all of a call's records in one batch, so that after a crash they are all there or none is. If the disk takes only a part
+of it, that part is cut off again, and the caller answers KAFKA_STORAGE_ERROR.
+
+The image is what the records add up to. It is read at start, from the newest snapshot and the records since
+(recovery.py), and every append goes into it, so that a snapshot can be written at any time: when many records have come
+since the last one, and at a clean stop. The records before a snapshot are then let go.
+
+Each start is a new epoch of the quorum, as in Kafka: a leader change stands first in it. A transaction that had not
+ended is aborted by a record that says so.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sluice.errors import SluiceError
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.control import LeaderChangeMessage, Voter
+from sluice.protocol.metadata.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.settings import FeatureLevelRecord
+
+from .batches import Place, control_batch, metadata_batch
+from .files import (
+    METADATA_DIRECTORY,
+    QuorumState,
+    read_quorum_epoch,
+    sync_directory,
+    write_leader_epochs,
+    write_partition_metadata,
+    write_quorum_state,
+)
+from .image import METADATA_VERSION, MetadataImage
+from .recovery import Recovered, recover, segment_name
+from .snapshot import SnapshotId, snapshots_in, write_snapshot
+
+log = logging.getLogger("sluice.broker")
+
+# To read so many takes some 100 ms; at a stop it is cheap to spare the next start even less.
+_RECORDS_BEFORE_SNAPSHOT = 10_000
+_RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
+
+
+class MetadataLog:
+    """An open log; there is one in a process that has a data directory."""
+
+    def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
+        """`recovered` is what `directory` has; `open_metadata_log` makes both."""
+        self.image: MetadataImage = recovered.image
+        self.end_offset = recovered.end_offset
+        self._directory = directory
+        self._node_id = node_id
+        self._now_ms = now_ms
+        self._voters = recovered.voters
+        self._epoch = recovered.epoch
+        self._epochs = recovered.epochs
+        self._last_append_ms = recovered.last_append_ms
+        self._records_since_snapshot = recovered.records_since_snapshot
+        self._start_offset = recovered.start_offset
+        self._segment = -1  # its file descriptor
+        self._segment_bytes = 0
+        self._is_broken = False
+
+    def append(self, messages: Sequence[MetadataMessage]) -> ErrorCode:
+        """Makes these records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        if self._is_broken:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            self._append(messages)
+        except OSError as error:
+            log.error("metadata not written", extra={"directory": str(self._directory), "reason": error.strerror})
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._records_since_snapshot > _RECORDS_BEFORE_SNAPSHOT:
+            self.compact()
+        return ErrorCode.NONE
+
+    def compact(self) -> None:
+        """Writes a snapshot of all there is, and lets the records before it go. What fails is tried again later."""
+        snapshot = SnapshotId(self.end_offset, self._epoch)
+        self._records_since_snapshot = 0
+        try:
+            write_snapshot(self._directory, snapshot, self.image, self._voters, self._last_append_ms)
+            self._begin_segment()
+            self._epochs = [(self._epoch, self.end_offset)]
+            write_leader_epochs(self._directory, self._epochs)
+            self._delete_before(snapshot)
+        except OSError as error:
+            log.error("metadata snapshot failed", extra={"directory": str(self._directory), "reason": error.strerror})
+
+    def close(self) -> None:
+        """The process stops, and has appended all it will."""
+        if self._records_since_snapshot > _RECORDS_BEFORE_SNAPSHOT_AT_STOP and not self._is_broken:
+            self.compact()
+        os.close(self._segment)
+
+    def begin(self, recovered: Recovered, features: Mapping[str, int]) -> None:
+        """Makes it ready to append: cuts what was torn, begins an epoch. Raises OSError.
+
+        `features` are the levels of a cluster that is new.
+        """
+        if recovered.segment is None or recovered.log_end_offset < recovered.end_offset:
+            self._begin_segment()
+        else:
+            if recovered.torn is not None:
+                torn = recovered.torn
+                fields = {"file": str(torn.path), "position": torn.position, "bytes": torn.size - torn.position}
+                log.warning("cut off the torn end of the metadata log", extra={**fields, "reason": torn.reason})
+                os.truncate(torn.path, torn.position)
+            self._segment = os.open(recovered.segment, os.O_WRONLY | os.O_APPEND)
+            self._segment_bytes = recovered.segment_bytes
+        self._begin_epoch()
+        if self.image.in_transaction:
+            self._append([AbortTransactionRecord(reason="Controller failover")])
+        if METADATA_VERSION not in self.image.features:
+            levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
+            self.image.replay(levels[0])  # that of the metadata itself, by which the rest is written
+            self._append([BeginTransactionRecord(name="Bootstrap records"), *levels, EndTransactionRecord()])
+
+    def _begin_epoch(self) -> None:
+        self._epoch = max(self._epoch, read_quorum_epoch(self._directory)) + 1
+        version = min(self._voters.kraft_version, 1)
+        write_quorum_state(self._directory, QuorumState(self._node_id, self._epoch, version))
+        write_partition_metadata(self._directory)
+        voters = [Voter(voter_id=self._node_id)]
+        change = LeaderChangeMessage(version=version, leader_id=self._node_id, voters=voters, granting_voters=voters)
+        self._epochs.append((self._epoch, self.end_offset))
+        self._write(control_batch([change], version, self._place()), 1)
+        write_leader_epochs(self._directory, self._epochs)
+
+    def _append(self, messages: Sequence[MetadataMessage]) -> None:
+        level = self.image.features.get(METADATA_VERSION, 0)
+        self._write(metadata_batch(messages, level, self._place()), len(messages))
+        for message in messages:
+            self.image.replay(message)
+
+    def _place(self) -> Place:
+        return Place(self.end_offset, self._epoch, self._now_ms())
+
+    def _write(self, batch: bytes, records: int) -> None:
+        try:
+            written = os.write(self._segment, batch)
+            while written < len(batch):  # a disk that is full says so only then
+                written += os.write(self._segment, batch[written:])
+            os.fdatasync(self._segment)
+        except OSError:
+            self._cut_back()
+            raise
+        self._segment_bytes += len(batch)
+        self.end_offset += records
+        self._records_since_snapshot += records
+        self._last_append_ms = self._now_ms()
+
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self._segment, self._segment_bytes)
+        except OSError:
+            self._is_broken = True  # what follows a torn batch would be cut off at the next start
+
+    def _begin_segment(self) -> None:
+        path = self._directory / segment_name(self.end_offset)
+        segment = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o644)
+        sync_directory(self._directory)
+        if self._segment >= 0:
+            os.close(self._segment)
+        self._segment, self._segment_bytes = segment, 0
+        self._start_offset = self.end_offset
+
+    def _delete_before(self, snapshot: SnapshotId) -> None:
+        """Segments with their indexes, and snapshots; whatever was not deleted when a crash came is not read again."""
+        for path in self._directory.iterdir():
+            offset = path.name[:20]
+            is_numbered = offset.isdecimal() and path.name != snapshot.file_name
+            if is_numbered and int(offset) < snapshot.end_offset:
+                path.unlink()
+        for older in snapshots_in(self._directory)[1:]:
+            (self._directory / older.file_name).unlink()
+
+
+def open_metadata_log(
+    log_dir: str, node_id: int, features: Mapping[str, int], now_ms: Callable[[], int]
+) -> MetadataLog:
+    """The metadata log of this data directory, read, and ready to append; made where there is none.
+
+    `features` are the levels of a new cluster, that of metadata.version first. Raises SluiceError with one line where
+    it cannot be trusted, or not be written.
+    """
+    directory = Path(log_dir, METADATA_DIRECTORY)
+    try:
+        directory.mkdir(exist_ok=True)
+        recovered = recover(directory)
+        metadata_log = MetadataLog(directory, node_id, recovered, now_ms)
+        metadata_log.begin(recovered, features)
+    except OSError as error:
+        raise SluiceError(f"{error.filename or directory}: {error.strerror}") from None
+    return metadata_log

@@ -1,0 +1,26 @@
+"""Which version of a record is written: what the cluster's metadata.version says (Kafka's MetadataVersion).
+
+A log that a Kafka began is kept at its level, so that this Kafka can go on with it.
+"""
+
+from sluice.protocol.metadata.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord
+
+LATEST_METADATA_VERSION = 33  # 4.4-IV2
+_ZK_MIGRATION, _DIRECTORIES, _ELR, _CORDONED_LOG_DIRS = 8, 17, 23, 30  # 3.4-IV0, 3.7-IV2, 4.0-IV1, 4.3-IV0
+# Record -> version, and the level since which there is more in it; all others have version 0 at every level.
+_VERSIONS: dict[type[MetadataMessage], tuple[int, ...]] = {
+    RegisterBrokerRecord: (1, _ZK_MIGRATION, _DIRECTORIES, _CORDONED_LOG_DIRS),
+    PartitionRecord: (0, _DIRECTORIES, _ELR),
+    PartitionChangeRecord: (0, _DIRECTORIES, _ELR),
+}
+
+
+def record_version(message: MetadataMessage, metadata_version: int) -> int:
+    """The version in which `message` is written at this level."""
+    if isinstance(message, BrokerRegistrationChangeRecord):
+        # Kafka takes the lowest that can say what changed.
+        return 3 if message.cordoned_log_dirs is not None else 2 if message.log_dirs else message.in_controlled_shutdown
+    first, *since = _VERSIONS.get(type(message), (0,))
+    return first + sum(metadata_version >= level for level in since)

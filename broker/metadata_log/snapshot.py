@@ -1,0 +1,107 @@
+"""Snapshots of a metadata log (KIP-630): one file that says what all records before an offset add up to.
+
+Follows Kafka's Snapshots and RecordsSnapshotWriter: `<end offset>-<epoch>.checkpoint` holds a header and a footer as
+control records, and between them the image in batches. It gets its name when it is whole.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.control import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.records.invalid import InvalidRecords
+
+from .batches import Place, batches_in, control_batch, messages_in, metadata_batch
+from .files import sync_directory, write_whole
+from .image import METADATA_VERSION, MetadataImage
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+# So few that no batch comes near the 8 MiB that a Kafka reads at once.
+_RECORDS_PER_BATCH = 1_000
+_CONTROL_VERSION = 0
+
+
+class SnapshotId(NamedTuple):
+    """Where a snapshot ends: the offset after its last record, and this record's epoch."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
+
+
+class Voters(NamedTuple):
+    """What snapshots say of the quorum itself: nothing, unless its voters can change (KIP-853)."""
+
+    kraft_version: int = 0
+    record: VotersRecord | None = None
+
+    def replay(self, message: MetadataMessage) -> "Voters":
+        """What holds after this control record."""
+        if isinstance(message, KRaftVersionRecord):
+            return self._replace(kraft_version=message.kraft_version)
+        return self._replace(record=message) if isinstance(message, VotersRecord) else self
+
+    def records(self) -> list[MetadataMessage]:
+        """What a snapshot's header is followed by."""
+        if self.record is None:
+            return []
+        return [KRaftVersionRecord(kraft_version=self.kraft_version), self.record]
+
+
+def snapshots_in(directory: Path) -> list[SnapshotId]:
+    """The snapshots there are, the newest first."""
+    names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
+    return sorted((SnapshotId(int(name[1]), int(name[2])) for name in names if name is not None), reverse=True)
+
+
+def write_snapshot(
+    directory: Path, snapshot: SnapshotId, image: MetadataImage, voters: Voters, last_append_ms: int
+) -> None:
+    """Writes the snapshot of `image`, which `last_append_ms` was the last change of."""
+    batches: list[bytes] = []
+    offset = 0
+
+    def add(messages: Sequence[MetadataMessage], *, control: bool) -> None:
+        nonlocal offset
+        place = Place(offset, snapshot.epoch, last_append_ms)
+        if control:
+            batches.append(control_batch(messages, _CONTROL_VERSION, place))
+        else:
+            batches.append(metadata_batch(messages, image.features.get(METADATA_VERSION, 0), place))
+        offset += len(messages)
+
+    header = SnapshotHeaderRecord(last_contained_log_timestamp=last_append_ms)
+    add([header, *voters.records()], control=True)
+    records = image.records()
+    while chunk := list(islice(records, _RECORDS_PER_BATCH)):
+        add(chunk, control=False)
+    add([SnapshotFooterRecord()], control=True)
+    write_whole(directory / snapshot.file_name, b"".join(batches))
+    sync_directory(directory)
+
+
+def snapshot_messages(data: bytes) -> Iterator[tuple[int, MetadataMessage]]:
+    """Offset in the snapshot and content of each record.
+
+    Raises InvalidRecords where it is not whole, UnreadableRecordError where it is not understood.
+    """
+    first: MetadataMessage | None = None
+    message: MetadataMessage | None = None
+    for batch in batches_in(data):
+        for offset, message in messages_in(batch):
+            first = first or message
+            yield offset, message
+    if not isinstance(first, SnapshotHeaderRecord) or not isinstance(message, SnapshotFooterRecord):
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, "the snapshot has no header or no footer")
