@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
 from sluice.config import Config, Endpoint
+from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 from sluice.quotas.entity import QuotaTable
@@ -179,11 +180,14 @@ class Broker:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
             self.cluster.housekeeping.later(self._replication_delay_ms, followed)
 
-    def delete_topic(self, topic: Topic) -> None:
-        """Deletes a topic, and answers what waited for its partitions, on whichever broker."""
-        self.cluster.delete(topic)
+    def delete_topic(self, topic: Topic) -> ErrorCode:
+        """Deletes a topic, and answers what waited for its partitions, on whichever broker; or says why not."""
+        failed = self.cluster.delete(topic)
+        if failed:
+            return failed
         for broker in self.cluster.brokers.values():
             broker.topic_deleted(topic)
+        return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
         """A topic is gone: answers what waited here for its partitions."""
@@ -195,10 +199,10 @@ class Broker:
             self.groups_in_use.forget_topic(topic)
 
     def new_producer_id(self) -> int:
-        """A producer id that nobody had before."""
+        """A producer id that nobody had before. Raises NotDurableError."""
         found = next(self._producer_ids, None)
         if found is None:
-            self._producer_ids = iter(self.cluster.new_producer_ids())
+            self._producer_ids = iter(self.cluster.new_producer_ids(self.node_id))
             found = next(self._producer_ids)
         return found
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.clock import Clock
 from sluice.config import Config, TopicConfig, refused_topic_configs
+from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
+    from .metadata_log.durable_metadata import DurableMetadata
     from .security.acls import Acls
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
@@ -73,6 +75,16 @@ class Traffic:
         self.bytes_out = 0
 
 
+class PartitionState(NamedTuple):
+    """Where a partition is and who leads it: see Partition."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+
 class Partition:
     """One partition. It is also the key under which operations wait for it.
 
@@ -94,18 +106,12 @@ class Partition:
         "traffic",
     )
 
-    def __init__(
-        self, topic: "Topic", index: int, log: PartitionLog, replicas: tuple[int, ...], isr: tuple[int, ...]
-    ) -> None:
+    def __init__(self, topic: "Topic", index: int, log: PartitionLog, state: PartitionState) -> None:
         self.topic = topic
         self.index = index
         self.log = log
-        self.replicas = replicas
-        self.isr = isr
-        self.leader = isr[0]
+        self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch = state
         self.traffic = topic.traffic_on(self.leader)
-        self.leader_epoch = 0
-        self.partition_epoch = 0
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
         self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
@@ -197,6 +203,7 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0  # since the start, those deleted again included
+        self.metadata_log: DurableMetadata | None = None  # where all is in memory
         self.after_turn = AfterTurn()
         self.timer = Timer(clock)
         self.housekeeping = Housekeeping(self.timer)
@@ -205,7 +212,7 @@ class Cluster:
         self.broker_configs: dict[str, Mapping[str, str]] = {}
         self._clock = clock
         self._random = random
-        self._producer_id_blocks = 0
+        self.next_producer_id = 0  # the first that no broker was given
         self.quota_stores = QuotaStores(config)
         rules = QuotaTable(PROFILES[config.text("quota.profile")].empty_client_id)
         self.controller_quotas = ControllerQuotas(config, rules, self.quota_stores)
@@ -217,6 +224,8 @@ class Cluster:
     def close(self) -> None:
         """Stops time for what belongs to no broker."""
         self.timer.close()
+        if self.metadata_log is not None:
+            self.metadata_log.close()
 
     # The brokers
 
@@ -240,11 +249,13 @@ class Cluster:
         """The broker that leads a partition, None if none does."""
         return self.brokers.get(partition.leader)
 
-    def new_producer_ids(self) -> range:
-        """Producer ids that no broker had before."""
-        first = self._producer_id_blocks * _PRODUCER_IDS_PER_BLOCK
-        self._producer_id_blocks += 1
-        return range(first, first + _PRODUCER_IDS_PER_BLOCK)
+    def new_producer_ids(self, node_id: int) -> range:
+        """Producer ids that no broker had before, for this one. Raises NotDurableError."""
+        given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
+        if self.metadata_log is not None and self.metadata_log.producer_ids_taken(node_id, given.stop):
+            raise NotDurableError("producer ids")
+        self.next_producer_id = given.stop
+        return given
 
     # What is set while it runs, once for all brokers
 
@@ -288,13 +299,23 @@ class Cluster:
         error = self._refusal(new)
         if error is not None:
             return error
-        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, _set(new.configs)))
-        self._extend(topic, self._placements(new), self.logs.new if validate_only else self.logs.create)
-        if not validate_only:
-            self.topics[topic.name] = topic
-            self.topics_by_id[topic.topic_id] = topic
-            self.topics_created += 1
+        own = _set(new.configs)
+        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
+        partitions = self._led(self._placements(new))
+        if validate_only:
+            self._extend(topic, partitions, self.logs.new)
+            return topic
+        if self.metadata_log is not None:
+            failed = self.metadata_log.topic_created(topic.name, topic.topic_id, own, partitions)
+            if failed:
+                return TopicError(failed, None)
+        self._add(topic, partitions)
+        self.topics_created += 1
         return topic
+
+    def restore(self, name: str, topic_id: bytes, own: Mapping[str, str], partitions: Sequence[PartitionState]) -> None:
+        """A topic is there again, with these configs of its own, and what its logs have on disk."""
+        self._add(Topic(name, topic_id, TopicConfig(self.config, own)), partitions)
 
     def add_partitions(
         self, topic: Topic, count: int, assignments: Sequence[Collection[int]] | None = None
@@ -310,7 +331,12 @@ class Cluster:
             return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
         else:
             replicas = self._place(count - len(topic.partitions), replication_factor)
-        self._extend(topic, replicas, self.logs.create)
+        partitions = self._led(replicas)
+        if self.metadata_log is not None:
+            failed = self.metadata_log.partitions_added(topic.topic_id, len(topic.partitions), partitions)
+            if failed:
+                return TopicError(failed, None)
+        self._extend(topic, partitions, self.logs.create)
         return None
 
     def refused_assignments(
@@ -344,7 +370,10 @@ class Cluster:
         return self.create(NewTopic(name))
 
     def internal_topic(self, name: str) -> Topic:
-        """One of Kafka's own topics, created when it is first asked for, as in Kafka with its settings there."""
+        """One of Kafka's own topics, created when it is first asked for, as in Kafka with its settings there.
+
+        Raises NotDurableError.
+        """
         topic = self.topics.get(name)
         if topic is None:
             config = self.config
@@ -358,29 +387,44 @@ class Cluster:
             }
             partitions = config.integer(f"{prefix}.num.partitions")
             created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
-            assert isinstance(created, Topic), created
+            if isinstance(created, TopicError):
+                assert created.code == ErrorCode.KAFKA_STORAGE_ERROR, created
+                raise NotDurableError(name)
             topic = created
         return topic
 
-    def delete(self, topic: Topic) -> None:
-        """Forgets a topic and its records. What waits for its partitions is the caller's to complete."""
+    def delete(self, topic: Topic) -> ErrorCode:
+        """Forgets a topic and its records, or says why not. What waits for its partitions the caller completes."""
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
+        if failed:
+            return failed
         del self.topics[topic.name]
         del self.topics_by_id[topic.topic_id]
         for partition in topic.partitions:
             partition.deleted = True
             self.logs.delete(partition.log.name)
+        return ErrorCode.NONE
+
+    def _add(self, topic: Topic, partitions: Iterable[PartitionState]) -> None:
+        self._extend(topic, partitions, self.logs.create)
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+
+    def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
+        """New partitions on these brokers: those that live are in sync, and the first of them leads."""
+        partitions = []
+        for replicas in placements:
+            isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
+            partitions.append(PartitionState(replicas, isr, isr[0]))
+        return partitions
 
     def _extend(
-        self,
-        topic: Topic,
-        placements: Iterable[tuple[int, ...]],
-        new_log: Callable[[str, LogConfig], PartitionLog],
+        self, topic: Topic, partitions: Iterable[PartitionState], new_log: Callable[[str, LogConfig], PartitionLog]
     ) -> None:
-        for index, replicas in enumerate(placements, len(topic.partitions)):
+        for index, state in enumerate(partitions, len(topic.partitions)):
             name = f"{topic.name}-{index}"
             log = new_log(name, self._log_config(topic.config, name))
-            isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
-            partition = Partition(topic, index, log, replicas, isr)
+            partition = Partition(topic, index, log, state)
             log.has_followers = self._replication_delay_ms > 0
             topic.partitions.append(partition)
 

@@ -11,3 +11,7 @@ class ConfigError(SluiceError):
 
 class RemoteProtocolError(SluiceError):
     """The peer broke the protocol: a frame or message that cannot be read. Its connection is closed for this reason."""
+
+
+class NotDurableError(Exception):
+    """What was to be written down for good, named by its text, could not be: the change has not happened."""

@@ -24,7 +24,7 @@ class ConfigurationControl:
     """The stores by type of resource, as one broker is asked about them, and the two ways in which they are altered."""
 
     def __init__(self, broker: "Broker") -> None:
-        cluster = broker.cluster
+        self._cluster = cluster = broker.cluster
         self.loggers = Loggers(broker.node_id)
         self.groups = cluster.group_configs
         self.client_metrics = cluster.client_metrics_configs
@@ -53,14 +53,26 @@ class ConfigurationControl:
             problem = _change(store, name, own, key, change)
             if problem is not None:
                 return Refusal(ErrorCode.INVALID_CONFIG, problem)
-        return _put(store, name, own, validate_only)
+        return self._put(kind, store, name, own, validate_only)
 
     def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> Refusal | None:
         """Puts `own` in the place of all that is set, as AlterConfigs always did; levels of loggers it cannot."""
         store = self.stores.get(kind)
         if store is None:
             return _unknown_type(kind)
-        return store.misnamed(name) or _put(store, name, own, validate_only)
+        return store.misnamed(name) or self._put(kind, store, name, own, validate_only)
+
+    def _put(
+        self, kind: int, store: ConfigStore, name: str, own: Mapping[str, str], validate_only: bool
+    ) -> Refusal | None:
+        refusal = _too_large(own) or store.refusal(name, own)
+        if refusal is not None or validate_only:
+            return refusal
+        metadata_log = self._cluster.metadata_log
+        if metadata_log is not None and (failed := metadata_log.configured(kind, name, store.own(name), own)):
+            return Refusal(failed, None)
+        store.configure(name, own)
+        return None
 
 
 def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
@@ -83,15 +95,11 @@ def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change
     return None
 
 
-def _put(store: ConfigStore, name: str, own: Mapping[str, str], validate_only: bool) -> Refusal | None:
-    if any(len(value) > _MAX_VALUE_CHARS for value in own.values()):
-        too_large = f"it exceeds the maximum value size of {_MAX_VALUE_CHARS} bytes."
-        message = f"The configuration value cannot be added because {too_large}"
-        return Refusal(ErrorCode.INVALID_CONFIG, message)
-    refusal = store.refusal(name, own)
-    if refusal is None and not validate_only:
-        store.configure(name, own)
-    return refusal
+def _too_large(own: Mapping[str, str]) -> Refusal | None:
+    if all(len(value) <= _MAX_VALUE_CHARS for value in own.values()):
+        return None
+    too_large = f"it exceeds the maximum value size of {_MAX_VALUE_CHARS} bytes."
+    return Refusal(ErrorCode.INVALID_CONFIG, f"The configuration value cannot be added because {too_large}")
 
 
 def _unknown_type(kind: int) -> Refusal:

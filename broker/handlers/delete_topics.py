@@ -116,10 +116,12 @@ def _delete_by_name(
 
 
 def _delete(ctx: RequestContext, topic: Topic, quota: _Quota) -> DeletableTopicResult:
+    state = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
     if quota is not None and not quota.record(len(topic.partitions)):
-        state = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
         return _failed(ctx, state, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
-    ctx.broker.delete_topic(topic)
+    failed = ctx.broker.delete_topic(topic)
+    if failed:
+        return _failed(ctx, state, failed, failed.message)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
 

@@ -7,6 +7,7 @@ a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever h
 from sluice.broker.authorized import allowed, allowed_on_any, allowed_on_cluster
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.errors import NotDurableError
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -21,9 +22,12 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Message | Out
         return _refused(ctx, refusal)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(ctx, ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is None:
-        return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
-    return _initialize(ctx, request, request.transactional_id)
+    try:
+        if request.transactional_id is None:
+            return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
+        return _initialize(ctx, request, request.transactional_id)
+    except NotDurableError:  # a new block of ids, or the internal topic
+        return _refused(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _unauthorized(ctx: RequestContext, transactional_id: str | None) -> ErrorCode:

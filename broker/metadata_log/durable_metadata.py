@@ -1,0 +1,143 @@
+"""What the cluster says to its metadata log: each change as the records that Kafka's controller writes for it.
+
+Whoever makes a change says so here first, and makes it when the answer is NONE. Follows ReplicationControlManager,
+ConfigurationControlManager, ClientQuotaControlManager and ProducerIdControlManager.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sluice.broker.cluster import PartitionState
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.log import ProducerIdsRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
+from sluice.protocol.metadata.topics import (
+    SAME_LEADER,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+from .image import MetadataImage
+from .metadata_log import MetadataLog
+
+_TOPIC = 2  # type of resource, of a config
+
+
+class DurableMetadata:
+    """The log, in the cluster's words."""
+
+    def __init__(self, log: MetadataLog, directory_id: bytes) -> None:
+        """`directory_id` is that of the log directory in which all replicas are."""
+        self._log = log
+        self._directory_id = directory_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """What has been said so far."""
+        return self._log.image
+
+    @property
+    def end_offset(self) -> int:
+        """Of the next record: what a broker that registers with it has for an epoch."""
+        return self._log.end_offset
+
+    def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
+        """Makes records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        return self._log.append(records) if records else ErrorCode.NONE
+
+    def close(self) -> None:
+        """Nothing more will be said."""
+        self._log.close()
+
+    def topic_created(
+        self, name: str, topic_id: bytes, configs: Mapping[str, str], partitions: Iterable[PartitionState]
+    ) -> ErrorCode:
+        """There will be a topic with these configs of its own."""
+        return self.append(
+            [
+                TopicRecord(name=name, topic_id=topic_id),
+                *_configs(_TOPIC, name, {}, configs),
+                *self._partitions(topic_id, 0, partitions),
+            ]
+        )
+
+    def partitions_added(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> ErrorCode:
+        """A topic will have more partitions, from index `first` on."""
+        return self.append(self._partitions(topic_id, first, partitions))
+
+    def topic_deleted(self, topic_id: bytes) -> ErrorCode:
+        """A topic will go, with its partitions and configs."""
+        return self.append([RemoveTopicRecord(topic_id=topic_id)])
+
+    def partition_changed(
+        self, topic_id: bytes, index: int, before: PartitionState, after: PartitionState
+    ) -> ErrorCode:
+        """A partition will have another leader, or others in sync, or be elsewhere."""
+        return self.append([self.partition_change(topic_id, index, before, after)])
+
+    def partition_change(
+        self, topic_id: bytes, index: int, before: PartitionState, after: PartitionState
+    ) -> PartitionChangeRecord:
+        """What `partition_changed` writes. Where the leader's epoch rises, there is a leader that leads anew."""
+        moved = after.replicas != before.replicas
+        has_elr = self.image.topics[topic_id].partitions[index].eligible_leader_replicas is not None
+        return PartitionChangeRecord(
+            topic_id=topic_id,
+            partition_id=index,
+            leader=after.leader if after.leader_epoch != before.leader_epoch else SAME_LEADER,
+            isr=list(after.isr) if after.isr != before.isr else None,
+            replicas=list(after.replicas) if moved else None,
+            directories=[self._directory_id] * len(after.replicas) if moved else None,
+            # Nobody here keeps an ELR (KIP-966); one that a Kafka kept would not be right any more.
+            eligible_leader_replicas=[] if has_elr else None,
+            last_known_elr=[] if has_elr else None,
+        )
+
+    def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
+        """A resource will have `after` set in the place of `before`."""
+        return self.append(_configs(kind, name, before, after))
+
+    def quotas_altered(self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> ErrorCode:
+        """An entity will have these quotas; None removes one."""
+        parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
+        now = self.image.client_quotas.get(frozenset(entity.items()), {})
+        return self.append(
+            [
+                ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
+                for key, value in changes.items()
+                if now.get(key) != value
+            ]
+        )
+
+    def producer_ids_taken(self, node_id: int, next_producer_id: int) -> ErrorCode:
+        """A broker will have the producer ids before this one that nobody had."""
+        broker = self.image.brokers.get(node_id)
+        epoch = -1 if broker is None else broker.broker_epoch
+        return self.append(
+            [ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=next_producer_id)]
+        )
+
+    def _partitions(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> list[MetadataMessage]:
+        return [
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=list(partition.replicas),
+                isr=list(partition.isr),
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                directories=[self._directory_id] * len(partition.replicas),
+            )
+            for index, partition in enumerate(partitions, first)
+        ]
+
+
+def _configs(kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[MetadataMessage]:
+    return [
+        ConfigRecord(resource_type=kind, resource_name=name, name=key, value=after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]

@@ -1,0 +1,172 @@
+"""Random changes to a cluster whose process is killed now and then, or stopped.
+
+After each start it is what a cluster is to which the same was done and which was never stopped.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from sluice.protocol.apis.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from sluice.protocol.apis.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.message import Message
+from tests.support.virtual_broker import VirtualBroker
+from tests.unit.broker_metadata_log.cluster_metadata import known, led, start
+
+TOPICS = ("a", "b", "c", "__consumer_offsets")
+# Type and name of a resource, a config of it, and values it can have; None takes it away.
+CONFIGS = [
+    *((2, topic, "retention.ms", ("1", "2", None)) for topic in TOPICS),
+    *((2, topic, "cleanup.policy", ("compact", "delete", None)) for topic in TOPICS),
+    (4, "", "message.max.bytes", ("1000", "2000", None)),
+    (4, "1", "message.max.bytes", ("3000", None)),
+    (32, "group", "consumer.session.timeout.ms", ("45000", "50000", None)),
+    (16, "subscription", "interval.ms", ("1000", "2000", None)),
+]
+SET, DELETE = 0, 1
+
+
+class Restarts(RuleBasedStateMachine):
+    """A cluster on a directory, and its twin in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._temporary = tempfile.TemporaryDirectory()
+        self.directory = Path(self._temporary.name)
+        self.cluster = start(self.directory, "sluice.brokers=2")
+        self.twin = VirtualBroker("node.id=1", "sluice.brokers=2")
+        self.producer_ids: set[int] = set()
+
+    def teardown(self) -> None:
+        self._temporary.cleanup()
+
+    def both(self, request: Message, version: int) -> None:
+        """Asks both for the same; they answer the same, but for what is drawn by chance."""
+        answers = [broker.client().ask(request, version) for broker in (self.cluster, self.twin)]
+        codes = [str([getattr(one, "error_code", None) for one in _results(answer)]) for answer in answers]
+        assert codes[0] == codes[1]
+
+    @initialize(topic=st.sampled_from(TOPICS))
+    def a_topic(self, topic: str) -> None:
+        self.create(topic, 1, None)
+
+    @rule(
+        topic=st.sampled_from(TOPICS),
+        partitions=st.integers(1, 3),
+        policy=st.sampled_from([None, "compact", "delete,compact"]),
+    )
+    def create(self, topic: str, partitions: int, policy: str | None) -> None:
+        configs = [] if policy is None else [CreatableTopicConfig(name="cleanup.policy", value=policy)]
+        # Replicas are drawn by chance, so they are said.
+        assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=[1 + index % 2, 2 - index % 2])
+            for index in range(partitions)
+        ]
+        wanted = CreatableTopic(
+            name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=configs
+        )
+        self.both(CreateTopicsRequest(topics=[wanted]), 7)
+
+    @rule(topic=st.sampled_from(TOPICS), count=st.integers(1, 5))
+    def grow(self, topic: str, count: int) -> None:
+        now = len(self.twin.cluster.topics[topic].partitions) if topic in self.twin.cluster.topics else 0
+        assignments = [CreatePartitionsAssignment(broker_ids=[2, 1])] * max(count - now, 0)
+        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=assignments)
+        self.both(CreatePartitionsRequest(topics=[wanted]), 3)
+
+    @rule(topic=st.sampled_from(TOPICS))
+    def delete(self, topic: str) -> None:
+        self.both(DeleteTopicsRequest(topic_names=[topic]), 5)
+
+    @rule(config=st.sampled_from(CONFIGS), data=st.data())
+    def configure(self, config: tuple[int, str, str, tuple[str | None, ...]], data: st.DataObject) -> None:
+        kind, name, key, values = config
+        value = data.draw(st.sampled_from(values))
+        change = AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
+        self.both(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+
+    @rule()
+    def take_a_producer_id(self) -> None:
+        taken = self.cluster.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
+        assert taken not in self.producer_ids
+        self.producer_ids.add(taken)
+
+    @rule()
+    def kill(self) -> None:
+        self._start_again()
+
+    @rule()
+    def stop(self) -> None:
+        assert self.cluster.cluster.metadata_log is not None
+        self.cluster.cluster.metadata_log.close()
+        self._start_again()
+
+    @rule()
+    def compact(self) -> None:
+        assert self.cluster.cluster.metadata_log is not None
+        self.cluster.cluster.metadata_log._log.compact()
+
+    @rule(data=st.data())
+    def kill_while_a_topic_is_created(self, data: st.DataObject) -> None:
+        """The last batch is torn: the topic was never there."""
+        (segment,) = (self.directory / "__cluster_metadata-0").glob("*.log")
+        size = segment.stat().st_size
+        wanted = CreatableTopic(name="torn", num_partitions=2, replication_factor=2)
+        (created,) = self.cluster.client().ask(CreateTopicsRequest(topics=[wanted]), 7).topics
+        assert created.error_code == 0
+        torn = data.draw(st.integers(size, segment.stat().st_size - 1))
+        with segment.open("r+b") as file:
+            file.truncate(torn)
+        del self.cluster.cluster.topics["torn"]
+        self._start_again()
+
+    def _start_again(self) -> None:
+        before = known(self.cluster)
+        epochs = {topic: led(self.cluster, topic) for topic in self.cluster.cluster.topics}
+        self.cluster = start(self.directory, "sluice.brokers=2")
+        assert known(self.cluster) == before
+        for topic, states in epochs.items():
+            again = led(self.cluster, topic)
+            assert [state.leader_epoch for state in again] == [state.leader_epoch + 1 for state in states]
+
+    @invariant()
+    def it_is_what_its_twin_is(self) -> None:
+        assert _without_chance(known(self.cluster)) == _without_chance(known(self.twin))
+
+
+def _results(answer: object) -> list[object]:
+    lists = [getattr(answer, name, None) for name in ("topics", "results", "responses")]
+    return next(results for results in lists if results is not None)
+
+
+def _without_chance(state: dict[str, Any]) -> dict[str, object]:
+    """Without the ids of topics, and the producer ids that only one of the two gave out."""
+    topics = {name: configs for name, (_, configs) in state["topics"].items()}
+    return state | {"topics": topics, "producer ids": None}
+
+
+Restarts.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_restarts_change_nothing = Restarts.TestCase

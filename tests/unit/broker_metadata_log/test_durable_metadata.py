@@ -1,0 +1,258 @@
+"""Every change that clients can make is in the metadata log before it is made; without it, it is not made."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest
+from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.metadata.log import ProducerIdsRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.settings import ConfigRecord
+from sluice.protocol.metadata.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from tests.support.virtual_broker import VirtualBroker
+
+from .cluster_metadata import DIRECTORY_ID, known, start
+
+Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
+
+
+def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name=key, config_operation=0, value=value)
+    return IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])]
+    )
+
+
+def config(kind: int, name: str, key: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+
+
+def partition(broker: VirtualBroker, topic: str, index: int, replicas: list[int]) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=broker.cluster.topics[topic].topic_id,
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[DIRECTORY_ID] * len(replicas),
+    )
+
+
+def new_topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+# What is asked, of which version, in what the errors of its answer are found; and the records it makes.
+CHANGES: list[tuple[str, Message, int, str, Make]] = [
+    (
+        "a topic is created",
+        CreateTopicsRequest(topics=[new_topic("n", 2, retention_ms="5", cleanup_policy="compact")]),
+        7,
+        "topics",
+        lambda broker: [
+            TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
+            config(2, "n", "cleanup.policy", "compact"),
+            config(2, "n", "retention.ms", "5"),
+            partition(broker, "n", 0, [1]),
+            partition(broker, "n", 1, [1]),
+        ],
+    ),
+    (
+        "a topic is created because somebody asked for it",
+        MetadataRequest(topics=[MetadataRequestTopic(name="n")], allow_auto_topic_creation=True),
+        9,
+        "topics",
+        lambda broker: [
+            TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
+            partition(broker, "n", 0, [1]),
+        ],
+    ),
+    (
+        "a topic gets more partitions",
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)]),
+        3,
+        "results",
+        lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
+    ),
+    (
+        "a topic is deleted",
+        DeleteTopicsRequest(topic_names=["t"]),
+        5,
+        "responses",
+        lambda broker: RemoveTopicRecord(),
+    ),
+    (
+        "a config of a topic is set",
+        set_config(2, "t", "retention.ms", "7"),
+        1,
+        "responses",
+        lambda _: config(2, "t", "retention.ms", "7"),
+    ),
+    (
+        "configs are replaced: one is set, another not any more",
+        AlterConfigsRequest(
+            resources=[
+                OldResource(resource_type=2, resource_name="t", configs=[OldConfig(name="retention.ms", value="8")])
+            ]
+        ),
+        2,
+        "responses",
+        lambda _: [config(2, "t", "cleanup.policy", None), config(2, "t", "retention.ms", "8")],
+    ),
+    (
+        "a config of all brokers is set",
+        set_config(4, "", "message.max.bytes", "70000"),
+        1,
+        "responses",
+        lambda _: config(4, "", "message.max.bytes", "70000"),
+    ),
+    (
+        "a config of one broker is set",
+        set_config(4, "1", "message.max.bytes", "70000"),
+        1,
+        "responses",
+        lambda _: config(4, "1", "message.max.bytes", "70000"),
+    ),
+    (
+        "a config of a group is set",
+        set_config(32, "g", "consumer.session.timeout.ms", "50000"),
+        1,
+        "responses",
+        lambda _: config(32, "g", "consumer.session.timeout.ms", "50000"),
+    ),
+    (
+        "a subscription to metrics is set",
+        set_config(16, "s", "interval.ms", "60000"),
+        1,
+        "responses",
+        lambda _: config(16, "s", "interval.ms", "60000"),
+    ),
+    (
+        "a block of producer ids is taken",
+        InitProducerIdRequest(transactional_id=None),
+        4,
+        "",
+        lambda _: ProducerIdsRecord(broker_id=1, broker_epoch=6, next_producer_id=1000),
+    ),
+]
+each_change = pytest.mark.parametrize(
+    ("request_", "version", "results", "makes"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> VirtualBroker:
+    """With a topic."""
+    broker = start(tmp_path)
+    broker.topic(cleanup_policy="compact")
+    return broker
+
+
+def errors(answer: Any, results: str) -> list[int]:
+    """The error code of each of an answer's `results`, or its own."""
+    return [one.error_code for one in (getattr(answer, results) if results else [answer])]
+
+
+@contextmanager
+def appended(broker: VirtualBroker, answer: ErrorCode | None = None) -> Iterator[list[MetadataMessage]]:
+    """What is appended to the metadata log; with an `answer` it is not, and that is what is said."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    into: list[MetadataMessage] = []
+    append = log._log.append
+
+    def watched(messages: list[MetadataMessage]) -> ErrorCode:
+        into.extend(messages)
+        return append(messages) if answer is None else answer
+
+    log._log.append = watched  # type: ignore[method-assign,assignment]  # for as long as a request takes
+    yield into
+    log._log.append = append  # type: ignore[method-assign]
+
+
+@each_change
+def test_a_change_is_written_as_kafka_writes_it(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+) -> None:
+    deleted = broker.cluster.topics["t"].topic_id
+    with appended(broker) as records:
+        answer = broker.client().ask(request_, version)
+    assert errors(answer, results) == [0]
+    made = makes(broker)
+    if isinstance(made, RemoveTopicRecord):
+        made.topic_id = deleted
+    assert records == (made if isinstance(made, list) else [made])
+    assert known(start(tmp_path)) == known(broker), "and is there after a kill"
+
+
+@each_change
+def test_a_change_that_cannot_be_written_is_refused_and_not_made(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+) -> None:
+    before = known(broker)
+    with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
+        answer = broker.client().ask(request_, version)
+    assert errors(answer, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert known(broker) == before
+    assert known(start(tmp_path)) == before
+    again = broker.client().ask(request_, version)
+    assert errors(again, results) == [0], "when there is room it is made"
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), 7, id="only validated"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), 7, id="refused"),
+        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), 1, id="what is so already"),
+    ],
+)
+def test_what_changes_nothing_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
+    with appended(broker) as records:
+        broker.client().ask(request_, version)
+    assert records == []
+
+
+def test_a_block_of_producer_ids_lasts(broker: VirtualBroker, tmp_path: Path) -> None:
+    with appended(broker) as records:
+        ids = [broker.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id for _ in range(3)]
+    assert ids == [0, 1, 2]
+    assert len(records) == 1
+    again = start(tmp_path)
+    assert again.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id == 1000, (
+        "what was given out is never given again"
+    )
+
+
+def test_partitions_of_three_brokers_are_written_with_their_replicas(tmp_path: Path) -> None:
+    broker = start(tmp_path, "sluice.brokers=3")
+    with appended(broker) as records:
+        broker.topic("n", 3, 2)
+    partitions = [record for record in records if isinstance(record, PartitionRecord)]
+    assert [record.leader for record in partitions] == [record.replicas[0] for record in partitions]
+    assert all(len(record.replicas) == len(record.directories) == 2 for record in partitions)
+    assert known(start(tmp_path, "sluice.brokers=3")) == known(broker)
