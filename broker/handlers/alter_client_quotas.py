@@ -28,30 +28,35 @@ def handle(ctx: RequestContext, request: AlterClientQuotasRequest) -> AlterClien
         # Of a type that comes twice the last holds.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())
-        problem = _alter(ctx, entity, entry, request.validate_only, again=identity in results)
-        results[identity] = _result(ctx, entity, problem)
+        code, message = _alter(ctx, entity, entry, request.validate_only, again=identity in results)
+        results[identity] = _result(ctx, entity, code, message)
     return AlterClientQuotasResponse(entries=list(results.values()))
 
 
-def _alter(ctx: RequestContext, entity: Entity, entry: EntryData, validate_only: bool, *, again: bool) -> str | None:
+def _alter(
+    ctx: RequestContext, entity: Entity, entry: EntryData, validate_only: bool, *, again: bool
+) -> tuple[ErrorCode, str | None]:
     changes = {op.key: None if op.remove else op.value for op in entry.ops}
     if again or len(changes) < len(entry.ops):
         # Kafka says this also where it is a key of the entity that comes twice.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
-        return f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    quotas = ctx.broker.cluster.client_quotas
-    problem = quotas.refusal(entity, changes)
-    if problem is None and not validate_only:
-        quotas.alter(entity, changes)
-    return problem
+        return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
+    cluster = ctx.broker.cluster
+    problem = cluster.client_quotas.refusal(entity, changes)
+    if problem is not None:
+        return ErrorCode.INVALID_REQUEST, problem
+    if not validate_only:
+        if cluster.metadata_log is not None and (failed := cluster.metadata_log.quotas_altered(entity, changes)):
+            return failed, failed.message
+        cluster.client_quotas.alter(entity, changes)
+    return ErrorCode.NONE, None
 
 
-def _result(ctx: RequestContext, entity: Entity, problem: str | None) -> EntryResult:
-    code = ErrorCode.NONE if problem is None else ErrorCode.INVALID_REQUEST
+def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str | None) -> EntryResult:
     ctx.error_code = ctx.error_code or code
     return EntryResult(
         error_code=code,
-        error_message=problem,
+        error_message=message,
         entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
     )
 

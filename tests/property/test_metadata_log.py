@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -44,6 +45,12 @@ CONFIGS = [
     (16, "subscription", "interval.ms", ("1000", "2000", None)),
 ]
 SET, DELETE = 0, 1
+ENTITIES: list[dict[str, str | None]] = [
+    {"user": "u"},
+    {"user": None},
+    {"user": "u", "client-id": "c"},
+    {"client-id": "c"},
+]
 
 
 class Restarts(RuleBasedStateMachine):
@@ -106,6 +113,16 @@ class Restarts(RuleBasedStateMachine):
         resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
         self.both(IncrementalAlterConfigsRequest(resources=[resource]), 1)
 
+    @rule(
+        entity=st.sampled_from(ENTITIES),
+        key=st.sampled_from(["producer_byte_rate", "request_percentage"]),
+        value=st.sampled_from([1.0, 2.0, None]),
+    )
+    def alter_quota(self, entity: dict[str, str | None], key: str, value: float | None) -> None:
+        parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()]
+        change = OpData(key=key, value=value or 0.0, remove=value is None)
+        self.both(AlterClientQuotasRequest(entries=[EntryData(entity=parts, ops=[change])]), 1)
+
     @rule()
     def take_a_producer_id(self) -> None:
         taken = self.cluster.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
@@ -156,7 +173,7 @@ class Restarts(RuleBasedStateMachine):
 
 
 def _results(answer: object) -> list[object]:
-    lists = [getattr(answer, name, None) for name in ("topics", "results", "responses")]
+    lists = [getattr(answer, name, None) for name in ("topics", "results", "responses", "entries")]
     return next(results for results in lists if results is not None)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest
 from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
@@ -24,7 +25,8 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.settings import ConfigRecord
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
+from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.virtual_broker import VirtualBroker
 
@@ -150,6 +152,33 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         1,
         "responses",
         lambda _: config(16, "s", "interval.ms", "60000"),
+    ),
+    (
+        "quotas of an entity are set and removed",
+        AlterClientQuotasRequest(
+            entries=[
+                EntryData(
+                    entity=[
+                        EntityData(entity_type="user", entity_name="u"),
+                        EntityData(entity_type="client-id", entity_name=None),
+                    ],
+                    ops=[
+                        OpData(key="producer_byte_rate", value=5.0),
+                        OpData(key="request_percentage", remove=True),
+                    ],
+                )
+            ]
+        ),
+        1,
+        "entries",
+        lambda _: ClientQuotaRecord(
+            entity=[
+                QuotaEntityData(entity_type="client-id", entity_name=None),
+                QuotaEntityData(entity_type="user", entity_name="u"),
+            ],
+            key="producer_byte_rate",
+            value=5.0,
+        ),
     ),
     (
         "a block of producer ids is taken",
