@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
     from .metadata_log.durable_metadata import DurableMetadata
+    from .security.acl import Acl
     from .security.acls import Acls
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
@@ -287,7 +288,10 @@ class Cluster:
         """The access control lists, which no broker looks at without an authorizer."""
         from .security.acls import Acls  # with the first that does
 
-        return Acls(self._random.randbytes)
+        return Acls(self._random.randbytes, self._write_acls)
+
+    def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:
+        return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
         """A partition by its topic's name, None where there is none."""

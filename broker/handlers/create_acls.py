@@ -28,9 +28,12 @@ def handle(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsRespons
         return _all_refused(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in acls]
     valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
-    if not ctx.broker.cluster.acls.create(acl for acl, _ in valid):
+    failed = ctx.broker.cluster.acls.create(acl for acl, _ in valid)
+    if failed:
+        ctx.error_code = ctx.error_code or failed
         for _, result in valid:
-            result.error_code, result.error_message = ErrorCode.POLICY_VIOLATION, _TOO_MANY
+            result.error_code = failed
+            result.error_message = _TOO_MANY if failed == ErrorCode.POLICY_VIOLATION else failed.message
     return CreateAclsResponse(results=results)
 
 

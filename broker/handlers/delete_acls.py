@@ -35,7 +35,9 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsRespons
     removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
         return _all_refused(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
-    acls.delete(removed)
+    failed = acls.delete(removed)
+    if failed:
+        return _all_refused(ctx, request, failed, failed.message)
     return DeleteAclsResponse(
         filter_results=[
             _result(ctx, _problem(wanted), matching) for wanted, matching in zip(filters, found, strict=True)

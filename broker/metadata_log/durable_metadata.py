@@ -5,11 +5,13 @@ ConfigurationControlManager, ClientQuotaControlManager and ProducerIdControlMana
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sluice.broker.cluster import PartitionState
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
 from sluice.protocol.metadata.topics import (
     SAME_LEADER,
@@ -21,6 +23,9 @@ from sluice.protocol.metadata.topics import (
 
 from .image import MetadataImage
 from .metadata_log import MetadataLog
+
+if TYPE_CHECKING:
+    from sluice.broker.security.acl import Acl
 
 _TOPIC = 2  # type of resource, of a config
 
@@ -110,6 +115,23 @@ class DurableMetadata:
                 if now.get(key) != value
             ]
         )
+
+    def acls_changed(self, created: "Iterable[tuple[bytes, Acl]]", deleted: Iterable[bytes]) -> ErrorCode:
+        """ACLs will come, under these ids, and go."""
+        new = [
+            AccessControlEntryRecord(
+                id=acl_id,
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl_id, acl in created
+        ]
+        return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
 
     def producer_ids_taken(self, node_id: int, next_producer_id: int) -> ErrorCode:
         """A broker will have the producer ids before this one that nobody had."""

@@ -17,6 +17,7 @@ from sluice.config_table import TOPIC_PROPERTIES
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.brokers import Endpoint, RegisterBrokerRecord, SupportedFeature
 from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import AccessControlEntryRecord
 from sluice.protocol.metadata.topics import PartitionRecord
 
 from .durable_metadata import DurableMetadata
@@ -109,6 +110,8 @@ def fill(cluster: Cluster, image: MetadataImage) -> None:
         ignored += _add_topic(cluster, topic, image.configs.get((TOPIC, topic.name), {}))
     for entity, quotas in image.client_quotas.items():
         ignored += _set_quotas(cluster, dict(entity), quotas)
+    for acl_id, acl in image.acls.items():
+        ignored += _add_acl(cluster, acl_id, acl)
     cluster.next_producer_id = image.next_producer_id
     if ignored:
         log.warning("set in the data directory, without effect here", extra={"settings": ", ".join(ignored)})
@@ -143,6 +146,25 @@ def _set_quotas(cluster: Cluster, entity: Mapping[str, str | None], quotas: Mapp
         cluster.client_quotas.alter(entity, known)
     names = " ".join(f"{type_}={name or '<default>'}" for type_, name in sorted(entity.items()))
     return [f"quota {names} {key}" for key in quotas.keys() - known.keys()]
+
+
+def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) -> list[str]:
+    # Only where there are some.
+    from sluice.broker.security.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+
+    acl = Acl(
+        ResourceType(record.resource_type),
+        record.resource_name,
+        PatternType(record.pattern_type),
+        record.principal,
+        record.host,
+        AclOperation(record.operation),
+        AclPermissionType(record.permission_type),
+    )
+    if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):  # UNKNOWN, of a newer Kafka
+        return [f"ACL of {acl.principal} on {acl.resource_name}"]
+    cluster.acls.add(acl_id, acl)
+    return []
 
 
 def _taken(refusal: Refusal | None) -> bool:

@@ -7,16 +7,19 @@ whoever asks and of `User:*`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from sluice.broker.random_uuid import random_uuid
+from sluice.protocol.errors import ErrorCode
 
 from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclFilter, PatternType, ResourceType
 
 # What one request may change (QuorumController.MAX_RECORDS_PER_USER_OP).
 MAX_PER_REQUEST = 10_000
 ByPrincipal = dict[str, list[Acl]]  # the entries of one pattern
+# Makes durable that entries will come, with their ids, and go, by id; or says why not.
+WriteAcls = Callable[[Sequence[tuple[bytes, Acl]], Sequence[bytes]], ErrorCode]
 
 
 class Acls:
@@ -26,8 +29,9 @@ class Acls:
     knows the entries from before.
     """
 
-    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes], write: WriteAcls) -> None:
         self._random_bytes = random_bytes
+        self._write = write
         self._by_id: dict[bytes, Acl] = {}
         self._ids: dict[Acl, bytes] = {}
         self._on = [_OnType() for _ in ResourceType]  # lists, for the hash of an enum's member is slow
@@ -39,19 +43,26 @@ class Acls:
         """Each entry with its id, 16 bytes, as metadata records have it."""
         return self._by_id.items()
 
-    def create(self, acls: Iterable[Acl]) -> bool:
-        """Adds those that are not there yet; False, and nothing is added, if they are too many for one request."""
+    def create(self, acls: Iterable[Acl]) -> ErrorCode:
+        """Adds those that are not there yet; where it says why not, which may be that they are too many, none is."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._ids]
         if len(new) > MAX_PER_REQUEST:
-            return False
-        for acl in new:
-            self.add(self._new_id(), acl)
-        return True
+            return ErrorCode.POLICY_VIOLATION
+        with_ids = [(self._new_id(), acl) for acl in new]
+        failed = self._write(with_ids, ())
+        if not failed:
+            for acl_id, acl in with_ids:
+                self.add(acl_id, acl)
+        return failed
 
-    def delete(self, acls: Collection[Acl]) -> None:
-        """Takes entries away that are there."""
-        for acl in acls:
-            self.remove(self._ids[acl])
+    def delete(self, acls: Collection[Acl]) -> ErrorCode:
+        """Takes entries away that are there, or says why not."""
+        ids = [self._ids[acl] for acl in acls]
+        failed = self._write((), ids)
+        if not failed:
+            for acl_id in ids:
+                self.remove(acl_id)
+        return failed
 
     def add(self, acl_id: bytes, acl: Acl) -> None:
         """A new entry, that nobody added before, under a new id."""

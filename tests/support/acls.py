@@ -1,8 +1,10 @@
 """Access control lists for tests: a broker that has some, and who asks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sluice.broker.security.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import Client, VirtualBroker
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -24,6 +26,11 @@ def acl(
 ) -> Acl:
     """An entry; unless told otherwise it allows alice something on topic "t"."""
     return Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
+
+
+def in_memory(created: Sequence[tuple[bytes, Acl]], deleted: Sequence[bytes]) -> ErrorCode:
+    """Where nothing is durable, entries come and go."""
+    return ErrorCode.NONE
 
 
 def acl_filter(**fields: Any) -> AclFilter:

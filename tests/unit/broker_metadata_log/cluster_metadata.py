@@ -34,6 +34,7 @@ def known(broker: VirtualBroker) -> dict[str, object]:
             frozenset(entity.items()): dict(quotas)
             for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)
         },
+        "ACLs": dict(cluster.acls.items()),
         "producer ids": cluster.next_producer_id,
     }
 

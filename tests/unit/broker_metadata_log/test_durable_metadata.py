@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest
 from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
+from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterableConfig,
@@ -25,14 +28,19 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
 from tests.support.virtual_broker import VirtualBroker
 
 from .cluster_metadata import DIRECTORY_ID, known, start
 
 Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
+
+
+ACL_ID = b"0123456789abcdef"
 
 
 def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
@@ -181,6 +189,29 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         ),
     ),
     (
+        "an ACL is created",
+        CreateAclsRequest(creations=[AclCreation(2, "t", 4, "User:alice", "*", 3, 3)]),
+        3,
+        "results",
+        lambda broker: AccessControlEntryRecord(
+            id=next(acl_id for acl_id, acl in broker.cluster.acls.items() if acl.resource_name == "t"),
+            resource_type=2,
+            resource_name="t",
+            pattern_type=4,
+            principal="User:alice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        ),
+    ),
+    (
+        "ACLs are deleted",
+        DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
+        3,
+        "filter_results",
+        lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
+    ),
+    (
         "a block of producer ids is taken",
         InitProducerIdRequest(transactional_id=None),
         4,
@@ -195,9 +226,14 @@ each_change = pytest.mark.parametrize(
 
 @pytest.fixture
 def broker(tmp_path: Path) -> VirtualBroker:
-    """With a topic."""
-    broker = start(tmp_path)
+    """With a topic, and an ACL on another."""
+    broker = start(tmp_path, AUTHORIZER_ON, ANONYMOUS_MAY_ALL)
     broker.topic(cleanup_policy="compact")
+    metadata_log = broker.cluster.metadata_log
+    assert metadata_log is not None
+    entry = acl(AclOperation.READ, name="gone")
+    assert not metadata_log.acls_changed([(ACL_ID, entry)], ())
+    broker.cluster.acls.add(ACL_ID, entry)
     return broker
 
 

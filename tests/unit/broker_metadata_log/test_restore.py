@@ -6,16 +6,31 @@ import pytest
 
 from sluice.broker.cluster import NO_LEADER, PartitionState
 from sluice.broker.metadata_log.metadata_log import open_metadata_log
+from sluice.broker.security.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import AccessControlEntryRecord
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from tests.support.acls import acl, acl_filter
 from tests.support.kafka_data import RELEASES, unpack
 
 from .cluster_metadata import DIRECTORY_ID, known, led, start
 from .logs import FEATURES, START_MS, topic_id
 
 T = topic_id(1)
+ACLS = [
+    acl(
+        AclOperation.WRITE,
+        name="or",
+        pattern_type=PatternType.PREFIXED,
+        principal="User:bob",
+        host="127.0.0.1",
+        permission_type=AclPermissionType.DENY,
+    ),
+    acl(AclOperation.READ, name="orders"),
+    acl(AclOperation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster", principal="User:*"),
+]
 
 
 def write(directory: Path, *records: MetadataMessage) -> None:
@@ -50,6 +65,7 @@ def test_a_directory_of_a_real_kafka_is_all_there(release: str, tmp_path: Path) 
     # 3: given up twice and led again once by that node.
     assert led(broker, "orders") == [PartitionState((1,), (1,), 1, 4, 4)] * 3
     assert broker.cluster.next_producer_id == 1000
+    assert broker.cluster.acls.matching(acl_filter()) == ACLS
     assert known(broker)["client metrics"] == {"all": {"interval.ms": "60000", "metrics": "org.apache.kafka.producer."}}
     again = start(tmp_path / "data")
     assert known(again) == known(broker)
@@ -148,10 +164,17 @@ def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
             "quota user=u flow_rate",
             id="a quota that nobody knows",
         ),
+        pytest.param(
+            AccessControlEntryRecord(
+                id=T, resource_type=9, resource_name="r", pattern_type=3, principal="User:u", operation=3
+            ),
+            "ACL of User:u on r",
+            id="an ACL on a type of resource that nobody knows",
+        ),
     ],
 )
 def test_what_has_no_effect_is_named_and_kept(
-    record: ConfigRecord | ClientQuotaRecord, named: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    record: MetadataMessage, named: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, *partition(replicas=[1], isr=[1], leader=1), record)
     broker = start(tmp_path)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from sluice.broker.security.acl import Acl, AclOperation, PatternType, ResourceType
 from sluice.broker.security.acls import MAX_PER_REQUEST, Acls
-from tests.support.acls import acl, acl_filter
+from sluice.protocol.errors import ErrorCode
+from tests.support.acls import acl, acl_filter, in_memory
 
 NAMES = ("", "a", "ab", "abc", "b", "*")
 SOME_ACLS = st.builds(
@@ -21,7 +22,7 @@ SOME_ACLS = st.builds(
 
 
 def new_acls() -> Acls:
-    return Acls(Random(0).randbytes)
+    return Acls(Random(0).randbytes, in_memory)
 
 
 def found(acls: Acls, resource_type: ResourceType, name: str) -> list[Acl]:
@@ -36,9 +37,9 @@ def found(acls: Acls, resource_type: ResourceType, name: str) -> list[Acl]:
 
 def test_what_is_there_already_is_not_created_again() -> None:
     acls, entry = new_acls(), acl(AclOperation.READ)
-    assert acls.create([entry, entry])
+    assert acls.create([entry, entry]) == ErrorCode.NONE
     (known,) = acls.items()
-    assert acls.create([entry])
+    assert acls.create([entry]) == ErrorCode.NONE
     assert list(acls.items()) == [known]
 
 
@@ -53,10 +54,10 @@ def test_every_entry_has_an_id_of_its_own() -> None:
 def test_of_too_many_none_is_created() -> None:
     acls = new_acls()
     many = [acl(AclOperation.READ, name=f"t{number}") for number in range(MAX_PER_REQUEST + 1)]
-    assert not acls.create(many)
+    assert acls.create(many) == ErrorCode.POLICY_VIOLATION
     assert len(acls) == 0
-    assert acls.create(many[:-1])
-    assert acls.create(many), "those that are there already do not count"
+    assert acls.create(many[:-1]) == ErrorCode.NONE
+    assert acls.create(many) == ErrorCode.NONE, "those that are there already do not count"
 
 
 def test_entries_are_found_as_they_were_filled_in_and_are_gone_when_deleted() -> None:

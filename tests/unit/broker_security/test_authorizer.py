@@ -16,7 +16,7 @@ from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.produce import PartitionProduceData, TopicProduceData
-from tests.support.acls import ALICE, AUTHORIZER_ON, acl, alice, secured_broker
+from tests.support.acls import ALICE, AUTHORIZER_ON, acl, alice, in_memory, secured_broker
 from tests.support.records import batch, produce
 
 DENY, PREFIXED = AclPermissionType.DENY, PatternType.PREFIXED
@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 
 
 def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
-    known = Acls(Random(0).randbytes)
+    known = Acls(Random(0).randbytes, in_memory)
     known.create(acls)
     return Authorizer(Config.load(None, [AUTHORIZER_ON, *overrides]), known)
 
