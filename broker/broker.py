@@ -3,6 +3,7 @@
 What it has in common with the other brokers of the process is the cluster's.
 """
 
+from collections.abc import Collection
 from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .configs.control import ConfigurationControl
     from .fetch_session import FetchSessionCache
     from .groups.coordinator import GroupCoordinator
+    from .metadata_image import Leadership, MetadataImage
     from .security.authorizer import Authorizer
     from .telemetry import Telemetry
     from .transactions.coordinator import TransactionCoordinator
@@ -42,11 +44,20 @@ _OF_TELEMETRY = (71, 72)
 class Broker:
     """Everything that requests read and change. One thread owns it."""
 
-    def __init__(self, config: Config, clock: Clock, random: Random, cluster: Cluster | None = None) -> None:
-        """The next broker of `cluster`; by itself, a cluster of one."""
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        random: Random,
+        cluster: Cluster | None = None,
+        node_id: int | None = None,
+    ) -> None:
+        """The next broker of `cluster`, or the one of `node_id` again; without a cluster, one that is alone."""
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
-        self.node_id = cluster.join(self)
+        self.image: MetadataImage | None = None  # what it knows of leaders, where that may be old
+        self.is_stranded = False  # whether neither the controller nor the other brokers reach it
+        self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
         self.clock = clock
         self.random = random
@@ -83,10 +94,45 @@ class Broker:
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._producer_ids = iter(range(0))
         self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        cluster.join(self)
 
     def leads(self, partition: Partition) -> bool:
         """Whether this broker is the one to write to and read from."""
         return partition.leader == self.node_id
+
+    def known(self, partition: Partition) -> "Partition | Leadership | None":
+        """Who leads a partition, and who has it, as far as this broker knows; None: it has not heard of it."""
+        return partition if self.image is None else self.image.partitions.get(partition)
+
+    def known_leader(self, known: "Partition | Leadership") -> "Broker | None":
+        """The broker that leads, if it is taken for alive."""
+        return None if known.leader in self.known_fenced else self.cluster.brokers.get(known.leader)
+
+    @property
+    def known_fenced(self) -> Collection[int]:
+        """The brokers that this one takes for dead."""
+        return self.cluster.fenced if self.image is None else self.image.fenced
+
+    @property
+    def known_brokers(self) -> "list[Broker]":
+        """The brokers that this one takes for alive."""
+        fenced = self.known_fenced
+        return [broker for node_id, broker in self.cluster.brokers.items() if node_id not in fenced]
+
+    def strand(self, stranded: Cluster, forwarded: Collection[int]) -> None:
+        """Nothing reaches this broker but its clients: `stranded` is what it knows, and requests of the APIs
+        `forwarded`, which are for the controller, wait.
+        """
+        self.is_stranded = True
+        self.cluster = stranded
+        self.image = None
+        self.dispatcher.hold(forwarded)
+
+    def unstrand(self, cluster: Cluster) -> None:
+        """It is reached again."""
+        self.is_stranded = False
+        self.cluster = cluster
+        self.dispatcher.hold(())
 
     def started_leading(self, partition: Partition) -> None:
         """This broker leads a partition from now on."""
@@ -162,17 +208,9 @@ class Broker:
     def appended(self, partition: Partition) -> None:
         """Something was appended here: whoever may read it now goes on, at once or when the replicas have it."""
         if partition.log.has_followers:
-            replicated = partial(self.replicated, partition, partition.log.log_end_offset)
-            self.cluster.housekeeping.later(self._replication_delay_ms, replicated)
+            self.cluster.controller.replication.appended(partition)
         else:
             self.dispatcher.check_after_turn(self.fetches, partition)
-
-    def replicated(self, partition: Partition, offset: int) -> None:
-        """All replicas have what is before `offset`: whoever waited for that goes on."""
-        if not partition.deleted and partition.log.advance_high_watermark(offset):
-            self.fetches.check_and_complete(partition)
-            for broker in self.cluster.brokers.values():  # a transaction's coordinator waits for others' partitions
-                broker.produces.check_and_complete(partition)
 
     def records_deleted(self, partition: Partition) -> None:
         """The leader let records go; the replicas' logs start where its does once they have fetched again."""

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
+    from .controller import Controller
     from .metadata_log.durable_metadata import DurableMetadata
+    from .replication import Behind
     from .security.acl import Acl
     from .security.acls import Acls
 
@@ -90,19 +92,25 @@ class Partition:
     """One partition. It is also the key under which operations wait for it.
 
     `replicas` are node ids, the preferred leader first; `isr` those of them that are in sync; `leader` is one of these,
-    or NO_LEADER. The epochs count changes of the leader, and of anything here.
+    or NO_LEADER. Those to be added and removed by a reassignment are among the replicas. The epochs count changes of
+    the leader, and of anything here. `behind` and `replicated_offset` are explained in replication.py.
     """
 
     __slots__ = (
+        "adding",
+        "behind",
         "deleted",
+        "epoch_start_offset",
         "index",
         "isr",
         "leader",
         "leader_epoch",
         "log",
         "partition_epoch",
+        "removing",
         "replicas",
         "replicas_log_start_offset",
+        "replicated_offset",
         "topic",
         "traffic",
     )
@@ -113,6 +121,11 @@ class Partition:
         self.log = log
         self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch = state
         self.traffic = topic.traffic_on(self.leader)
+        self.adding: tuple[int, ...] = ()
+        self.removing: tuple[int, ...] = ()
+        self.behind: dict[int, Behind] = {}
+        self.replicated_offset = log.high_watermark
+        self.epoch_start_offset = log.high_watermark  # where the leader's log ended as it began to lead
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
         self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
@@ -127,6 +140,13 @@ class Partition:
     def min_isr(self) -> int:
         """How many replicas have to be in sync for acks=all: no more than there are (Partition.effectiveMinIsr)."""
         return min(self.topic.min_insync_replicas, len(self.replicas))
+
+    def copy(self) -> "Partition":
+        """Another one that is as this is now, with the same log."""
+        other = Partition.__new__(Partition)
+        for name in Partition.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
 
     def epoch_error(self, current_leader_epoch: int) -> int:
         """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
@@ -173,6 +193,13 @@ class Topic:
         self.partitions: list[Partition] = []
         self.traffic: dict[int, Traffic] = {}  # by the node that led when it passed
 
+    def copy(self) -> "Topic":
+        """Another one that is as this is now, and counts what passes through together with it."""
+        other = Topic.__new__(Topic)
+        for name in Topic.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
+
     def traffic_on(self, node_id: int) -> Traffic:
         """What passes through the topic on this broker is counted there."""
         return self.traffic.setdefault(node_id, Traffic())
@@ -211,14 +238,15 @@ class Cluster:
         self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
         # What was altered while it runs (KIP-226), by node id; "" is all brokers.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
-        self._clock = clock
+        self.clock = clock
         self._random = random
         self.next_producer_id = 0  # the first that no broker was given
         self.quota_stores = QuotaStores(config)
         rules = QuotaTable(PROFILES[config.text("quota.profile")].empty_client_id)
         self.controller_quotas = ControllerQuotas(config, rules, self.quota_stores)
         walked = config.integer("sluice.record.validation.max.bytes")
-        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
+        # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
+        self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self._deep_max_bytes = None if walked < 0 else walked
         self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
 
@@ -230,16 +258,36 @@ class Cluster:
 
     # The brokers
 
-    def join(self, broker: "Broker") -> int:
-        """A broker is there, and gets its node id: they count on from node.id."""
-        node_id = self.config.integer("node.id") + len(self.brokers)
-        self.brokers[node_id] = broker
-        return node_id
+    @cached_property
+    def controller(self) -> "Controller":
+        """Who knows which brokers live, and who leads; there when something happens to a broker or a replica."""
+        from .controller import Controller  # not before: a start is not to wait for it
+
+        return Controller(self)
 
     @property
-    def live_brokers(self) -> "list[Broker]":
-        """Those that the controller takes for alive, by node id: at least one where a request is handled."""
-        return [broker for node_id, broker in self.brokers.items() if node_id not in self.fenced]
+    def controller_in_use(self) -> "Controller | None":
+        """The same; None where nothing has happened: all brokers run, and followers have what leaders have."""
+        return self.controller if "controller" in vars(self) else None
+
+    def next_node_id(self) -> int:
+        """The id of the next broker to join: they count on from node.id."""
+        return self.config.integer("node.id") + len(self.brokers)
+
+    def join(self, broker: "Broker") -> None:
+        """A broker is there, for the first time or again: what was altered for it holds."""
+        self.brokers[broker.node_id] = broker
+        own, everybody_s = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
+        if own or everybody_s:
+            broker.config.set_dynamic(own, everybody_s)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        """Consumers may read more, and produce requests have what they waited for."""
+        leader = self.leader_of(partition)
+        if leader is not None:
+            leader.fetches.check_and_complete(partition)
+        for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
+            broker.produces.check_and_complete(partition)
 
     @property
     def controller_id(self) -> int:
@@ -340,7 +388,7 @@ class Cluster:
             failed = self.metadata_log.partitions_added(topic.topic_id, len(topic.partitions), partitions)
             if failed:
                 return TopicError(failed, None)
-        self._extend(topic, partitions, self.logs.create)
+        self._begin(topic, partitions)
         return None
 
     def refused_assignments(
@@ -368,6 +416,8 @@ class Cluster:
         topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
         for partition in topic.partitions:
             partition.log.update_config(self._log_config(topic.config, partition.log.name))
+        if self.controller_in_use is not None:
+            self.controller.configured(topic)
 
     def auto_create(self, name: str) -> Topic | TopicError:
         """Creates a topic that a client asked for by name, with the broker's defaults."""
@@ -407,10 +457,12 @@ class Cluster:
         for partition in topic.partitions:
             partition.deleted = True
             self.logs.delete(partition.log.name)
+            if self.controller_in_use is not None:
+                self.controller.publisher.partition_deleted(partition)
         return ErrorCode.NONE
 
-    def _add(self, topic: Topic, partitions: Iterable[PartitionState]) -> None:
-        self._extend(topic, partitions, self.logs.create)
+    def _add(self, topic: Topic, partitions: Sequence[PartitionState]) -> None:
+        self._begin(topic, partitions)
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
 
@@ -422,6 +474,12 @@ class Cluster:
             partitions.append(PartitionState(replicas, isr, isr[0]))
         return partitions
 
+    def _begin(self, topic: Topic, partitions: Sequence[PartitionState]) -> None:
+        self._extend(topic, partitions, self.logs.create)
+        for partition in topic.partitions[len(topic.partitions) - len(partitions) :]:
+            if not self._is_simple or len(partition.isr) < len(partition.replicas):
+                self.controller.created(partition)
+
     def _extend(
         self, topic: Topic, partitions: Iterable[PartitionState], new_log: Callable[[str, LogConfig], PartitionLog]
     ) -> None:
@@ -429,7 +487,7 @@ class Cluster:
             name = f"{topic.name}-{index}"
             log = new_log(name, self._log_config(topic.config, name))
             partition = Partition(topic, index, log, state)
-            log.has_followers = self._replication_delay_ms > 0
+            log.has_followers = False
             topic.partitions.append(partition)
 
     def _internal_replicas(self, prefix: str) -> int:
@@ -539,7 +597,7 @@ class Cluster:
         return topic_id
 
     def _enforce_retention(self) -> None:
-        now_ms = self._clock.wall_ms()
+        now_ms = self.clock.wall_ms()
         self.logs.enforce_retention(now_ms)
         self.logs.expire_producers(now_ms)
 

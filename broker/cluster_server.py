@@ -6,15 +6,26 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from sluice.clock import Clock
 from sluice.config import Config
 from sluice.errors import SluiceError
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 
 from .admin import AdminPort
 from .broker import Broker
-from .cluster import Cluster
-from .server import BACKLOG, Server, bind
+from .cluster import Cluster, Partition
+from .controller import Controller
+from .elections import Election
+from .server import BACKLOG, STOP_GRACE_S, Server, bind
 
 # Clients that were waiting for the start have asked their first questions by then.
 _PRELOAD_AFTER_MS = 500
+
+
+class ClusterError(SluiceError):
+    """What was asked of a cluster cannot be, as it is now."""
+
+
+class UnknownResourceError(ClusterError):
+    """There is no such broker, topic or partition."""
 
 
 class ClusterServer:
@@ -25,6 +36,8 @@ class ClusterServer:
         self.cluster = Cluster(config, clock, random)
         self.servers: dict[int, Server] = {}  # by node id
         self.admin: AdminPort | None = None
+        self._clock = clock
+        self._random = random
         self._loop = loop
         for _ in range(config.integer("sluice.brokers")):
             broker = Broker(config, clock, random, self.cluster)
@@ -45,6 +58,73 @@ class ClusterServer:
             raise
         # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
         self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
+
+    # Single brokers. Each of these raises ClusterError, one line, where it cannot be.
+
+    def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
+        """Stops a broker: it gives up what it leads first, or, not `controlled`, it is gone as if it had crashed."""
+        controller = self._may(node_id, "stop")
+        if controlled and controller.is_running(node_id):
+            controller.shut_down(node_id)
+        else:
+            controller.crashed(node_id)
+        server = self.servers[node_id]
+        server.close()
+        if controlled:
+            self._loop.call_later(STOP_GRACE_S, server.cut)
+        else:
+            server.cut()
+
+    async def start_broker(self, node_id: int) -> None:
+        """Starts a broker that was stopped, where it was before: a new one, which knows only what all know."""
+        controller = self._may(node_id, "start")
+        before = self.servers[node_id]
+        broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
+        server = self.servers[node_id] = Server(broker, self._loop)
+        try:
+            await server.start(before.endpoints, before.broker.endpoints.values())
+        except SluiceError:
+            await server.stop()
+            raise
+        controller.started(broker)
+
+    def isolate_broker(self, node_id: int) -> None:
+        """Clients still reach the broker; the controller and the other brokers do not."""
+        self._may(node_id, "isolate").isolate(node_id)
+
+    def rejoin_broker(self, node_id: int) -> None:
+        """All reach a broker again that was isolated."""
+        self._may(node_id, "rejoin").rejoin(node_id)
+
+    def move_leader(self, topic: str, index: int, node_id: int) -> None:
+        """Makes a broker that is in sync the leader of a partition."""
+        problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)
+        if problem is not None:
+            raise ClusterError(problem)
+
+    def elect_leader(self, topic: str, index: int, election: Election) -> None:
+        """Holds an election for a partition; nothing changes where none is needed."""
+        error = self.cluster.controller.elect_leader(self.partition(topic, index), election)
+        if error and error != ErrorCode.ELECTION_NOT_NEEDED:
+            raise ClusterError(f"{topic}-{index}: {error.message}")
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """A partition that is there."""
+        found = self.cluster.topics.get(topic)
+        if found is None:
+            raise UnknownResourceError(f"there is no topic {topic}")
+        partition = found.partition(index)
+        if partition is None:
+            raise UnknownResourceError(f"{topic} has partitions 0 to {len(found.partitions) - 1}, not {index}")
+        return partition
+
+    def _may(self, node_id: int, happening: str) -> Controller:
+        if node_id not in self.servers:
+            raise UnknownResourceError(f"there is no broker {node_id}; there are {', '.join(map(str, self.servers))}")
+        problem = self.cluster.controller.refusal(node_id, happening)
+        if problem is not None:
+            raise ClusterError(problem)
+        return self.cluster.controller
 
     async def stop(self) -> None:
         """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""

@@ -5,7 +5,8 @@ handed a delayed operation to a purgatory; that operation's completion comes bac
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -117,6 +118,8 @@ class Dispatcher:
         self._broker = broker
         self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
+        self._held: Collection[int] = ()
+        self._holding: list[tuple[RequestContext, Message]] = []
         self._after_turn = after_turn
         # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
         self.check_after_turn = after_turn.check
@@ -226,6 +229,22 @@ class Dispatcher:
         else:
             self._observe([route], ctx.started_ms)
 
+    def hold(self, api_keys: Collection[int]) -> None:
+        """Requests of these APIs wait from now on; those that waited and are not among them are handled."""
+        self._held = api_keys
+        for api_and_version, route in self._routes.items():
+            self._hold_route(route, api_and_version >> 16)
+        holding, self._holding = self._holding, []
+        for ctx, request in holding:
+            self.complete(ctx, partial(ctx.route.handle, ctx, request))
+
+    def _hold_route(self, route: Route, api_key: int) -> None:
+        route.handle = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
+
+    def _keep_waiting(self, ctx: RequestContext, request: Message) -> Outcome:
+        self._holding.append((ctx, request))
+        return ctx.wait_for_answer()
+
     def _observe(self, routes: list[Route], started_ms: float) -> None:
         """Counts requests that were answered now and began together."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
@@ -245,6 +264,8 @@ class Dispatcher:
         if not first <= version <= last:
             return None
         route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
+        if api_key in self._held:
+            self._hold_route(route, api_key)
         self._routes[api_and_version] = route
         return route
 

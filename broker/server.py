@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from sluice.config import Endpoint
@@ -18,7 +18,7 @@ BACKLOG = 1024
 # How often idle connections are looked for: `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
 # Answers on their way out have this long before connections are cut; a stop is promised within a second.
-_STOP_GRACE_S = 0.2
+STOP_GRACE_S = 0.2
 
 
 class _IdleCheck(DelayedOperation):
@@ -49,7 +49,7 @@ class Server:
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
-    async def start(self, listeners: Sequence[Endpoint], advertised: Sequence[Endpoint]) -> None:
+    async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
         """Listens on every listener, port 0 picking a free one; `advertised` is what clients are told of them, where it
         is not where they are.
 
@@ -75,14 +75,18 @@ class Server:
         for connection in list(self.connections):
             connection.abort()
 
+    def cut(self) -> None:
+        """Cuts what is still open: answers that have not left are lost."""
+        for connection in list(self.connections):
+            connection.cut()
+
     async def stop(self) -> None:
         """Closes, and cuts what is still open after a moment."""
         self.close()
         if self.connections:
             self._stopped = self._loop.create_future()
-            await asyncio.wait([self._stopped], timeout=_STOP_GRACE_S)
-        for connection in list(self.connections):
-            connection.cut()
+            await asyncio.wait([self._stopped], timeout=STOP_GRACE_S)
+        self.cut()
 
     def close_idle(self) -> None:
         """Closes the connections that were silent for `connections.max.idle.ms`, and looks again later."""

@@ -116,6 +116,19 @@ _ROWS: tuple[Property, ...] = (
              "Replicas of a topic created without a number."),
     Property("min.insync.replicas", _COUNT, "1", "Kafka",
              "Replicas that must be in sync for acks=all."),
+    Property("unclean.leader.election.enable", boolean(), "false", "Kafka",
+             "Whether a replica that is not in sync may lead where none that is lives."),
+    Property("replica.lag.time.max.ms", _COUNT, "30000", "Kafka",
+             "When a follower that does not fetch is no longer in sync."),
+    Property("auto.leader.rebalance.enable", boolean(), "true", "Kafka",
+             "Whether preferred leaders get their partitions back by themselves."),
+    Property("leader.imbalance.check.interval.seconds", _COUNT, "300", "Kafka",
+             "How often."),
+    # Kafka's broker.session.timeout.ms: what an application meets in production, unless a test is in a hurry.
+    Property("sluice.election.delay.ms", integer(0), "9000", "sluice",
+             "How long after a broker is gone, or isolated, others lead its partitions."),
+    Property("sluice.metadata.lag.ms", integer(0), "0", "sluice",
+             "How old what each broker knows, and tells its clients, of leaders and of other brokers is."),
     Property("sluice.replication.delay.ms", integer(0), "0", "sluice",
              "How long simulated replicas take to have what was appended; acks=all and consumers wait for them."),
     Property("sluice.coordinator.load.delay.ms", integer(0), "0", "sluice",
@@ -317,7 +330,8 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
     ("segment.index.bytes", integer(4), "10485760", None, ""),
     ("segment.jitter.ms", _MS, "0", None, ""),
     ("segment.ms", integer(1, LONG_MAX), _WEEK_MS, None, ""),
-    ("unclean.leader.election.enable", boolean(), "false", None, ""),
+    ("unclean.leader.election.enable", boolean(), "false", "unclean.leader.election.enable",
+     "Whether a replica that is not in sync may lead where none that is lives."),
 )
 # fmt: on
 

@@ -9,7 +9,7 @@ NAMES = frozenset(
 advertised.host.name advertised.port
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
-auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
+background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
 broker.session.timeout.ms client.quota.callback.class compression.gzip.level compression.lz4.level
 compression.zstd.level config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
 control.plane.listener.name controlled.shutdown.enable controlled.shutdown.max.retries
@@ -45,7 +45,7 @@ group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms group.
 group.streams.topology.description.plugin.class host.name initial.broker.registration.timeout.ms
 inter.broker.listener.name inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
-kafka.metrics.reporters leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+kafka.metrics.reporters leader.imbalance.per.broker.percentage
 log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms log.cleaner.enable
 log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
 log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
@@ -79,7 +79,7 @@ remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks re
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
 remote.log.storage.system.enable replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
 replica.fetch.response.max.bytes replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
-replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
 replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
 sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
@@ -115,7 +115,7 @@ ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implemen
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
 transaction.state.log.load.buffer.size transaction.state.log.min.isr
 transaction.two.phase.commit.enable
-unclean.leader.election.enable unclean.leader.election.interval.ms
+unclean.leader.election.interval.ms
 unstable.api.versions.enable unstable.feature.versions.enable zookeeper.clientCnxnSocket zookeeper.connect
 zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
 zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.cipher.suites

@@ -25,7 +25,7 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
     if request.endpoint_type != _BROKERS:
         return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     cluster = ctx.broker.cluster
-    endpoints = {broker.node_id: ctx.endpoint_of(broker) for broker in cluster.live_brokers}
+    endpoints = {broker.node_id: ctx.endpoint_of(broker) for broker in ctx.broker.known_brokers}
     response = DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,

@@ -54,7 +54,8 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
 
 
 def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
-    fenced = ctx.broker.cluster.fenced
+    fenced = ctx.broker.known_fenced
+    known = [(partition.index, ctx.broker.known(partition)) for partition in topic.partitions[start:end]]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -62,7 +63,7 @@ def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> Descri
         topic_authorized_operations=operations(ctx, ResourceType.TOPIC, topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                partition_index=partition.index,
+                partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
@@ -71,7 +72,8 @@ def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> Descri
                 last_known_elr=[],
                 offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced],
             )
-            for partition in topic.partitions[start:end]
+            for index, partition in known
+            if partition is not None
         ],
     )
 

@@ -1,11 +1,12 @@
 """ElectLeaders, key 43, versions 0-2 (KIP-183, KIP-460): preferred leaders, from v1 on also unclean ones.
 
-Follows ReplicationControlManager.electLeaders. There is one broker: it leads every partition and is its preferred
-leader, so Kafka, too, finds no election needed.
+Follows ReplicationControlManager.electLeaders.
 """
 
 from sluice.broker.authorized import refusal_on_cluster
+from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
+from sluice.broker.elections import Election
 from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.elect_leaders import (
     ElectLeadersRequest,
@@ -15,36 +16,48 @@ from sluice.protocol.apis.elect_leaders import (
 )
 from sluice.protocol.errors import ErrorCode
 
-_PREFERRED, _UNCLEAN = 0, 1  # election types
+_ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 
 
 def handle(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """A result for each partition; for null, all topics, without the partitions that need no election: without any."""
     if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
         return _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
-    if request.election_type not in (_PREFERRED, _UNCLEAN):
+    election = _ELECTIONS.get(request.election_type)
+    if election is None:
         return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
-        topics = [ReplicaElectionResult(topic=name) for name in ctx.broker.cluster.topics]
-        return ElectLeadersResponse(replica_election_results=topics)
+        topics = ctx.broker.cluster.topics.values()
+        return ElectLeadersResponse(replica_election_results=[_elect_all(ctx, topic, election) for topic in topics])
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=wanted.topic,
-                partition_result=[_elect(ctx, wanted.topic, index) for index in wanted.partitions],
+                partition_result=[_elect(ctx, wanted.topic, index, election) for index in wanted.partitions],
             )
             for wanted in request.topic_partitions
         ]
     )
 
 
-def _elect(ctx: RequestContext, name: str, index: int) -> PartitionResult:
-    topic = ctx.broker.cluster.topics.get(name)
+def _elect_all(ctx: RequestContext, topic: Topic, election: Election) -> ReplicaElectionResult:
+    results = [_elect(ctx, topic.name, partition.index, election) for partition in topic.partitions]
+    needed = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+    return ReplicaElectionResult(topic=topic.name, partition_result=needed)
+
+
+def _elect(ctx: RequestContext, name: str, index: int, election: Election) -> PartitionResult:
+    cluster = ctx.broker.cluster
+    topic = cluster.topics.get(name)
     if topic is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
-    if topic.partition(index) is None:
+    partition = topic.partition(index)
+    if partition is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
-    return _failed(ctx, index, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.message)
+    error = cluster.controller.elect_leader(partition, election)
+    if error:
+        return _failed(ctx, index, error, error.message)
+    return PartitionResult(partition_id=index, error_message=None)
 
 
 def _refused(ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode, message: str) -> ElectLeadersResponse:

@@ -291,8 +291,12 @@ class Fetch:
             self._name_leader(item.partition, data)
 
     def _name_leader(self, partition: Partition, data: PartitionData) -> None:
-        data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-        leader = self._ctx.broker.cluster.leader_of(partition)
+        broker = self._ctx.broker
+        known = broker.known(partition)
+        if known is None:
+            return
+        data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        leader = broker.known_leader(known)
         if leader is not None:
             at = self._ctx.endpoint_of(leader)
             self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)

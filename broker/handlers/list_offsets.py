@@ -39,6 +39,7 @@ _SPECIAL_SINCE = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, it is LEADER_NOT_AVAILABLE
 _UNKNOWN = -1
 _CONSUMER = -1  # in place of a replica's id
 _READ_COMMITTED = 1
@@ -92,6 +93,9 @@ def _answer(
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code := partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch):
         return _failed(ctx, wanted, code)
+    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, wanted.timestamp):
+        unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
+        return _failed(ctx, wanted, ErrorCode.OFFSET_NOT_AVAILABLE if unavailable else ErrorCode.LEADER_NOT_AVAILABLE)
     try:
         timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, _end(request, partition.log))
     except InvalidRecords as invalid:
@@ -99,6 +103,17 @@ def _answer(
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
     )
+
+
+def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
+    """Whether the answer is behind a high watermark that a new leader has still to learn (fetchOffsetForTimestamp)."""
+    log = partition.log
+    if partition.epoch_start_offset <= log.high_watermark:
+        return False
+    if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+        return timestamp == LATEST
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    return found is not None and found.offset >= log.high_watermark
 
 
 def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:

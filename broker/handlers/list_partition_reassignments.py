@@ -1,7 +1,14 @@
-"""ListPartitionReassignments, key 46, version 0 (KIP-455): there is one broker, so nothing is ever reassigned."""
+"""ListPartitionReassignments, key 46, version 0 (KIP-455): which partitions are on their way to other brokers.
+
+Follows ReplicationControlManager.listPartitionReassignments: what is unknown is left out.
+"""
+
+from collections.abc import Iterable
 
 from sluice.broker.authorized import refusal_on_cluster
+from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
+from sluice.broker.reassignment import is_reassigned
 from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -13,10 +20,21 @@ from sluice.protocol.errors import ErrorCode
 
 
 def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """None, also of topics that are unknown, as in Kafka."""
+    """Those that are in progress, of the partitions asked for; of all for null."""
     if (refusal := refusal_on_cluster(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, refusal)
-    return ListPartitionReassignmentsResponse(error_message=None)
+    topics = ctx.broker.cluster.topics
+    if request.topics is None:
+        listed = [_list(name, topic.partitions) for name, topic in topics.items()]
+    else:
+        listed = []
+        for wanted in request.topics:
+            topic = topics.get(wanted.name)
+            if topic is not None:
+                found = [topic.partition(index) for index in wanted.partition_indexes]
+                listed.append(_list(wanted.name, filter(None, found)))
+    ongoing = [topic for topic in listed if topic.partitions]
+    return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
 
 
 def _denied(
@@ -33,5 +51,21 @@ def _denied(
                 partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
             )
             for topic in request.topics or ()
+        ],
+    )
+
+
+def _list(name: str, partitions: Iterable[Partition]) -> OngoingTopicReassignment:
+    return OngoingTopicReassignment(
+        name=name,
+        partitions=[
+            OngoingPartitionReassignment(
+                partition_index=partition.index,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
+            )
+            for partition in partitions
+            if is_reassigned(partition)
         ],
     )

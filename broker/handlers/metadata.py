@@ -47,7 +47,7 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
             if not topic.error_code:
                 topic.topic_authorized_operations = operations(ctx, ResourceType.TOPIC, topic.name or "")
     response = MetadataResponse(
-        brokers=[_broker(ctx, broker) for broker in cluster.live_brokers],
+        brokers=[_broker(ctx, broker) for broker in ctx.broker.known_brokers],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         topics=topics,
@@ -111,7 +111,11 @@ def _may_create(ctx: RequestContext, name: str) -> bool:
 
 
 def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
-    fenced = ctx.broker.cluster.fenced
+    broker = ctx.broker
+    fenced = broker.known_fenced
+    known = [(partition.index, broker.known(partition)) for partition in topic.partitions]
+    if known[0][1] is None:  # it has not heard of the topic yet
+        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
     none = list[int]()  # the same for all: a topic may have a thousand partitions
     return MetadataResponseTopic(
         name=topic.name,
@@ -120,14 +124,15 @@ def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
         partitions=[
             MetadataResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
-                partition_index=partition.index,
+                partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
                 offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced] if fenced else none,
             )
-            for partition in topic.partitions
+            for index, partition in known
+            if partition is not None
         ],
     )
 

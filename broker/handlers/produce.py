@@ -6,7 +6,7 @@ a partition that has moved (KIP-951), v13 names topics by id (KIP-516). Follows 
 ReplicaManager.appendRecords and DelayedProduce.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
@@ -41,6 +41,7 @@ _FLAGS_AT = ATTRIBUTES_AT + 1
 # Partition -> why nothing is appended to it: an error code, and what its producer is told besides.
 Refusals = Mapping[Partition, tuple[ErrorCode, str | None]]
 _NONE_REFUSED: Refusals = {}
+_Moved = dict[Partition, PartitionProduceResponse]  # what is answered for partitions that this broker does not lead
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
@@ -103,7 +104,7 @@ def append(
     cluster, acks = ctx.broker.cluster, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
-    led_elsewhere: list[Partition] = []
+    moved: _Moved = {}
     responses = []
     topic_data = request.topic_data
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
@@ -129,13 +130,13 @@ def append(
             answer = _append(ctx, acks, partition, item)
             answers.append(answer)
             if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                led_elsewhere.append(partition)
+                moved[partition] = answer
             if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
                 pending.append(_Pending(partition, partition.log.log_end_offset, answer))
         responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
     response = ProduceResponse(responses)
-    if led_elsewhere and ctx.version >= _NAMES_LEADER_SINCE:
-        response.node_endpoints = _endpoints(ctx, led_elsewhere)
+    if moved and ctx.version >= _NAMES_LEADER_SINCE:
+        _name_leaders(ctx, response, moved)
     if acks == 0:
         return unanswered(ctx)
     if pending:
@@ -179,7 +180,7 @@ def _append(
     if topic.is_internal and ctx.client_id != _WRITES_INTERNAL_TOPICS:
         return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not ctx.broker.leads(partition):
-        return _not_led_here(ctx, partition)
+        return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
         return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
     return _store(ctx, partition, data.index, records)
@@ -226,19 +227,20 @@ def refuse(
     )
 
 
-def _not_led_here(ctx: RequestContext, partition: Partition) -> PartitionProduceResponse:
-    """The answer that sends a producer to another broker."""
-    answer = refuse(ctx, partition.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if ctx.version >= _NAMES_LEADER_SINCE:
-        answer.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-    return answer
-
-
-def _endpoints(ctx: RequestContext, partitions: Iterable[Partition]) -> list[NodeEndpoint]:
-    """Where the leaders of these partitions are."""
-    leaders = {partition.leader: ctx.broker.cluster.leader_of(partition) for partition in partitions}
-    endpoints = {node_id: ctx.endpoint_of(broker) for node_id, broker in leaders.items() if broker is not None}
-    return [NodeEndpoint(node_id=node_id, host=at.host, port=at.port) for node_id, at in endpoints.items()]
+def _name_leaders(ctx: RequestContext, response: ProduceResponse, moved: _Moved) -> None:
+    """Tells a producer who leads the partitions that this broker does not lead, and where these are."""
+    broker = ctx.broker
+    leaders: dict[int, NodeEndpoint] = {}
+    for partition, answer in moved.items():
+        known = broker.known(partition)
+        if known is None:
+            continue
+        answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        leader = broker.known_leader(known)
+        if leader is not None:
+            at = ctx.endpoint_of(leader)
+            leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
+    response.node_endpoints = list(leaders.values())
 
 
 class _Pending:
@@ -255,12 +257,13 @@ class _Pending:
 class _DelayedProduce(DelayedOperation):
     """Waits until all replicas have the records, for `timeout_ms` at most; running out of time undoes no append."""
 
-    __slots__ = ("_ctx", "_pending", "_response")
+    __slots__ = ("_ctx", "_moved", "_pending", "_response")
 
     def __init__(
         self, ctx: RequestContext, timeout_ms: int, response: ProduceResponse, pending: list[_Pending]
     ) -> None:
         super().__init__(timeout_ms)
+        self._moved: _Moved = {}
         self._ctx = ctx
         self._response = response
         self._pending = pending
@@ -275,6 +278,8 @@ class _DelayedProduce(DelayedOperation):
     def _answer(self) -> ProduceResponse:
         for item in self._pending:  # out of time
             self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
+        if self._moved and self._ctx.version >= _NAMES_LEADER_SINCE:
+            _name_leaders(self._ctx, self._response, self._moved)
         return self._response
 
     def _is_settled(self, item: _Pending) -> bool:
@@ -283,6 +288,7 @@ class _DelayedProduce(DelayedOperation):
             return True
         if not self._ctx.broker.leads(item.partition):
             self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._moved[item.partition] = item.answer
             return True
         if item.partition.log.high_watermark < item.required_offset:
             return False

@@ -44,6 +44,12 @@ class VirtualLoop:
 
         return self.clock.call_at(self.clock.monotonic_ms(), call)
 
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> TimerHandle:
+        def call() -> None:
+            callback()
+
+        return self.clock.call_at(self.clock.monotonic_ms() + delay_s * 1e3, call)
+
     async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> "Listening":
         self.factories[sock.getsockname()[1]] = factory
         return Listening(self, sock)
@@ -338,13 +344,13 @@ class VirtualBroker:
     def topic(self, name: str = "t", partitions: int = 1, replicas: int = -1, **configs: str) -> Topic:
         """A new topic; configs are written with underscores for dots."""
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = self.broker.cluster.create(NewTopic(name, partitions, replicas, configs=dotted))
+        topic = self.cluster.create(NewTopic(name, partitions, replicas, configs=dotted))
         assert isinstance(topic, Topic), topic
         return topic
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
         """A partition that is there."""
-        partition = self.broker.cluster.partition(topic, index)
+        partition = self.cluster.partition(topic, index)
         assert partition is not None, f"there is no {topic}-{index}"
         return partition
 
