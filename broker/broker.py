@@ -16,7 +16,7 @@ from sluice.purgatory.timer import Timer
 from sluice.quotas.entity import QuotaTable
 from sluice.quotas.quota_managers import QuotaManagers
 
-from .cluster import Cluster, Partition, Topic
+from .cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Cluster, Partition, Topic
 from .dispatch import Dispatcher
 from .enforcement import Enforcement
 from .features import listed_features
@@ -135,14 +135,32 @@ class Broker:
         self.dispatcher.hold(())
 
     def started_leading(self, partition: Partition) -> None:
-        """This broker leads a partition from now on."""
+        """This broker leads a partition from now on; what a coordinator keeps in it is loaded."""
         partition.traffic = partition.topic.traffic_on(self.node_id)
+        coordinator = self._coordinator_in(partition)
+        if coordinator is not None:
+            coordinator.load(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
-        """Another leads it, or none: what waits here for it is sent there."""
+        """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
+        self.answer_waiting(partition)
+        coordinator = self._coordinator_in(partition)
+        if coordinator is not None:
+            coordinator.unload(partition)
+
+    def answer_waiting(self, partition: Partition) -> None:
+        """Completes what waits here for a partition, as far as it can be."""
         self.fetches.check_and_complete(partition)
         self.produces.check_and_complete(partition)
         self.delete_records.check_and_complete(partition)
+
+    def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
+        """The coordinator that keeps its state in a partition; None where none does, or it was never asked for."""
+        if partition.topic.name == GROUP_METADATA_TOPIC:
+            return self.groups_in_use
+        if partition.topic.name == TRANSACTION_STATE_TOPIC and "transactions" in vars(self):
+            return self.transactions
+        return None
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":

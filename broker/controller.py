@@ -119,10 +119,11 @@ class Controller:
         stranded = broker.cluster
         broker.unstrand(self._cluster)
         self.publisher.begin(broker)
-        self._back(node_id)
         if isinstance(stranded, StrandedCluster):
-            for partition in stranded.give_up():
+            for believed, partition in stranded.give_up():
+                broker.answer_waiting(believed)
                 broker.stopped_leading(partition)
+        self._back(node_id)
 
     def _away(self, node_id: int, state: BrokerState) -> None:
         was_running = self.is_running(node_id)

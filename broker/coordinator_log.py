@@ -63,6 +63,9 @@ class CoordinatorLog:
         client.
         """
         partition = self.partition_of(key)
+        too_few = len(partition.isr) < partition.min_isr or (self._broker.is_stranded and len(partition.isr) > 1)
+        if too_few:  # to write with acks=all, as Kafka does, would fail or run out of time
+            return _TOLD[ErrorCode.NOT_ENOUGH_REPLICAS]
         transactional = producer_id != NO_PRODUCER_ID
         data = build_batch(
             [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],

@@ -117,17 +117,18 @@ class StrandedCluster(Cluster):
         if not shares_log and not isinstance(mine.log, StrandedLog):
             mine.log = StrandedLog(mine.log)
 
-    def give_up(self) -> list[Partition]:
-        """This broker knows better now: returns the partitions that it only believed to lead."""
+    def give_up(self) -> list[tuple[Partition, Partition]]:
+        """This broker knows better now: returns the partitions that it only believed to lead, with those they are."""
         believed = [
-            partition
+            (mine, partition)
             for topic in self.topics.values()
-            for partition in topic.partitions
-            if partition.leader == self._node_id
-            and self._cluster.partition(topic.name, partition.index) is not partition
+            for mine in topic.partitions
+            if mine.leader == self._node_id
+            and (partition := self._cluster.partition(topic.name, mine.index)) is not None
+            and partition is not mine
         ]
-        for partition in believed:
-            partition.leader = NO_LEADER
+        for mine, _ in believed:
+            mine.leader = NO_LEADER
         return believed
 
     def _take(self, topic: Topic) -> None:
