@@ -129,7 +129,8 @@ def _add_topic(cluster: Cluster, topic: TopicImage, configs: Mapping[str, str]) 
 
 
 def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -> list[str]:
-    broker = cluster.brokers.get(int(name)) if kind == BROKER and name.isdecimal() else cluster.live_brokers[0]
+    some_broker = next(iter(cluster.brokers.values()))
+    broker = cluster.brokers.get(int(name)) if kind == BROKER and name.isdecimal() else some_broker
     if broker is None:  # one that is not here, its configs neither
         return []
     store = broker.configs.stores[kind]
