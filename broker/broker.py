@@ -3,7 +3,7 @@
 What it has in common with the other brokers of the process is the cluster's.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
@@ -62,6 +62,7 @@ class Broker:
         self.clock = clock
         self.random = random
         self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
+        self.on_configured: list[Callable[[], None]] = []  # what is done when its configs were altered
         self.timer = Timer(clock)
         self.fetches = DelayedOperationPurgatory(
             "Fetch", self.timer, config.integer("fetch.purgatory.purge.interval.requests")

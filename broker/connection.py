@@ -44,6 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         "_dispatcher",
         "_eof",
         "_on_lost",
+        "_on_made",
         "_out",
         "_out_bytes",
         "_reader",
@@ -64,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         reader: FrameReader,
         advertised: Endpoint,
         defer: Callable[[Callable[[], None]], object],
+        on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
         """`advertised` is what the client is told to connect to; `defer` runs a function in the loop's next turn."""
@@ -71,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = reader
         self._defer = defer
         self.advertised = advertised
+        self._on_made = on_made
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
@@ -97,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.advertised.host in EVERYWHERE:  # listening everywhere: the address the client came to
             here = transport.get_extra_info("sockname")
             self.advertised = Endpoint(self.advertised.name, here[0], self.advertised.port)
+        self._on_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True

@@ -4,17 +4,29 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sluice.config import Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.frame import FramePool, FrameReader
 from sluice.purgatory.operation import DelayedOperation
+from sluice.quotas.store import Address
 
 from .broker import Broker
 from .connection import Connection
 
+if TYPE_CHECKING:
+    from .acceptor import Acceptor
+
 # Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
 BACKLOG = 1024
+# The acceptor's. Asked before there is one.
+_LIMITS = (
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "max.connection.creation.rate",
+)
 # How often idle connections are looked for: `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
 # Answers on their way out have this long before connections are cut; a stop is promised within a second.
@@ -41,6 +53,7 @@ class Server:
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
+        self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._loop = loop
         self._listening: list[asyncio.Server] = []
@@ -65,6 +78,9 @@ class Server:
             self._listening.append(await self._loop.create_server(factory, sock=listening))
             # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
             listening.listen(BACKLOG)
+        self._limit_connections()
+        self.broker.on_configured.append(self._limit_connections)
+        self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)
         self.close_idle()
 
     def close(self) -> None:
@@ -99,15 +115,39 @@ class Server:
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
-        connection = Connection(self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._lost)
+        connection = Connection(
+            self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._made, self._lost
+        )
         self.connections.add(connection)
         self.accepted += 1
         return connection
 
+    def _made(self, connection: Connection) -> None:
+        if self.acceptor is not None:
+            self.acceptor.comes(connection)
+
     def _lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        if self.acceptor is not None:
+            self.acceptor.gone(connection)
         if self._stopped is not None and not self.connections and not self._stopped.done():
             self._stopped.set_result(None)
+
+    def _limit_connections(self) -> None:
+        """Puts the broker's limits in force."""
+        config = self.broker.config
+        if self.acceptor is not None or any(config.is_set(name) for name in _LIMITS):
+            self._accept_limited().configure(config)
+
+    def _limit_address(self, address: Address, rate: float | None) -> None:
+        self._accept_limited().limit_address(address, rate)
+
+    def _accept_limited(self) -> "Acceptor":
+        if self.acceptor is None:
+            from .acceptor import Acceptor  # few ever limit connections
+
+            self.acceptor = Acceptor(self.broker, [endpoint.name for endpoint in self.endpoints], self.connections)
+        return self.acceptor
 
 
 def bind(host: str, port: int, backlog: int) -> socket.socket:

@@ -6,9 +6,9 @@ is refused as infinity is.
 """
 
 from collections.abc import Collection, Mapping
-from ipaddress import IPv6Address, ip_address
 from math import isfinite
 
+from .address import normal_address
 from .entity import DEFAULT, Name, QuotaEntity
 from .store import (
     CONNECTION_CREATION_RATE,
@@ -86,7 +86,7 @@ class ClientQuotas:
     def _apply(self, entity: Entity, key: str, value: float | None) -> None:
         if IP in entity:
             name = entity[IP]
-            address = DEFAULT if name is None else _address(name)
+            address = DEFAULT if name is None else normal_address(name)
             assert address is not None, "what is no address is refused"
             self._stores.of_addresses.alter(address, value)
         else:
@@ -105,7 +105,7 @@ def _refused_entity(entity: Entity) -> str | None:
     if IP in entity and len(entity) > 1:
         return "Invalid quota entity combination, IP entity should not be combined with User or ClientId"
     address = entity.get(IP)
-    if address is not None and _address(address) is None:
+    if address is not None and normal_address(address) is None:
         return f"{address} is not a valid IP or resolvable host."
     return None
 
@@ -131,13 +131,3 @@ def _name(entity: Entity, type_: str) -> Name:
         return None
     name = entity[type_]
     return DEFAULT if name is None else name
-
-
-def _address(name: str) -> str | None:
-    """An address in the one way of writing that connections are compared by; None for what is none."""
-    try:
-        address = ip_address("127.0.0.1" if name == "localhost" else name)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)

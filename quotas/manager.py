@@ -14,7 +14,7 @@ from .sensor import MS_PER_S, UNLIMITED, Rate, Sensor
 from .stats import Avg
 
 # One hour: a client that comes back later starts with an empty history (Kafka: 3600 s of inactivity).
-_INACTIVE_SENSOR_EXPIRATION_MS = 3_600_000
+INACTIVE_SENSOR_EXPIRATION_MS = 3_600_000
 
 # What is measured for metrics alone has the defaults of Kafka's brokers: metrics.num.samples, metrics.sample.window.ms.
 METRICS_NUM_SAMPLES = 2
@@ -160,7 +160,7 @@ class ClientQuotaManager:
         self._sensors = {
             bucket: sensors
             for bucket, sensors in self._sensors.items()
-            if now_ms - sensors.quota.last_record_ms <= _INACTIVE_SENSOR_EXPIRATION_MS
+            if now_ms - sensors.quota.last_record_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }
         # All of them, so that client ids, which clients choose, cannot fill it for as long as one bucket lives.
         self._sensors_by_client.clear()

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 class QuotaManagers:
     """What one broker counts, and to which quotas it holds its clients. They follow the cluster's `stores`."""
 
-    __slots__ = ("_config", "_new_rules", "fetch", "produce", "request")
+    __slots__ = ("_new_rules", "config", "fetch", "produce", "request")
 
     def __init__(
         self, config: Config, rate: type[Rate], new_rules: Callable[[], QuotaRules], stores: QuotaStores
     ) -> None:
         """`rate` is the arithmetic, `new_rules` makes what finds a client's quotas."""
-        self._config = _windows(config, "quota", rate)
+        self.config = _windows(config, "quota", rate)
         self._new_rules = new_rules
-        self.produce = ClientQuotaManager("Produce", self._config, new_rules())
-        self.fetch = ClientQuotaManager("Fetch", self._config, new_rules())
+        self.produce = ClientQuotaManager("Produce", self.config, new_rules())
+        self.fetch = ClientQuotaManager("Fetch", self.config, new_rules())
         self.request: ClientRequestQuotaManager | None = None  # None: no quota of the kind was ever set
         stores.of_clients[PRODUCER_BYTE_RATE].follow(self.produce.set_quota)
         stores.of_clients[CONSUMER_BYTE_RATE].follow(self.fetch.set_quota)
@@ -61,7 +61,7 @@ class QuotaManagers:
         if self.request is None:
             from .request_quota import ClientRequestQuotaManager  # few ever have such quotas
 
-            self.request = ClientRequestQuotaManager(self._config, self._new_rules())
+            self.request = ClientRequestQuotaManager(self.config, self._new_rules())
         self.request.set_quota(entity, bound)
 
 

@@ -120,6 +120,10 @@ class Config(Values):
         ]
         return list(dropwhile(lambda synonym: synonym.name != name, found))
 
+    def is_set(self, name: str) -> bool:
+        """Whether a property has been given a value, at start or since."""
+        return name in self._origins or any(name in altered for altered in self._dynamic.values())
+
     def origin(self, name: str) -> str:
         """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS or --override."""
         return self._origins.get(name, "default")
@@ -183,8 +187,8 @@ class Config(Values):
                 continue
             try:
                 self._values[name] = row.kind.parse(value)
-            except ValueError:
-                raise _error(origin, key, value, row.kind.accepts) from None
+            except ValueError as error:
+                raise _error(origin, key, value, row.kind.accepts, _where(error)) from None
             self._origins[name] = origin
         if unused:
             self.warnings.append(f"{source}: Kafka's, without effect here: " + ", ".join(dict.fromkeys(unused)))
@@ -192,6 +196,9 @@ class Config(Values):
     def _check_together(self) -> None:
         self._check_listeners()
         self._check_queued_bytes()
+        if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
+            words = "at least 1, unless max.connections.per.ip.overrides is set"
+            raise self._wrong("max.connections.per.ip", "0", words)
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
             raise self._wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
@@ -323,9 +330,14 @@ def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
         raise ConfigError(f"{file} {error}") from None
 
 
-def _error(origin: str, name: str, value: str, accepted: str) -> ConfigError:
+def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -> ConfigError:
     shown = value if value.isprintable() else repr(value)  # one line, whatever was given
-    return ConfigError(f"{origin}: {name}={shown}: must be {accepted}")
+    return ConfigError(f"{origin}: {name}={shown}: {where}must be {accepted}")
+
+
+def _where(error: ValueError) -> str:
+    """The place within a value, for kinds that tell it: `float` and others have words of their own."""
+    return f"{error}: " if str(error).startswith("item ") else ""
 
 
 def _split_override(item: str) -> tuple[str, str]:

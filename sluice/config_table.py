@@ -11,6 +11,7 @@ from sluice.config_values import (
     boolean,
     choice,
     choice_or_none,
+    counts,
     double,
     integer,
     listing,
@@ -55,6 +56,7 @@ _RELEASE = choice("all", *AS_RELEASES)
 MOST_BROKERS = 100
 _COUNT = integer(1)
 _COUNT_INT = integer(1, INT_MAX)
+_LIMIT = integer(0, INT_MAX)
 _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
 _PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
@@ -81,6 +83,8 @@ _ROWS: tuple[Property, ...] = (
              "Where clients are told to connect; unset: the listeners."),
     Property("listener.security.protocol.map", listing("NAME:PROTOCOL, separated by commas"), _PROTOCOLS, "KIP-103",
              "Security protocol of each listener name; PLAINTEXT is the one served."),
+    Property("inter.broker.listener.name", text(), None, "KIP-103",
+             "Listener whose connections do not wait for the broker's limits, where there is another."),
     Property("controller.listener.names", listing(), "CONTROLLER", "KIP-631",
              "Listeners of a controller: taken from a Kafka's file, then left out."),
     Property("sluice.kafka.release", _RELEASE, "all", "sluice",
@@ -93,6 +97,14 @@ _ROWS: tuple[Property, ...] = (
     Property("allow.everyone.if.no.acl.found", boolean(), "false", "KIP-11",
              "Whether everybody may do everything to a resource that no entry of the lists applies to."),
     # What a connection may cost.
+    Property("max.connections", _LIMIT, str(INT_MAX), "KIP-402",
+             "Most connections at a time; more wait. Of one listener: listener.name.<name>.max.connections."),
+    Property("max.connections.per.ip", _LIMIT, str(INT_MAX), "Kafka",
+             "Most connections of an address; more are closed at once. 0 only with overrides."),
+    Property("max.connections.per.ip.overrides", counts(), "", "Kafka",
+             "The same of single addresses."),
+    Property("max.connection.creation.rate", _LIMIT, str(INT_MAX), "KIP-612",
+             "Most new connections a second; more wait. May be set for a listener, as the one above."),
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
              "Largest request; a larger one closes its connection."),
     Property("queued.max.request.bytes", size(1, also=-1), "536870912", "KIP-72",

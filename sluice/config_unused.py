@@ -43,7 +43,7 @@ group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
 group.streams.min.task.offset.interval.ms group.streams.num.standby.replicas group.streams.num.warmup.replicas
 group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms group.streams.task.offset.interval.ms
 group.streams.topology.description.plugin.class host.name initial.broker.registration.timeout.ms
-inter.broker.listener.name inter.broker.protocol.version internal.metadata.delete.delay.millis
+inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.per.broker.percentage
 log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms log.cleaner.enable
@@ -55,7 +55,6 @@ log.index.interval.bytes log.index.size.max.bytes log.initial.task.delay.ms log.
 log.local.retention.ms log.message.format.version
 log.message.timestamp.difference.max.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
 log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms log.segment.delete.delay.ms
-max.connection.creation.rate max.connections max.connections.per.ip max.connections.per.ip.overrides
 max.decompressed.message.bytes max.request.partition.size.limit
 metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
 metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms

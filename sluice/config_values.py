@@ -30,7 +30,7 @@ class Kind:
     def __init__(self, type_: str, accepts: str, parse: Callable[[str], Value]) -> None:
         self.type = type_
         self.accepts = accepts
-        self.parse = parse  # raises ValueError, without words: the caller names key, value and `accepts`
+        self.parse = parse  # raises ValueError, with words at most for where: the caller names key, value and `accepts`
 
 
 def boolean() -> Kind:
@@ -156,6 +156,11 @@ def rates() -> Kind:
     return Kind("STRING", words, parse_rates)
 
 
+def counts() -> Kind:
+    words = "HOST:COUNT, separated by commas, such as 127.0.0.1:100,::1:20"
+    return Kind("STRING", words, _parse_counts)
+
+
 class Values:
     """Typed access to values by property name; a name not in the table, or the wrong type, is our own mistake."""
 
@@ -238,31 +243,52 @@ def parse_rate(text: str) -> float:
 
 
 def parse_rates(text: str) -> dict[str, float]:
-    """`gold:4M,silver:2M` to bytes per second by client id, as KIP-13 writes overrides. Raises ValueError.
+    """`gold:4M,silver:2M` to bytes per second by client id, as KIP-13 writes overrides. Raises ValueError, with where.
 
     The last colon splits, so an id may have colons; `\\,` is a comma and `\\\\` a backslash within an id; the quotation
     marks around the KIP's examples may stand or not.
     """
     stripped = text.strip()
+    at = text.find(stripped) + 1  # of the item's first character, as people count
     if len(stripped) > 1 and stripped[0] == stripped[-1] == '"':
-        stripped = stripped[1:-1]
+        stripped, at = stripped[1:-1], at + 1
     by_client_id: dict[str, float] = {}
-    for item in _split_escaped(stripped) if stripped else ():
+    for number, (written, item) in enumerate(_split_escaped(stripped) if stripped else (), start=1):
         client_id, _, rate_text = item.strip().rpartition(":")
-        if not client_id or client_id in by_client_id:
-            raise ValueError
-        by_client_id[client_id] = parse_rate(rate_text)
+        try:
+            if not client_id or client_id in by_client_id:
+                raise ValueError
+            by_client_id[client_id] = parse_rate(rate_text)
+        except ValueError:
+            raise ValueError(f"item {number} at character {at}, {written!r}") from None
+        at += len(written) + 1  # and a comma
     return by_client_id
 
 
-def _split_escaped(text: str) -> list[str]:
-    items = [""]
+def _parse_counts(text: str) -> dict[str, float]:
+    # The last colon splits, so an address of version 6 may have more (Utils.parseCsvMap).
+    by_host: dict[str, float] = {}
+    for item in split_list(text):
+        host, _, count = item.rpartition(":")
+        if not host.strip():
+            raise ValueError
+        by_host[host.strip()] = _within(_parse_integer(count), 0, INT_MAX, None)
+    return by_host
+
+
+def _split_escaped(text: str) -> list[tuple[str, str]]:
+    """The items, each as it is written and as it is meant."""
+    items = [("", "")]
     characters = iter(text)
     for char in characters:
+        written, meant = items[-1]
         if char == ",":
-            items.append("")
+            items.append(("", ""))
+        elif char == "\\":
+            following = next(characters, "")
+            items[-1] = written + char + following, meant + (following or char)
         else:
-            items[-1] += next(characters, "\\") if char == "\\" else char
+            items[-1] = written + char, meant + char
     return items
 
 

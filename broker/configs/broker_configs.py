@@ -1,9 +1,9 @@
 """Configs of the broker that can be altered while it runs (KIP-226): its own, and those of all brokers (an empty name).
 
 Follows Kafka's DynamicBrokerConfig. What can be altered is what topics take for a default, and the expiration of
-producers; it holds for the logs that are open. Different on purpose: Kafka can alter more, and keeps names that nobody
-knows; here a name without effect is refused. A partition has one log for all its replicas, so of what single brokers
-have of their own, the first broker's holds for topics.
+producers, which holds for the logs that are open, and the limits of connections. Different on purpose: Kafka can alter
+more, and keeps names that nobody knows; here a name without effect is refused. A partition has one log for all its
+replicas, so of what single brokers have of their own, the first broker's holds for topics.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,10 @@ from .resource import Refusal
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
 
-ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), "producer.id.expiration.ms"})
+# The limits of connections; of the first two Kafka takes 0 only from a file.
+_LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
+_LIMITS = _LIMITS_OVER_0 | {"max.connections.per.ip", "max.connections.per.ip.overrides"}
+ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), *_LIMITS, "producer.id.expiration.ms"})
 _ALL_BROKERS = ""
 
 
@@ -58,7 +61,7 @@ class BrokerConfigs:
                 f"this broker can: {', '.join(sorted(ALTERABLE))}"
             )
             return Refusal(ErrorCode.INVALID_REQUEST, message)
-        problems = (refused_value(PROPERTIES[key], value) for key, value in own.items())
+        problems = (refused_value(PROPERTIES[key], value) or _refused_limit(key, value) for key, value in own.items())
         problem = next(filter(None, problems), None)
         # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
         return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
@@ -68,6 +71,8 @@ class BrokerConfigs:
         cluster.broker_configs[name] = own
         for node_id, broker in cluster.brokers.items():
             broker.config.set_dynamic(self.own(str(node_id)), self.own(_ALL_BROKERS))
+            for act in broker.on_configured:
+                act()
         for topic in cluster.topics.values():
             cluster.configure(topic, topic.config.own)
 
@@ -86,6 +91,10 @@ def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal |
     if not name.removeprefix("-").isdecimal():
         return Refusal(ErrorCode.INVALID_REQUEST, f"{what} must be an integer, but it is: {name}")
     return Refusal(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+
+
+def _refused_limit(key: str, value: str) -> str | None:
+    return f"Invalid {key} {value}" if key in _LIMITS_OVER_0 and PROPERTIES[key].kind.parse(value) == 0 else None
 
 
 def _default(key: str, value: str) -> Setting:

@@ -71,7 +71,7 @@ class Transport(asyncio.Transport):
     """What a connection does with its socket. As asyncio's, it tells of the end in the loop's next turn."""
 
     def __init__(self, client: "Client", loop: VirtualLoop) -> None:
-        super().__init__({"peername": ("127.0.0.1", client.port), "sockname": ("127.0.0.1", 9092)})
+        super().__init__({"peername": (client.host, client.port), "sockname": ("127.0.0.1", 9092)})
         self._client = client
         self._loop = loop
         self.reading = True
@@ -160,8 +160,18 @@ class Answer(NamedTuple):
 class Client:
     """One connection, seen from the client's side."""
 
-    def __init__(self, broker: "VirtualBroker", client_id: str | None, port: int, server: Server) -> None:
+    def __init__(
+        self,
+        broker: "VirtualBroker",
+        client_id: str | None,
+        port: int,
+        server: Server,
+        *,
+        host: str = "127.0.0.1",
+        listener: int = 0,
+    ) -> None:
         self.broker = broker
+        self.host = host
         self.client_id = client_id
         self.port = port
         self.reads = True
@@ -175,7 +185,7 @@ class Client:
         self._ended = False
         self._gone = False
         self.transport = Transport(self, broker.loop)
-        self.connection = broker.loop.factories[server.endpoints[0].port]()
+        self.connection = broker.loop.factories[server.endpoints[listener].port]()
         self.connection.connection_made(self.transport)
 
     # -- sending -------------------------------------------------------------------------------------------------------
@@ -336,10 +346,18 @@ class VirtualBroker:
         """Lets everything happen that is due."""
         self.clock.advance(0)
 
-    def client(self, client_id: str | None = "client", *, node_id: int | None = None) -> Client:
-        """A new connection of this client id to one of the brokers, the first if it is not said."""
+    def client(
+        self,
+        client_id: str | None = "client",
+        *,
+        node_id: int | None = None,
+        host: str = "127.0.0.1",
+        listener: int = 0,
+    ) -> Client:
+        """A new connection of this client id, from `host`, to one of the brokers, the first if it is not said."""
         self._next_port += 1
-        return Client(self, client_id, self._next_port, self.cluster_server.servers[node_id or self.broker.node_id])
+        server = self.cluster_server.servers[node_id or self.broker.node_id]
+        return Client(self, client_id, self._next_port, server, host=host, listener=listener)
 
     def topic(self, name: str = "t", partitions: int = 1, replicas: int = -1, **configs: str) -> Topic:
         """A new topic; configs are written with underscores for dots."""

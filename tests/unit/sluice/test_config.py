@@ -283,6 +283,14 @@ def test_quotas_of_kip_13() -> None:
     assert config.rate("quota.producer.default") is None
 
 
+def test_the_place_of_a_mistake_in_overrides_is_told() -> None:
+    with pytest.raises(ConfigError) as error:
+        Config.load(overrides=["quota.producer.override=gold:4M,silver:2X"])
+    assert str(error.value).startswith(
+        "--override: quota.producer.override=gold:4M,silver:2X: item 2 at character 9, 'silver:2X': must be CLIENT-ID:"
+    )
+
+
 def test_the_tables_are_sound() -> None:
     for row in [*PROPERTIES.values(), *TOPIC_PROPERTIES.values()]:
         assert row.doc.endswith("."), f"{row.name}: a sentence"

@@ -1,5 +1,7 @@
 """The kinds of value: what text they take, what they make of it, what they refuse."""
 
+import re
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -115,21 +117,26 @@ def test_a_decimal_fraction_is_the_nearest_double(digits: int, places: int, unit
         pytest.param('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 1e7}, id="quoted, as printed in KIP-13"),
         pytest.param("a:b:c:1k", {"a:b:c": 1e3}, id="the last colon splits"),
         pytest.param(r"a\,b:1k,c:2k", {"a,b": 1e3, "c": 2e3}, id="an escaped comma is part of the id"),
-        pytest.param(r"a\\,b:1k", None, id="an escaped backslash, then a comma that splits"),
+        pytest.param(
+            r"a\\,b:1k", "item 1 at character 1, " + repr(r"a\\"), id="an escaped backslash, then a comma that splits"
+        ),
         pytest.param(r"a\\:1k", {"a\\": 1e3}, id="an escaped backslash"),
         pytest.param(" gold : 4M , silver:2M", {"gold ": 4e6, "silver": 2e6}, id="blanks around an entry do not count"),
         pytest.param("", {}, id="none"),
-        pytest.param("gold", None, id="no rate"),
-        pytest.param("gold:", None, id="an empty rate"),
-        pytest.param(":4M", None, id="the empty id has the default"),
-        pytest.param("gold:4M,", None, id="an entry missing"),
-        pytest.param("gold:4M,gold:5M", None, id="one id twice"),
-        pytest.param("gold:0", None, id="zero"),
+        pytest.param("gold", "item 1 at character 1, 'gold'", id="no rate"),
+        pytest.param("a:1,gold:", "item 2 at character 5, 'gold:'", id="an empty rate"),
+        pytest.param(":4M", "item 1 at character 1, ':4M'", id="the empty id has the default"),
+        pytest.param("gold:4M,", "item 2 at character 9, ''", id="an entry missing"),
+        pytest.param(' "gold:4M,gold:5M"', "item 2 at character 11, 'gold:5M'", id="one id twice"),
+        pytest.param("gold:0", "item 1 at character 1, 'gold:0'", id="zero"),
+        pytest.param(r"a\,b:1k,c:-2", "item 2 at character 9, 'c:-2'", id="less than nothing"),
+        pytest.param("a:nan", "item 1 at character 1, 'a:nan'", id="what is no number"),
+        pytest.param("a:inf", "item 1 at character 1, 'a:inf'", id="infinity"),
     ],
 )
-def test_overrides(text: str, expected: dict[str, float] | None) -> None:
-    if expected is None:
-        with pytest.raises(ValueError, match=r"^$"):
+def test_overrides_or_where_they_are_wrong(text: str, expected: dict[str, float] | str) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
             parse_rates(text)
     else:
         assert parse_rates(text) == expected

@@ -109,6 +109,10 @@ def test_of_the_broker_only_what_can_be_altered_is_not_read_only() -> None:
     configs = by_name(describe(broker, BROKER, "1"))
     assert {name for name, config in configs.items() if not config.read_only} == {
         *TOPIC_DEFAULT_OF.values(),
+        "max.connection.creation.rate",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "producer.id.expiration.ms",
     }
     assert {config.read_only for config in by_name(describe(broker, TOPIC, "t")).values()} == {False}

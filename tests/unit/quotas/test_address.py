@@ -1,0 +1,23 @@
+"""Addresses in one way of writing."""
+
+import pytest
+
+from sluice.quotas.address import normal_address
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::1", "::1"),
+        ("0:0:0::1", "::1"),
+        ("FE80::A", "fe80::a"),
+        ("::ffff:10.0.0.9", "10.0.0.9"),
+        ("localhost", "127.0.0.1"),
+        ("broker.example", None),
+        ("10.0.0", None),
+        ("", None),
+    ],
+)
+def test_an_address(name: str, address: str | None) -> None:
+    assert normal_address(name) == address
