@@ -66,20 +66,14 @@ class Authorizer:
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO
         if (log_allowed if allowed else log_denied) and _audit.isEnabledFor(level):
-            _audit.log(
-                level,
-                "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s "
-                "with resourceRefCount = %d based on rule %s",
-                principal,
-                "Allowed" if allowed else "Denied",
-                operation.name,
-                host,
-                _camel_case(resource_type.name),
-                name,
-                ctx.route.api_name,
-                references,
-                f"MatchingAcl(acl={rule})" if isinstance(rule, Acl) else rule,
+            based_on = f"MatchingAcl(acl={rule})" if isinstance(rule, Acl) else rule
+            line = (
+                f"Principal = {principal} is {'Allowed' if allowed else 'Denied'} operation = {operation.name} "
+                f"from host = {host} on resource = {_camel_case(resource_type.name)}:LITERAL:{name} "
+                f"for request = {ctx.route.api_name} with resourceRefCount = {references} based on rule {based_on}"
             )
+            # Names are what clients make them: one with a line's end in it must not look like two lines.
+            _audit.log(level, line if line.isprintable() else ascii(line)[1:-1])
         return allowed
 
     def decide(

@@ -219,6 +219,14 @@ def test_a_refusal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_a_name_with_a_line_s_end_in_it_is_one_line_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
+        alice(secured_broker()).ask(FindCoordinatorRequest(key="a\nPrincipal = User:bob is Allowed"), 3)
+    ((_, line),) = audit(caplog)
+    assert "Group:LITERAL:a\\nPrincipal = User:bob is Allowed for request" in line
+    assert "\n" not in line
+
+
 def test_a_permission_is_one_line_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     broker = secured_broker()
     entry = acl(DESCRIBE, ResourceType.TRANSACTIONAL_ID, "tx")
