@@ -25,6 +25,8 @@ from sluice.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.config_listener import ListenerConfig
+
 
 # Hosts that stand for every interface, at which no client can be told to connect.
 EVERYWHERE = ("", "0.0.0.0", "::")
@@ -44,6 +46,8 @@ class Endpoint:
 _RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _ALIASES = {"broker.id": "node.id"}
 _LARGEST_PORT = 65535
+_LISTENER_PREFIX = "listener.name."
+_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Config(Values):
@@ -153,6 +157,21 @@ class Config(Values):
         """What clients are told; empty when nothing is set, then it is for the server to say where it listens."""
         return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
 
+    def security_protocol(self, listener: str) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, of a listener that there is."""
+        return self._protocols()[listener]
+
+    def of_listener(self, listener: str) -> "ListenerConfig":
+        """The settings of one listener: its own, and the broker's where it has none."""
+        from sluice.config_listener import ListenerConfig  # for those that are more than plain text
+
+        return ListenerConfig(listener, self._values, self._origins)
+
+    def _protocols(self) -> dict[str, str]:
+        # An entry without a colon names no protocol, which whoever looks for it finds.
+        pairs = (item.upper().partition(":") for item in self.names("listener.security.protocol.map"))
+        return {listener.strip(): protocol.strip() for listener, _, protocol in pairs}
+
     def _endpoints(self, name: str, broker: int) -> list[Endpoint]:
         controllers = {controller.upper() for controller in self.names("controller.listener.names")}
         endpoints = [self._endpoint(name, item) for item in self.names(name)]
@@ -179,7 +198,7 @@ class Config(Values):
         unused = []
         for origin, key, value in pairs:
             name = _ALIASES.get(key, key)
-            row = PROPERTIES.get(name)
+            row = _row_of_listener(name) if name.startswith(_LISTENER_PREFIX) else PROPERTIES.get(name)
             if row is None:
                 if not _is_known(name):
                     raise ConfigError(f"{origin}: {_unknown(name)}")
@@ -188,7 +207,9 @@ class Config(Values):
             try:
                 self._values[name] = row.kind.parse(value)
             except ValueError as error:
-                raise _error(origin, key, value, row.kind.accepts, _where(error)) from None
+                secret = row.kind.type == "PASSWORD"
+                shown, where = ("[hidden]", "") if secret else (value, _where(error))
+                raise _error(origin, key, shown, row.kind.accepts, where) from None
             self._origins[name] = origin
         if unused:
             self.warnings.append(f"{source}: Kafka's, without effect here: " + ", ".join(dict.fromkeys(unused)))
@@ -217,10 +238,14 @@ class Config(Values):
             raise self._wrong("listeners", given, words + apart)
         if ports and max(ports) > _LARGEST_PORT:
             raise self._wrong("listeners", given, f"ports up to {_LARGEST_PORT + 1 - brokers} for {brokers} brokers")
-        protocols = {item.upper() for item in self.names("listener.security.protocol.map")}
+        protocols = self._protocols()
         for name in own:
-            if f"{name}:PLAINTEXT" not in protocols:
-                raise self._wrong("listeners", given, f"PLAINTEXT in listener.security.protocol.map, as {name} is not")
+            if name not in protocols:
+                raise self._wrong("listeners", given, f"listeners of listener.security.protocol.map, as {name} is not")
+            if protocols[name] not in _SECURITY_PROTOCOLS:
+                words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
+                map_name = "listener.security.protocol.map"
+                raise self._wrong(map_name, ",".join(self.names(map_name)), words)
         for endpoint in self.advertised_listeners():
             if endpoint.name not in own or endpoint.host in EVERYWHERE:
                 words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
@@ -367,6 +392,12 @@ def _is_known(name: str) -> bool:
     from sluice.config_unused import NAMES, PREFIXES
 
     return name in NAMES or name.startswith(PREFIXES)
+
+
+def _row_of_listener(name: str) -> Property | None:
+    from sluice.config_listener import row_of_listener
+
+    return row_of_listener(name)
 
 
 def _unknown(name: str) -> str:

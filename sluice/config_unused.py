@@ -11,7 +11,7 @@ alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
 broker.session.timeout.ms client.quota.callback.class compression.gzip.level compression.lz4.level
-compression.zstd.level config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
+compression.zstd.level config.providers
 control.plane.listener.name controlled.shutdown.enable controlled.shutdown.max.retries
 controlled.shutdown.retry.backoff.ms controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
@@ -80,7 +80,7 @@ remote.log.storage.system.enable replica.fetch.backoff.ms replica.fetch.max.byte
 replica.fetch.response.max.bytes replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
 replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
 replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
-sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
+sasl.client.callback.handler.class sasl.kerberos.kinit.cmd
 sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
 sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
 sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
@@ -98,7 +98,7 @@ sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.b
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
 sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
 sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol security.providers
+sasl.server.callback.handler.class security.inter.broker.protocol security.providers
 server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
 share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
 share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
@@ -107,11 +107,9 @@ share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.re
 share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
 share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
 socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes socket.send.buffer.bytes
-ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
+ssl.allow.dn.changes ssl.allow.san.changes
+ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
+ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 transaction.state.log.load.buffer.size transaction.state.log.min.isr
 transaction.two.phase.commit.enable
 unclean.leader.election.interval.ms

@@ -75,6 +75,10 @@ def password() -> Kind:
     return Kind("PASSWORD", "text", str.strip)
 
 
+def users() -> Kind:
+    return Kind("PASSWORD", "NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once", _parse_users)
+
+
 def choice(*accepted: str) -> Kind:
     def parse(text: str) -> str:
         return _one_of(text.strip(), accepted)
@@ -263,6 +267,24 @@ def parse_rates(text: str) -> dict[str, float]:
             raise ValueError(f"item {number} at character {at}, {written!r}") from None
         at += len(written) + 1  # and a comma
     return by_client_id
+
+
+def parse_users(text: str) -> dict[str, str]:
+    """`alice:secret,bob:other` to passwords by name. The first colon splits, so a password may have colons; commas are
+    escaped as in `parse_rates`. Raises ValueError.
+    """
+    by_name: dict[str, str] = {}
+    for _, item in _split_escaped(text.strip()) if text.strip() else ():
+        name, _, secret = item.strip().partition(":")
+        if not name or not secret or name in by_name:
+            raise ValueError
+        by_name[name] = secret
+    return by_name
+
+
+def _parse_users(text: str) -> str:
+    parse_users(text)  # whether it can be
+    return text.strip()
 
 
 def _parse_counts(text: str) -> dict[str, float]:

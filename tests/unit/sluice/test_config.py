@@ -159,9 +159,33 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             id="a port that is none",
         ),
         pytest.param(
-            "listeners=SSL://:9093",
-            "--override: listeners=SSL://:9093: must be PLAINTEXT in listener.security.protocol.map, as SSL is not",
-            id="a protocol that is not served",
+            "listeners=INSIDE://:9093",
+            "--override: listeners=INSIDE://:9093: "
+            "must be listeners of listener.security.protocol.map, as INSIDE is not",
+            id="a listener without a security protocol",
+        ),
+        pytest.param(
+            "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
+            "--override: listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL: must be NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            id="a security protocol that is none",
+        ),
+        pytest.param(
+            "listener.security.protocol.map=PLAINTEXT",
+            "--override: listener.security.protocol.map=PLAINTEXT: must be NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            id="a listener without any",
+        ),
+        pytest.param(
+            "sluice.sasl.users=alice:secret,alice:other",
+            "--override: sluice.sasl.users=[hidden]: "
+            "must be NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once",
+            id="what is secret is not told",
+        ),
+        pytest.param(
+            "listener.name.ssl.ssl.client.auth=maybe",
+            "--override: listener.name.ssl.ssl.client.auth=maybe: must be one of none, requested, required",
+            id="a listener's own property",
         ),
         pytest.param(
             "listeners=CONTROLLER://:9093",
@@ -265,7 +289,17 @@ def test_loopback_needs_no_token(host: str) -> None:
 
 def test_any_address_will_do_with_a_token() -> None:
     config = Config.load(overrides=["sluice.admin.host=0.0.0.0", "sluice.admin.token=t"])
-    assert [setting.property.name for setting in config.entries() if setting.sensitive] == ["sluice.admin.token"]
+    assert {setting.property.name for setting in config.entries() if setting.sensitive} == {
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.truststore.certificates",
+        "ssl.truststore.password",
+        "sasl.jaas.config",
+        "sluice.sasl.users",
+        "sluice.admin.token",
+    }
 
 
 def test_listeners_have_names_hosts_and_ports() -> None:
