@@ -12,14 +12,14 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from sluice.clock import Clock
 from sluice.config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
-if TYPE_CHECKING:
-    from .dispatch import Dispatcher
+from .context import RequestContext
 
 log = logging.getLogger("sluice.broker")
 
@@ -32,6 +32,25 @@ FLUSH_BYTES = 256 * 1024
 TURN_REQUESTS = 256
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
+
+
+class Requests(Protocol):
+    """Who handles a connection's requests: the dispatcher, or one who first wants to know whose they are."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def context(self, connection: "Connection") -> RequestContext:
+        """What the requests are handled with."""
+
+    def begin_turn(self, ctx: RequestContext) -> float:
+        """A read brought requests. Returns monotonic ms."""
+
+    def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+        """Handles the request in `view[start:end]`."""
+
+    def end_turn(self) -> None:
+        """They have been handled, as far as they could be."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -61,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        dispatcher: "Dispatcher",
+        dispatcher: Requests,
         reader: FrameReader,
         advertised: Endpoint,
         defer: Callable[[Callable[[], None]], object],
@@ -139,6 +158,16 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         if not self.waiting:
             self._continue()
+
+    # -- what its listener calls -------------------------------------------------------------------------------------
+
+    def hand_to(self, requests: Requests) -> None:
+        """Has its requests handled by someone else, from the next turn on."""
+        self._dispatcher = requests
+
+    def limit_frames(self, max_bytes: int, name: str) -> None:
+        """Takes no larger requests; `name` is the property that says so."""
+        self._reader.limit(max_bytes, name)
 
     # -- what the dispatcher calls -----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .dispatch import Route
     from .handlers.fetch import Fetch
+    from .security.sasl_authenticator import SaslAuthenticator
 
 # The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
@@ -57,6 +58,7 @@ class RequestContext:
         "now_ms",
         "request_bytes",
         "route",
+        "sasl",
         "started_ms",
         "user",
         "version",
@@ -67,6 +69,7 @@ class RequestContext:
         self.broker = broker
         self.connection = connection
         self.user = ANONYMOUS
+        self.sasl: SaslAuthenticator | None = None  # who has yet to find out, or will again, whose connection it is
         self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
         self.client_software = ("", "")  # name and version, as ApiVersions tells them since v3 (KIP-511)
         # Of the last request header: the client id as it came, with its length, and how such a header is read.

@@ -131,6 +131,10 @@ class Dispatcher:
         """The API versions that were asked for so far."""
         return self._routes.values()
 
+    def route(self, api_and_version: int) -> Route | None:
+        """The route of an API version, as a request begins with it; None where it is not served."""
+        return self._routes.get(api_and_version) or self._open_route(api_and_version)
+
     def context(self, connection: Connection) -> RequestContext:
         """What a new connection's requests are handled with."""
         return RequestContext(self._broker, connection)

@@ -27,6 +27,8 @@ PARKED_READ_BYTES = 4 * 1024
 # Buffers kept for reuse in all: eight frames of 1 MiB, which is what producers send at most by default.
 POOL_FREE_BYTES = 8 * 1024 * 1024
 SIZE_BYTES = 4
+# How a TLS client begins, read as a size: a handshake record of version 3.
+_TLS_HANDSHAKE = 0x1603
 
 _unpack_size = Struct(">i").unpack_from
 
@@ -91,6 +93,7 @@ class FrameReader:
         "_buffer",
         "_filled",
         "_large_bytes",
+        "_limit_name",
         "_max_frame_bytes",
         "_pool",
         "_position",
@@ -103,7 +106,7 @@ class FrameReader:
 
     def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
         self._pool = pool
-        self._max_frame_bytes = max_frame_bytes
+        self.limit(max_frame_bytes, "socket.request.max.bytes")
         self._buffer: bytearray | None = None  # None: what was read lies in the shared scratch buffer
         self.view = pool.scratch
         self._position = 0  # of the next size prefix in `view`
@@ -113,6 +116,11 @@ class FrameReader:
         self._large_bytes = 0  # size of the last frame, if it was too large for the scratch buffer
         self.start = 0
         self.end = 0
+
+    def limit(self, max_frame_bytes: int, name: str) -> None:
+        """Accepts frames up to this size; `name` is the property that says so."""
+        self._max_frame_bytes = max_frame_bytes
+        self._limit_name = name
 
     @property
     def has_rest(self) -> bool:
@@ -146,8 +154,9 @@ class FrameReader:
         size: int
         (size,) = _unpack_size(self.view, position)
         if not 0 <= size <= self._max_frame_bytes:
+            hint = "; TLS on a listener without it?" if size >> 16 == _TLS_HANDSHAKE else ""
             raise FrameSizeError(
-                f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} (socket.request.max.bytes)"
+                f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} ({self._limit_name}){hint}"
             )
         end = start + size
         if end > filled:

@@ -70,7 +70,9 @@ class Api:
 # The keys that the broker treats apart from all others.
 PRODUCE = 0
 FETCH = 1
+SASL_HANDSHAKE = 17
 API_VERSIONS = 18
+SASL_AUTHENTICATE = 36
 
 _APIS = (
     Api(PRODUCE, "Produce", Versions("0-13", flexible="9+")),
@@ -86,7 +88,7 @@ _APIS = (
     Api(14, "SyncGroup", Versions("0-5", flexible="4+")),
     Api(15, "DescribeGroups", Versions("0-6", flexible="5+")),
     Api(16, "ListGroups", Versions("0-5", flexible="3+")),
-    Api(17, "SaslHandshake", Versions("0-1", flexible="none")),
+    Api(SASL_HANDSHAKE, "SaslHandshake", Versions("0-1", flexible="none")),
     Api(API_VERSIONS, "ApiVersions", Versions("0-5", flexible="3+")),
     Api(19, "CreateTopics", Versions("0-7", flexible="5+")),
     Api(20, "DeleteTopics", Versions("0-6", flexible="4+")),
@@ -105,7 +107,7 @@ _APIS = (
     Api(33, "AlterConfigs", Versions("0-2", flexible="2+")),
     Api(34, "AlterReplicaLogDirs", Versions("0-2", flexible="2+")),
     Api(35, "DescribeLogDirs", Versions("0-5", flexible="2+")),
-    Api(36, "SaslAuthenticate", Versions("0-2", flexible="2+")),
+    Api(SASL_AUTHENTICATE, "SaslAuthenticate", Versions("0-2", flexible="2+")),
     Api(37, "CreatePartitions", Versions("0-3", flexible="2+")),
     Api(38, "CreateDelegationToken", Versions("0-3", flexible="2+")),
     Api(39, "RenewDelegationToken", Versions("0-2", flexible="2+")),
