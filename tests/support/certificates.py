@@ -1,0 +1,52 @@
+"""Certificates for tests: an authority, a broker's, clients' good and bad, each a PEM file. Made once a process."""
+
+import ssl
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trustme
+
+_directory = TemporaryDirectory(prefix="sluice-certificates-")
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+class Certificates:
+    """Files: `ca` and `other_ca` hold certificates, the others a private key and its chain."""
+
+    def __init__(self, directory: Path) -> None:
+        authority, other = trustme.CA(), trustme.CA()
+        self.authority = authority
+        self.ca = directory / "ca.pem"
+        self.other_ca = directory / "other-ca.pem"
+        authority.cert_pem.write_to_path(self.ca)
+        other.cert_pem.write_to_path(self.other_ca)
+        self.broker = self._issued(directory / "broker.pem", authority.issue_cert("127.0.0.1", "localhost"))
+        alice = authority.issue_cert("alice@example.org", common_name="alice", organization_name="Org, Inc")
+        self.alice = self._issued(directory / "alice.pem", alice)
+        expired = authority.issue_cert("old@example.org", common_name="old", not_after=LONG_AGO)
+        self.expired = self._issued(directory / "expired.pem", expired)
+        self.stranger = self._issued(directory / "stranger.pem", other.issue_cert("s@example.org", common_name="s"))
+
+    def _issued(self, path: Path, certificate: trustme.LeafCert) -> Path:
+        certificate.private_key_and_cert_chain_pem.write_to_path(path)
+        return path
+
+    @property
+    def broker_overrides(self) -> list[str]:
+        """What a TLS listener needs."""
+        return [f"ssl.keystore.location={self.broker}"]
+
+    def client_context(self, certificate: Path | None = None) -> ssl.SSLContext:
+        """Of a client that trusts the authority, and shows a certificate if there is one."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if certificate is not None:
+            context.load_cert_chain(certificate)
+        return context
+
+
+@cache
+def certificates() -> Certificates:
+    """The same for all tests of a process."""
+    return Certificates(Path(_directory.name))
