@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.clock import Clock
 from sluice.config import Config, TopicConfig, refused_topic_configs
+from sluice.config_values import parse_users
 from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .replication import Behind
     from .security.acl import Acl
     from .security.acls import Acls
+    from .security.scram_credentials import ScramCredentials
 
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
@@ -328,6 +330,13 @@ class Cluster:
         from .configs.client_metrics_configs import ClientMetricsConfigs  # as above
 
         return ClientMetricsConfigs()
+
+    @cached_property
+    def scram_credentials(self) -> "ScramCredentials":
+        """What SCRAM users have, there from when one is first asked about."""
+        from .security.scram_credentials import ScramCredentials  # salting takes milliseconds
+
+        return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
 
     # Topics and partitions
 

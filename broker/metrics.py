@@ -8,16 +8,17 @@ Of several brokers each has its own series, told apart by the label `broker`. Lo
 have replicas, and what passed through a partition for its leader.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from math import nan
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import sluice
-from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS
+from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.timer import LATENESS_BOUNDS_MS
 from sluice.quotas.manager import ClientQuotaManager, ClientUsage
@@ -27,6 +28,9 @@ from .broker import Broker
 from .cluster import Partition
 from .dispatch import Route
 from .server import Server
+
+if TYPE_CHECKING:
+    from .security.secure_listener import Authentications
 
 OTHER = "__other__"
 
@@ -46,6 +50,7 @@ class BrokerCollector(Collector):
         yield from self._quotas()
         yield from self._topics()
         yield from self._fetch_sessions()
+        yield from self._authentications()
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
@@ -121,6 +126,20 @@ class BrokerCollector(Collector):
         yield _counter(
             prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
         )
+
+    def _authentications(self) -> Iterator[Metric]:
+        listeners = [(secure.name, secure.authentications) for secure in self._server.secure_listeners]
+
+        def counter(name: str, count: "Callable[[Authentications], int]") -> Metric:
+            return _counter(f"{SOCKET_SERVER}{name}", [([name_], count(own)) for name_, own in listeners])
+
+        yield counter("successful_authentication_total", lambda own: own.successful)
+        yield counter("successful_authentication_no_reauth_total", lambda own: own.successful_no_reauth)
+        yield counter("failed_authentication_total", lambda own: own.failed)
+        yield counter("successful_reauthentication_total", lambda own: own.successful_again)
+        yield counter("failed_reauthentication_total", lambda own: own.failed_again)
+        killed = [([name], own.expired_connections_killed) for name, own in listeners]
+        yield _gauge(f"{SOCKET_SERVER}expired_connections_killed_count", killed)
 
 
 class ClusterCollector(Collector):

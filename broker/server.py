@@ -17,6 +17,7 @@ from .connection import Connection
 
 if TYPE_CHECKING:
     from .acceptor import Acceptor
+    from .security.secure_listener import SecureListener
 
 # Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
 BACKLOG = 1024
@@ -54,6 +55,7 @@ class Server:
         self.accepted = 0
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
+        self.secure_listeners: list[SecureListener] = []
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._loop = loop
         self._listening: list[asyncio.Server] = []
@@ -69,12 +71,14 @@ class Server:
         Raises SluiceError with one line when an address cannot be had; what is bound by then is for `stop`.
         """
         told = {endpoint.name: endpoint for endpoint in advertised}
-        for listener in listeners:
+        self.secure_listeners.clear()
+        for listener, secure in [(listener, self._secured(listener)) for listener in listeners]:
             listening = bind(listener.host, listener.port, BACKLOG)
             bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
             self.endpoints.append(bound)
             self.broker.endpoints[bound.name] = told.get(bound.name, bound)
-            factory = partial(self._connection, self.broker.endpoints[bound.name])
+            connect = partial(self._connection, self.broker.endpoints[bound.name])
+            factory = connect if secure is None else partial(secure.meet, connect)
             self._listening.append(await self._loop.create_server(factory, sock=listening))
             # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
             listening.listen(BACKLOG)
@@ -95,6 +99,8 @@ class Server:
         """Cuts what is still open: answers that have not left are lost."""
         for connection in list(self.connections):
             connection.cut()
+        for secure in self.secure_listeners:
+            secure.close()
 
     async def stop(self) -> None:
         """Closes, and cuts what is still open after a moment."""
@@ -112,6 +118,16 @@ class Server:
                 if connection.last_active_ms < oldest_ms and not connection.waiting:
                     connection.abort()
         self.broker.housekeeping.delay(_IdleCheck(self))
+
+    def _secured(self, listener: Endpoint) -> "SecureListener | None":
+        """What stands before a listener; None: nothing. Raises ConfigError for what cannot stand there."""
+        if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
+            return None
+        from .security.secure_listener import SecureListener  # a start without one is not to wait for it
+
+        secure = SecureListener(self.broker, listener.name, self._loop.call_soon)
+        self.secure_listeners.append(secure)
+        return secure
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)

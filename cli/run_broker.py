@@ -91,7 +91,19 @@ def _ready(server: ClusterServer) -> dict[str, object]:
     brokers = [_address(listener.host, listener.port) for listener in first_listeners]
     assert server.admin is not None
     admin = _address(server.admin.host, server.admin.port)
-    return {"bootstrap": brokers[0], "brokers": brokers, "admin": f"http://{admin}", "pid": os.getpid()}
+    ready: dict[str, object] = {"bootstrap": brokers[0], "brokers": brokers}
+    if len(server.config.listeners()) > 1:
+        ready["listeners"] = _by_name(server)
+    return ready | {"admin": f"http://{admin}", "pid": os.getpid()}
+
+
+def _by_name(server: ClusterServer) -> dict[str, list[str]]:
+    """The addresses of each listener, one a broker."""
+    addresses: dict[str, list[str]] = {}
+    for broker in server.servers.values():
+        for listener in broker.endpoints:
+            addresses.setdefault(listener.name, []).append(_address(listener.host, listener.port))
+    return addresses
 
 
 def _address(host: str, port: int) -> str:

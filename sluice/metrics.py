@@ -37,6 +37,8 @@ class Metric(NamedTuple):
 
 
 _CLIENT = ("user", "client_id")
+_LISTENER = ("listener",)
+SOCKET_SERVER = "kafka_server_socket_server_metrics_"
 
 METRICS = {
     metric.name: metric
@@ -108,6 +110,35 @@ METRICS = {
             "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
             "counter",
             "Fetch sessions that lost their place to others.",
+        ),
+        # Kafka's socket-server-metrics, of listeners that are more than plain text.
+        Metric(
+            f"{SOCKET_SERVER}successful_authentication_total",
+            "counter",
+            "Connections whose client was found out to be who it says, or that came by TLS.",
+            _LISTENER,
+        ),
+        Metric(
+            f"{SOCKET_SERVER}successful_authentication_no_reauth_total",
+            "counter",
+            "Of these, those of clients that cannot authenticate anew (KIP-368).",
+            _LISTENER,
+        ),
+        Metric(f"{SOCKET_SERVER}failed_authentication_total", "counter", "Clients that did not get in.", _LISTENER),
+        Metric(
+            f"{SOCKET_SERVER}successful_reauthentication_total",
+            "counter",
+            "Clients that authenticated anew.",
+            _LISTENER,
+        ),
+        Metric(
+            f"{SOCKET_SERVER}failed_reauthentication_total", "counter", "Clients that tried, and failed.", _LISTENER
+        ),
+        Metric(
+            f"{SOCKET_SERVER}expired_connections_killed_count",
+            "gauge",
+            "Connections that were used after their session was over.",
+            _LISTENER,
         ),
     )
 }

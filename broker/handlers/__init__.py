@@ -45,6 +45,7 @@ HANDLERS = {
         Handler(14, 0, 5),  # SyncGroup
         Handler(15, 0, 6),  # DescribeGroups
         Handler(16, 0, 5),  # ListGroups
+        Handler(17, 0, 1),  # SaslHandshake
         Handler(18, 0, 5),  # ApiVersions
         Handler(19, 0, 7),  # CreateTopics
         Handler(20, 0, 6),  # DeleteTopics
@@ -62,6 +63,7 @@ HANDLERS = {
         Handler(32, 0, 4),  # DescribeConfigs
         Handler(33, 0, 2),  # AlterConfigs
         Handler(35, 0, 5),  # DescribeLogDirs
+        Handler(36, 0, 2),  # SaslAuthenticate
         Handler(37, 0, 3),  # CreatePartitions
         Handler(42, 0, 3),  # DeleteGroups
         Handler(43, 0, 2),  # ElectLeaders
@@ -71,6 +73,8 @@ HANDLERS = {
         Handler(47, 0, 0),  # OffsetDelete
         Handler(48, 0, 1),  # DescribeClientQuotas
         Handler(49, 0, 1),  # AlterClientQuotas
+        Handler(50, 0, 0),  # DescribeUserScramCredentials
+        Handler(51, 0, 0),  # AlterUserScramCredentials
         Handler(60, 0, 2),  # DescribeCluster
         Handler(61, 0, 0),  # DescribeProducers
         Handler(65, 0, 0),  # DescribeTransactions

@@ -105,6 +105,7 @@ TABLE = (
         "",
         (_left_out("'group'", "the group", (DESCRIBE, CLUSTER, CLUSTER_NAME), (DESCRIBE, GROUP, "group")),),
     ),
+    Access("SaslHandshake", "", ()),
     Access("ApiVersions", "", ()),
     Access(
         "CreateTopics",
@@ -159,6 +160,7 @@ TABLE = (
     Access("AlterConfigs", "of a group", (_group(ALTER_CONFIGS, "the resource"),)),
     Access("AlterConfigs", "of anything else", (_cluster(ALTER_CONFIGS, "the resource"),)),
     Access("DescribeLogDirs", "", (_cluster(DESCRIBE),)),
+    Access("SaslAuthenticate", "", ()),
     Access("CreatePartitions", "", (_topic(ALTER, "the topic"),)),
     Access("DeleteGroups", "", (_group(DELETE, "the group", "empty"),)),
     Access("ElectLeaders", "", (_cluster(ALTER),)),
@@ -170,6 +172,8 @@ TABLE = (
     Access("OffsetDelete", "", (_group(DELETE, REQUEST, "empty"), _topic(READ))),
     Access("DescribeClientQuotas", "", (_cluster(DESCRIBE_CONFIGS),)),
     Access("AlterClientQuotas", "", (_cluster(ALTER_CONFIGS, "each entity"),)),
+    Access("DescribeUserScramCredentials", "", (_cluster(DESCRIBE),)),
+    Access("AlterUserScramCredentials", "", (_cluster(ALTER, "each user"),)),
     Access("DescribeCluster", "", ()),
     Access("DescribeProducers", "", (_topic(READ),)),
     Access(

@@ -14,6 +14,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
+from tests.support.sasl import SASL, logged_in
 from tests.support.virtual_broker import VirtualBroker
 
 QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
@@ -40,9 +41,9 @@ def value(broker: VirtualBroker, name: str, **labels: str) -> float:
 
 def used() -> VirtualBroker:
     """A broker on which each family has something to show."""
-    broker = VirtualBroker(*QUOTAS)
+    broker = VirtualBroker(*QUOTAS, *SASL)
     broker.topic()
-    client = broker.client()
+    client = logged_in(broker)
     client.ask(MetadataRequest(topics=[]), 9)
     client.ask(fetch(0), 11)
     client.send(produce_of(12_000, 9, "client"), 9)

@@ -19,6 +19,10 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -39,6 +43,7 @@ from sluice.protocol.apis.describe_producers import DescribeProducersRequest
 from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
+from sluice.protocol.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -67,6 +72,8 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -82,6 +89,7 @@ from sluice.protocol.message import Message, fields_of
 from tests.support.acls import secured_broker
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
+from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
 from tests.support.transactions import Producer, add_request, end_request
 from tests.support.virtual_broker import VirtualBroker
@@ -98,6 +106,11 @@ def alter_client_quotas(version: int, topic_id: bytes) -> Message:
 def alter_partition_reassignments(version: int, topic_id: bytes) -> Message:
     partition = ReassignablePartition(partition_index=0, replicas=[1])
     return AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[partition])])
+
+
+def alter_user_scram_credentials(version: int, topic_id: bytes) -> Message:
+    upsertion = ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
+    return AlterUserScramCredentialsRequest(upsertions=[upsertion])
 
 
 def describe_acls() -> Message:
@@ -200,6 +213,8 @@ PLAIN: dict[str, Maker] = {
     "ApiVersions": lambda version, topic_id: ApiVersionsRequest(
         client_software_name="test", client_software_version="1.0"
     ),
+    "SaslHandshake": lambda version, topic_id: SaslHandshakeRequest(mechanism="PLAIN"),
+    "SaslAuthenticate": lambda version, topic_id: SaslAuthenticateRequest(auth_bytes=plain()),
     "CreateTopics": create_topics,
     "DeleteTopics": delete_topics,
     "DeleteRecords": delete_records,
@@ -235,6 +250,8 @@ PLAIN: dict[str, Maker] = {
     "OffsetDelete": offset_delete,
     "DescribeClientQuotas": lambda version, topic_id: DescribeClientQuotasRequest(),
     "AlterClientQuotas": alter_client_quotas,
+    "DescribeUserScramCredentials": lambda version, topic_id: DescribeUserScramCredentialsRequest(),
+    "AlterUserScramCredentials": alter_user_scram_credentials,
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
     "DescribeProducers": lambda version, topic_id: DescribeProducersRequest(
         topics=[DescribeProducersTopic(name="t", partition_indexes=[0])]
@@ -286,7 +303,12 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
     open_transaction(broker)
-    response = broker.client().ask(PLAIN[name](version, topic.topic_id), version)
+    client = broker.client()
+    if name.startswith("Sasl"):  # of which a plain listener knows nothing
+        client = VirtualBroker(*SASL).client()
+        if name == "SaslAuthenticate":
+            handshake(client)
+    response = client.ask(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 
 
@@ -324,7 +346,8 @@ def test_an_answer_tells_the_throttle_time_in_each_version_that_has_it(
     field = next((field for field in fields_of(response) if field.name == "throttle_time_ms"), None)
     tells = field is not None and version in field.versions
     assert getattr(answer.message, "throttle_time_ms", 0) == (1_000 if tells else 0)
-    assert client.transport.reading == (name == "WriteTxnMarkers"), "what only brokers ask is exempt"
+    exempt = name in ("WriteTxnMarkers", "SaslHandshake", "SaslAuthenticate")
+    assert client.transport.reading == exempt, "what only brokers ask, and who a client is, costs no quota"
 
 
 def test_what_is_advertised_is_what_is_served() -> None:

@@ -1,0 +1,111 @@
+"""The syntax of `sasl.jaas.config` (KIP-85): login modules, each with a control flag and options.
+
+    org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";
+
+Follows Kafka's JaasConfig and Java's StreamTokenizer: strings in either quotation mark with backslash escapes,
+comments of C and C++. Different on purpose: a number need not be quoted; what cannot be read is told by its place, and
+never what stands there, which may be a password.
+"""
+
+import re
+from typing import NamedTuple, Never
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_TOKEN = re.compile(
+    r"""(?:\s|//[^\n]*|/\*.*?\*/)*
+    (?: (?P<word>[\w.$-]+) | (?P<string>"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*') | (?P<sign>[=;]) | (?P<end>$) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_BLANKS = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class LoginModule(NamedTuple):
+    """One entry."""
+
+    name: str
+    options: dict[str, str]
+
+
+def parse_jaas(text: str) -> list[LoginModule]:
+    """The login modules, one or more. Raises ValueError, in words, with the place where reading stopped."""
+    tokens = _Tokens(text)
+    modules = []
+    while not tokens.at_end:
+        modules.append(_module(tokens))
+    if not modules:
+        raise ValueError('no login module, must be: MODULE required OPTION="VALUE" ... ;')
+    return modules
+
+
+class _Tokens:
+    """Words, strings and signs, one after another."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self.kind = ""
+        self.value = ""
+        self._start = 0
+        self.step()
+
+    @property
+    def at_end(self) -> bool:
+        return self.kind == "end"
+
+    def step(self) -> None:
+        """On to the next token: its kind (word, string, sign, end) and value."""
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            self._start = _end(_BLANKS.match(self._text, self._position))
+            self.fail("neither a word, nor a string that ends, nor = or ;")
+        self.kind = match.lastgroup or ""
+        self.value = match[self.kind]
+        self._start, self._position = match.span(self.kind)
+
+    def take(self, expected: str, *kinds: str) -> str:
+        """The value of this token, which must be of these kinds, and on to the next."""
+        if self.kind not in kinds:
+            self.fail(f"{expected} is expected")
+        value = _unquote(self.value) if self.kind == "string" else self.value
+        self.step()
+        return value
+
+    def fail(self, problem: str) -> Never:
+        before = self._text[: self._start]
+        line, column = before.count("\n") + 1, self._start - before.rfind("\n")
+        raise ValueError(f"line {line}, column {column}: {problem}")
+
+
+def _module(tokens: _Tokens) -> LoginModule:
+    name = tokens.take("the name of a login module", "word", "string")
+    if tokens.value.lower() not in _FLAGS:
+        tokens.fail(f"a control flag is expected: {', '.join(_FLAGS)}")
+    tokens.step()
+    options = {}
+    while tokens.value != ";" or tokens.kind != "sign":
+        key = tokens.take("an option, or ; after the last one,", "word", "string")
+        if tokens.kind != "sign" or tokens.value != "=":
+            tokens.fail("= is expected behind an option")
+        tokens.step()
+        options[key] = tokens.take("the value of an option", "word", "string")
+    tokens.step()
+    return LoginModule(name, options)
+
+
+def _unquote(string: str) -> str:
+    def unescape(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
+
+    return _ESCAPE.sub(unescape, string[1:-1])
+
+
+def _end(match: re.Match[str] | None) -> int:
+    assert match is not None  # it matches nothing at all, too
+    return match.end()

@@ -1,0 +1,93 @@
+"""What the cluster knows of its SCRAM users (KIP-84, KIP-554): salted and hashed, never the passwords.
+
+Follows ScramMechanism, ScramFormatter and ScramCredential. As in Kafka a password is salted as it is, not normalized
+by SASLprep. One place of change: `put` and `remove`.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from hashlib import new as hash_of
+from hashlib import pbkdf2_hmac
+from hmac import digest as hmac
+from typing import NamedTuple
+
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+_SALT_BYTES = 16
+
+
+class ScramMechanism(Enum):
+    """The two there are; their values are those of requests and metadata records."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def sasl_name(self) -> str:
+        """`SCRAM-SHA-256`, as SASL names it."""
+        return self.name.replace("_", "-")
+
+    @property
+    def hash_name(self) -> str:
+        """As hashlib names it."""
+        return self.name.removeprefix("SCRAM_").replace("_", "").lower()
+
+
+class ScramCredential(NamedTuple):
+    """What one user has for one mechanism."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+def credential(mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
+    """The credential of a password that is salted already, as clients send it (RFC 5802, section 3)."""
+    name = mechanism.hash_name
+    stored_key = hash_of(name, hmac(salted_password, b"Client Key", name)).digest()
+    return ScramCredential(salt, stored_key, hmac(salted_password, b"Server Key", name), iterations)
+
+
+def credential_of(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
+    """The credential of a password."""
+    salted_password = pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
+    return credential(mechanism, salt, salted_password, iterations)
+
+
+class ScramCredentials:
+    """The credentials of a cluster's users."""
+
+    def __init__(self, passwords: dict[str, str], random_bytes: Callable[[int], bytes]) -> None:
+        """`passwords`: of users that are there from the start, by name; each gets a credential of both mechanisms.
+
+        `random_bytes(n)` makes salts: n bytes from the broker's seeded source.
+        """
+        self._of_user: dict[str, dict[ScramMechanism, ScramCredential]] = {}
+        for user, password in passwords.items():
+            for mechanism in ScramMechanism:
+                salt = random_bytes(_SALT_BYTES)
+                self.put(user, mechanism, credential_of(mechanism, password, salt, MIN_ITERATIONS))
+
+    def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """A user's credential of one mechanism, None where there is none."""
+        return self._of_user.get(user, {}).get(mechanism)
+
+    def of_user(self, user: str) -> list[tuple[ScramMechanism, ScramCredential]]:
+        """All of one user's."""
+        return list(self._of_user.get(user, {}).items())
+
+    def users(self) -> Iterator[str]:
+        """Whoever has one."""
+        return iter(self._of_user)
+
+    def put(self, user: str, mechanism: ScramMechanism, new: ScramCredential) -> None:
+        """Gives a user a credential, in place of the one of this mechanism if there was one."""
+        self._of_user.setdefault(user, {})[mechanism] = new
+
+    def remove(self, user: str, mechanism: ScramMechanism) -> None:
+        """Takes away a credential that is there."""
+        of_user = self._of_user[user]
+        del of_user[mechanism]
+        if not of_user:
+            del self._of_user[user]

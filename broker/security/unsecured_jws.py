@@ -1,0 +1,118 @@
+"""Unsecured JSON Web Signatures (RFC 7515, appendix A.5), and whether one is good: who its bearer is, and how long.
+
+Follows OAuthBearerUnsecuredJws, OAuthBearerUnsecuredValidatorCallbackHandler and OAuthBearerValidationUtils, which are
+Kafka's default for OAUTHBEARER and, as its documentation says, not for production: nobody has signed such a token.
+"""
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from math import floor, isfinite
+from typing import NamedTuple
+
+_OPTION = "unsecuredValidator"
+_SCOPE_ITEM = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")
+_BASE64_URL = re.compile(r"[A-Za-z0-9_-]*=*")
+_SPLITS = 3  # header, claims, signature
+
+Claim = str | float | list[str]
+
+
+class IllegalTokenError(Exception):
+    """A token that is not good; `scope` is what it would have needed to have."""
+
+    def __init__(self, reason: str, scope: str | None = None) -> None:
+        super().__init__(reason)
+        self.scope = scope
+
+
+class Token(NamedTuple):
+    """What a good token says."""
+
+    principal: str
+    expires_at_ms: int
+
+
+class TokenValidator:
+    """How a listener's tokens are to be: the options of its login module."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Raises ValueError, in words that name the option."""
+        self._principal_claim = _option(options, "PrincipalClaimName") or "sub"
+        self._scope_claim = _option(options, "ScopeClaimName") or "scope"
+        self._required_scope = _option(options, "RequiredScope").split()
+        for item in self._required_scope:
+            if not _SCOPE_ITEM.fullmatch(item):
+                raise ValueError(f"{_OPTION}RequiredScope: {item} is no scope")
+        skew_text = _option(options, "AllowableClockSkewMs") or "0"
+        if not (skew_text.isascii() and skew_text.isdigit()):
+            raise ValueError(f"{_OPTION}AllowableClockSkewMs: must be milliseconds of at least 0")
+        self._skew_ms = int(skew_text)
+
+    def validate(self, compact: str, now_ms: int) -> Token:
+        """What a token in its compact form says. Raises IllegalTokenError."""
+        claims = _claims(compact)
+        principal = claims.get(self._principal_claim)
+        if not isinstance(principal, str) or not principal.strip():
+            raise IllegalTokenError(f"no name of a principal in the claim {self._principal_claim}")
+        issued_s, expires_s = _seconds(claims, "iat"), _seconds(claims, "exp")
+        if expires_s is None:
+            raise IllegalTokenError("no expiration time in the claim exp")
+        if issued_s is not None and 1000 * issued_s > now_ms + self._skew_ms:
+            raise IllegalTokenError("issued in the future (iat)")
+        if now_ms - self._skew_ms >= 1000 * expires_s:
+            raise IllegalTokenError("expired (exp)")
+        if issued_s is not None and expires_s <= issued_s:
+            raise IllegalTokenError("expired before it was issued (exp, iat)")
+        self._check_scope(claims.get(self._scope_claim))
+        return Token(principal, floor(expires_s * 1000 + 0.5))
+
+    def _check_scope(self, claim: Claim | None) -> None:
+        if isinstance(claim, float):
+            raise IllegalTokenError(f"the claim {self._scope_claim} is a number")
+        # A claim that is text is one scope, blanks and all, as in Kafka.
+        given = [claim] if isinstance(claim, str) else claim or []
+        if not {scope.strip() for scope in given}.issuperset(self._required_scope):
+            raise IllegalTokenError(f"a scope is missing ({self._scope_claim})", f"[{', '.join(self._required_scope)}]")
+
+
+def _option(options: Mapping[str, str], name: str) -> str:
+    return options.get(f"{_OPTION}{name}", "").strip()
+
+
+def _claims(compact: str) -> dict[str, Claim]:
+    splits = compact.split(".")
+    if len(splits) != _SPLITS or ".." in compact:
+        raise IllegalTokenError("not three parts separated by dots, the third one empty")
+    header, claims = _object(splits[0]), _object(splits[1])
+    if header.get("alg") != "none":
+        raise IllegalTokenError("its algorithm is not none: only unsecured tokens are taken")
+    if splits[2]:
+        raise IllegalTokenError("it has a signature: only unsecured tokens are taken")
+    return claims
+
+
+def _object(part: str) -> dict[str, Claim]:
+    try:
+        if not _BASE64_URL.fullmatch(part):
+            raise ValueError
+        members = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
+    except (ValueError, RecursionError):
+        raise IllegalTokenError("a part is not JSON in base64url") from None
+    return {name: _claim(value) for name, value in members.items()} if isinstance(members, dict) else {}
+
+
+def _claim(value: object) -> Claim:
+    if isinstance(value, list):
+        return [item if isinstance(item, str) else json.dumps(item) for item in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _seconds(claims: Mapping[str, Claim], name: str) -> float | None:
+    value = claims.get(name)
+    if value is not None and not (isinstance(value, float) and isfinite(value)):
+        raise IllegalTokenError(f"the claim {name} is not a number")
+    return value

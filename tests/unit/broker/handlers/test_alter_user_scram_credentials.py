@@ -1,0 +1,153 @@
+"""AlterUserScramCredentials: who can log in afterwards, and every refusal."""
+
+from hashlib import pbkdf2_hmac
+
+import pytest
+
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.sasl import SASL, ScramClient, authenticate, handshake, logged_in
+from tests.support.virtual_broker import VirtualBroker
+
+SHA_256, SHA_512 = 1, 2
+HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
+TWICE = "A user credential cannot be altered twice in the same request"
+
+
+def upsertion(name: str = "carol", mechanism: int = SHA_256, iterations: int = 4096) -> ScramCredentialUpsertion:
+    salt = b"salt"
+    salted = pbkdf2_hmac(HASHES.get(mechanism, "sha256"), b"pencil", salt, max(iterations, 1))
+    return ScramCredentialUpsertion(
+        name=name, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted
+    )
+
+
+def deletion(name: str = "alice", mechanism: int = SHA_256) -> ScramCredentialDeletion:
+    return ScramCredentialDeletion(name=name, mechanism=mechanism)
+
+
+def alter(
+    broker: VirtualBroker, *changes: ScramCredentialDeletion | ScramCredentialUpsertion
+) -> list[tuple[str, int, str | None]]:
+    request = AlterUserScramCredentialsRequest(
+        deletions=[change for change in changes if isinstance(change, ScramCredentialDeletion)],
+        upsertions=[change for change in changes if isinstance(change, ScramCredentialUpsertion)],
+    )
+    answer = logged_in(broker, "bob").ask(request, 0)
+    return [(result.user, result.error_code, result.error_message) for result in answer.results]
+
+
+def gets_in(broker: VirtualBroker, user: str, password: str, mechanism: int = SHA_256) -> bool:
+    client = broker.client()
+    hash_name = HASHES[mechanism]
+    handshake(client, f"SCRAM-SHA-{hash_name.removeprefix('sha')}")
+    scram = ScramClient(hash_name, user, password)
+    client.send(SaslAuthenticateRequest(auth_bytes=scram.first), 2)
+    if not client.answers:
+        return False  # it will be told later
+    return bool(authenticate(client, scram.final(client.answer().message.auth_bytes)).auth_bytes == scram.signature)
+
+
+@pytest.mark.parametrize("mechanism", [SHA_256, SHA_512], ids=["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_who_is_set_gets_in_by_that_mechanism_alone(mechanism: int) -> None:
+    broker = VirtualBroker(*SASL)
+    assert alter(broker, upsertion(mechanism=mechanism)) == [("carol", 0, None)]
+    assert gets_in(broker, "carol", "pencil", mechanism)
+    assert not gets_in(broker, "carol", "pencil", SHA_256 + SHA_512 - mechanism)
+
+
+def test_a_new_password_takes_the_place_of_the_old() -> None:
+    broker = VirtualBroker(*SASL)
+    assert gets_in(broker, "alice", "alice-secret")
+    alter(broker, upsertion("alice", iterations=8192))
+    assert gets_in(broker, "alice", "pencil")
+    assert gets_in(broker, "alice", "alice-secret", SHA_512), "the other mechanism keeps its own"
+
+
+def test_who_is_deleted_gets_in_no_more() -> None:
+    broker = VirtualBroker(*SASL)
+    assert alter(broker, deletion("alice", SHA_256)) == [("alice", 0, None)]
+    assert not gets_in(broker, "alice", "alice-secret")
+    assert gets_in(broker, "alice", "alice-secret", SHA_512)
+    alter(broker, deletion("alice", SHA_512))
+    assert list(broker.cluster.scram_credentials.users()) == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "results"),
+    [
+        pytest.param(
+            [upsertion(iterations=4095)],
+            [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")],
+            id="too few iterations",
+        ),
+        pytest.param(
+            [upsertion(iterations=16385)],
+            [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")],
+            id="too many iterations",
+        ),
+        pytest.param(
+            [upsertion("")],
+            [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
+            id="a user without a name",
+        ),
+        pytest.param(
+            [deletion("")],
+            [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
+            id="nobody to delete",
+        ),
+        pytest.param(
+            [upsertion(mechanism=3), deletion(mechanism=0)],
+            [
+                ("alice", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+                ("carol", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+            ],
+            id="mechanisms that there are not",
+        ),
+        pytest.param(
+            [deletion("carol")],
+            [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
+            id="a credential that is not there",
+        ),
+        pytest.param(
+            [deletion("alice", SHA_256), deletion("alice", SHA_512)],
+            [("alice", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
+            id="two deletions of one user",
+        ),
+        pytest.param(
+            [deletion("alice"), upsertion("alice")],
+            [("alice", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
+            id="deleted and set",
+        ),
+        pytest.param(
+            [upsertion(), upsertion(mechanism=SHA_512), upsertion()],
+            [("carol", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
+            id="set three times",
+        ),
+        pytest.param(
+            [upsertion(""), upsertion("dave")],
+            [("dave", 0, None), ("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
+            id="one mistake leaves the others alone",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_user_by_user(
+    changes: list[ScramCredentialDeletion | ScramCredentialUpsertion], results: list[tuple[str, int, str | None]]
+) -> None:
+    broker = VirtualBroker(*SASL)
+    assert alter(broker, *changes) == results
+    made = {user for user, code, _ in results if code == 0}
+    assert set(broker.cluster.scram_credentials.users()) == {"alice", "bob", *made}
+
+
+def test_credentials_are_those_of_all_brokers() -> None:
+    broker = VirtualBroker(*SASL, "sluice.brokers=2")
+    alter(broker, upsertion())
+    client = broker.client(node_id=2)
+    handshake(client, "SCRAM-SHA-256")
+    assert authenticate(client, ScramClient("sha256", "carol", "pencil").first).error_code == 0
