@@ -58,6 +58,8 @@ GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 NO_LEADER = -1
+# How often it is looked for what has been flushed, and what is to be deleted.
+_DIRECTORY_TICK_MS = 1000
 # How many producer ids a broker takes at once (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE). The first begins with 0.
 _PRODUCER_IDS_PER_BLOCK = 1000
 
@@ -237,7 +239,7 @@ class Cluster:
         self.after_turn = AfterTurn()
         self.timer = Timer(clock)
         self.housekeeping = Housekeeping(self.timer)
-        self.logs = LogManager(config.integer("sluice.log.memory.bytes"))
+        self.logs = self._open_logs(config, clock, random)
         # What was altered while it runs (KIP-226), by node id; "" is all brokers.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
         self.clock = clock
@@ -253,10 +255,11 @@ class Cluster:
         self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
 
     def close(self) -> None:
-        """Stops time for what belongs to no broker."""
+        """Stops time for what belongs to no broker, and closes the logs."""
         self.timer.close()
         if self.metadata_log is not None:
             self.metadata_log.close()
+        self.logs.close()
 
     # The brokers
 
@@ -370,7 +373,13 @@ class Cluster:
             failed = self.metadata_log.topic_created(topic.name, topic.topic_id, own, partitions)
             if failed:
                 return TopicError(failed, None)
-        self._add(topic, partitions)
+        try:
+            self._add(topic, partitions)
+        except OSError as failure:
+            if self.metadata_log is not None:
+                self.metadata_log.topic_deleted(topic.topic_id)
+            self._delete_logs(topic)
+            return TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{failure.filename}: {failure.strerror}")
         self.topics_created += 1
         return topic
 
@@ -439,22 +448,38 @@ class Cluster:
         """
         topic = self.topics.get(name)
         if topic is None:
-            config = self.config
-            of_groups = name == GROUP_METADATA_TOPIC
-            prefix = "offsets.topic" if of_groups else "transaction.state.log"
-            compression = "producer" if of_groups else "uncompressed"
-            configs = {
-                "cleanup.policy": "compact",
-                "compression.type": compression,
-                "segment.bytes": str(config.integer(f"{prefix}.segment.bytes")),
-            }
-            partitions = config.integer(f"{prefix}.num.partitions")
+            prefix = _internal_prefix(name)
+            partitions = self.config.integer(f"{prefix}.num.partitions")
+            configs = self._internal_configs(name)
             created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
             if isinstance(created, TopicError):
                 assert created.code == ErrorCode.KAFKA_STORAGE_ERROR, created
                 raise NotDurableError(name)
             topic = created
         return topic
+
+    def _internal_configs(self, name: str) -> dict[str, str]:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer" if name == GROUP_METADATA_TOPIC else "uncompressed",
+            "segment.bytes": str(self.config.integer(f"{_internal_prefix(name)}.segment.bytes")),
+        }
+
+    def adopt(self, name: str, topic_id: bytes | None, leader_epochs: Sequence[int]) -> ErrorCode:
+        """Takes a topic that the data directory has, with the broker's defaults: nothing says what was set on it.
+
+        `leader_epochs` are its partitions'. Raises OSError, SluiceError.
+        """
+        own = self._internal_configs(name) if name in INTERNAL_TOPICS else {}
+        topic = Topic(name, topic_id or self._new_topic_id(), TopicConfig(self.config, own))
+        placed = self._led(self._place(len(leader_epochs), 1))
+        partitions = [state._replace(leader_epoch=epoch) for state, epoch in zip(placed, leader_epochs, strict=True)]
+        failed = ErrorCode.NONE
+        if self.metadata_log is not None:
+            failed = self.metadata_log.topic_created(name, topic.topic_id, own, partitions)
+        if not failed:
+            self._add(topic, partitions)
+        return failed
 
     def delete(self, topic: Topic) -> ErrorCode:
         """Forgets a topic and its records, or says why not. What waits for its partitions the caller completes."""
@@ -463,12 +488,15 @@ class Cluster:
             return failed
         del self.topics[topic.name]
         del self.topics_by_id[topic.topic_id]
+        self._delete_logs(topic)
+        return ErrorCode.NONE
+
+    def _delete_logs(self, topic: Topic) -> None:
         for partition in topic.partitions:
             partition.deleted = True
             self.logs.delete(partition.log.name)
             if self.controller_in_use is not None:
                 self.controller.publisher.partition_deleted(partition)
-        return ErrorCode.NONE
 
     def _add(self, topic: Topic, partitions: Sequence[PartitionState]) -> None:
         self._begin(topic, partitions)
@@ -490,11 +518,14 @@ class Cluster:
                 self.controller.created(partition)
 
     def _extend(
-        self, topic: Topic, partitions: Iterable[PartitionState], new_log: Callable[[str, LogConfig], PartitionLog]
+        self,
+        topic: Topic,
+        partitions: Iterable[PartitionState],
+        new_log: Callable[[str, LogConfig, bytes], PartitionLog],
     ) -> None:
         for index, state in enumerate(partitions, len(topic.partitions)):
             name = f"{topic.name}-{index}"
-            log = new_log(name, self._log_config(topic.config, name))
+            log = new_log(name, self._log_config(topic.config, name), topic.topic_id)
             partition = Partition(topic, index, log, state)
             log.has_followers = False
             topic.partitions.append(partition)
@@ -597,6 +628,11 @@ class Cluster:
             retention_bytes=config.integer("retention.bytes"),
             retention_ms=config.integer("retention.ms"),
             cleanup_deletes="delete" in config.names("cleanup.policy"),
+            file_delete_delay_ms=config.integer("file.delete.delay.ms"),
+            flush_messages=config.integer("flush.messages"),
+            flush_ms=config.integer("flush.ms"),
+            index_interval_bytes=config.integer("index.interval.bytes"),
+            segment_index_bytes=config.integer("segment.index.bytes"),
             producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
         )
 
@@ -605,10 +641,29 @@ class Cluster:
             pass
         return topic_id
 
+    def _open_logs(self, config: Config, clock: Clock, random: Random) -> LogManager:
+        memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
+        if not path:
+            return LogManager(memory_bytes)
+        from .log.disk.log_directory import LogDirectory, Owner  # only those who have one wait for it
+
+        owner = Owner(self.cluster_id, config.integer("node.id"))
+        directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
+        every = self.housekeeping.every
+        every(_DIRECTORY_TICK_MS, directory.tick)
+        every(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
+        every(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint)
+        every(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts)
+        return LogManager(memory_bytes, directory)
+
     def _enforce_retention(self) -> None:
         now_ms = self.clock.wall_ms()
         self.logs.enforce_retention(now_ms)
         self.logs.expire_producers(now_ms)
+
+
+def _internal_prefix(name: str) -> str:
+    return "offsets.topic" if name == GROUP_METADATA_TOPIC else "transaction.state.log"
 
 
 def _set(configs: Mapping[str, str | None]) -> dict[str, str]:

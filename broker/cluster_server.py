@@ -42,6 +42,10 @@ class ClusterServer:
         for _ in range(config.integer("sluice.brokers")):
             broker = Broker(config, clock, random, self.cluster)
             self.servers[broker.node_id] = Server(broker, loop)
+        if self.cluster.logs.directory is not None:
+            from .stored_topics import take_up  # only those who have a directory wait for it
+
+            take_up(self.cluster, self.cluster.logs.directory)
 
     async def start(self, admin: tuple[str, int] | None) -> None:
         """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.

@@ -36,6 +36,8 @@ def run_broker(arguments: ServeArguments) -> None:
     pairs = [*_as_release(arguments.release), *arguments.overrides, *_listeners(arguments.host, arguments.port)]
     if arguments.brokers is not None:
         pairs.append(f"sluice.brokers={arguments.brokers}")
+    if arguments.data_dir is not None:
+        pairs.append(f"log.dirs={arguments.data_dir}")
     config = Config.load(_path(arguments.config_file), pairs, os.environ)
     for warning in config.warnings:
         log.warning(warning)

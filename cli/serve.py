@@ -33,6 +33,11 @@ from .serve_arguments import LOG_FORMATS, ServeArguments
     help="A server.properties file; one of a real Kafka will do.",
 )
 @click.option(
+    "--data-dir",
+    metavar="DIR",
+    help="Where to keep topics and all that is set; made if it is not there.  [default: in memory]",
+)
+@click.option(
     "--as",
     "release",
     type=click.Choice(AS_RELEASES),
@@ -55,6 +60,7 @@ def serve(
     brokers: int | None,
     admin_port: int,
     config_file: str | None,
+    data_dir: str | None,
     release: str | None,
     overrides: tuple[str, ...],
     seed: int | None,
@@ -66,4 +72,6 @@ def serve(
     """
     from .run_broker import run_broker  # not for --help
 
-    run_broker(ServeArguments(host, port, brokers, admin_port, config_file, release, overrides, seed, log_format))
+    run_broker(
+        ServeArguments(host, port, brokers, admin_port, config_file, release, overrides, seed, log_format, data_dir)
+    )

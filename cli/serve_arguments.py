@@ -25,6 +25,7 @@ class ServeArguments(NamedTuple):
     overrides: tuple[str, ...] = ()
     seed: int | None = None
     log_format: str = LOG_FORMATS[0]
+    data_dir: str | None = None
 
 
 class _NotPlainError(Exception):
@@ -70,6 +71,7 @@ PLAIN: dict[str, tuple[str, Callable[[str], object]]] = {
     "--brokers": ("brokers", _brokers),
     "--admin-port": ("admin_port", _port),
     "--config": ("config_file", _text),
+    "--data-dir": ("data_dir", _text),
     "--as": ("release", _one_of(AS_RELEASES)),
     "--seed": ("seed", _number),
     "--log-format": ("log_format", _one_of(LOG_FORMATS)),

@@ -44,7 +44,8 @@ class Endpoint:
 
 
 _RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
-_ALIASES = {"broker.id": "node.id"}
+_ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
+_SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
 _LARGEST_PORT = 65535
 _LISTENER_PREFIX = "listener.name."
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -220,6 +221,7 @@ class Config(Values):
         if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
             words = "at least 1, unless max.connections.per.ip.overrides is set"
             raise self._wrong("max.connections.per.ip", "0", words)
+        self._check_directory()
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
             raise self._wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
@@ -258,6 +260,13 @@ class Config(Values):
             if name in self._origins:
                 raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
             self._values[name] = largest  # our own default gives way: Kafka's has no bound
+
+    def _check_directory(self) -> None:
+        path = self.text("log.dirs")
+        if "," in path:
+            raise self._wrong("log.dirs", path, "one directory")
+        if path and "log.segment.bytes" not in self._origins:
+            self._values["log.segment.bytes"] = _SEGMENT_BYTES_ON_DISK  # our own default is for memory
 
     def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
         return _error(self.origin(name), name, value, accepted)

@@ -1,6 +1,7 @@
-"""Which leader wrote from which offset on. Kafka's LeaderEpochFileCache (KIP-101, KIP-320), without the file."""
+"""Which leader wrote from which offset on. Kafka's LeaderEpochFileCache (KIP-101, KIP-320)."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -15,6 +16,10 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         self.latest = UNDEFINED_EPOCH
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Each epoch and its first offset."""
+        return zip(self._epochs, self._start_offsets, strict=True)
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Says that records from `start_offset` on are of `epoch`. What contradicts it is forgotten."""
@@ -54,10 +59,12 @@ class LeaderEpochs:
         del self._start_offsets[kept:]
         self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
-    def truncate_from_start(self, log_start_offset: int) -> None:
-        """Forgets what is before `log_start_offset`; the epoch that covers it begins there now."""
+    def truncate_from_start(self, log_start_offset: int) -> bool:
+        """Forgets what is before `log_start_offset`; the epoch that covers it begins there now. Says if any changed."""
         covered = bisect_right(self._start_offsets, log_start_offset)
-        if covered:
-            del self._epochs[: covered - 1]
-            del self._start_offsets[: covered - 1]
-            self._start_offsets[0] = log_start_offset
+        if not covered or (self._start_offsets[covered - 1] == log_start_offset and covered == 1):
+            return False
+        del self._epochs[: covered - 1]
+        del self._start_offsets[: covered - 1]
+        self._start_offsets[0] = log_start_offset
+        return True

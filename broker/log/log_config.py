@@ -18,4 +18,9 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     retention_ms: int = 7 * 24 * 3600 * 1000
     cleanup_deletes: bool = True  # cleanup.policy has `delete`; without it retention takes nothing
     delete_retention_ms: int = 24 * 3600 * 1000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = 2**63 - 1
+    flush_ms: int = 2**63 - 1
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 * 1024 * 1024
     producer_id_expiration_ms: int = 24 * 3600 * 1000

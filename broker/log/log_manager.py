@@ -1,18 +1,27 @@
 """All logs of a broker, and what is done to all of them from time to time: Kafka's LogManager."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sluice.protocol.types import ZERO_UUID
 
 from .log_config import LogConfig
 from .memory_storage import MemoryStorage
 from .partition_log import PartitionLog
 
+if TYPE_CHECKING:
+    from .disk.log_directory import LogDirectory
+
 
 class LogManager:
-    """Makes and keeps the logs, by name ("topic-0"); they share `memory_bytes` (`sluice.log.memory.bytes`)."""
+    """Makes and keeps the logs, by name ("topic-0"): in `directory`, or, where that is None, in `memory_bytes` together
+    (`sluice.log.memory.bytes`).
+    """
 
-    __slots__ = ("_logs", "_storage", "budget")
+    __slots__ = ("_logs", "_storage", "budget", "directory")
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, directory: "LogDirectory | None" = None) -> None:
+        self.directory = directory
         self._storage = MemoryStorage(memory_bytes)
         self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
@@ -20,19 +29,31 @@ class LogManager:
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
 
-    def create(self, name: str, config: LogConfig) -> PartitionLog:
-        """A new, empty log; there must be none of that name."""
+    def create(self, name: str, config: LogConfig, topic_id: bytes = ZERO_UUID) -> PartitionLog:
+        """The log of a partition; there must be none of that name. It is empty, unless the directory has it already.
+
+        Raises OSError where the directory cannot be written.
+        """
         assert name not in self._logs
-        log = self._logs[name] = self.new(name, config)
+        if self.directory is None:
+            log = self.new(name, config, topic_id)
+        else:
+            log = self.directory.open_log(name, config, topic_id)
+        self._logs[name] = log
         return log
 
-    def new(self, name: str, config: LogConfig) -> PartitionLog:
+    def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
         """A log that is kept nowhere; it takes no memory before its first record."""
         return PartitionLog(name, config, self._storage)
 
     def delete(self, name: str) -> None:
         """Lets the log and its memory go."""
         self._logs.pop(name).close()
+
+    def close(self) -> None:
+        """A clean stop: all that is in a directory is safe there."""
+        if self.directory is not None:
+            self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
         """Applies retention.bytes and retention.ms (every log.retention.check.interval.ms); returns segments let go."""

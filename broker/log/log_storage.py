@@ -6,22 +6,27 @@ them where a compaction or a truncation took some.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sluice.protocol.records.batch import BatchHeader
 
+from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .memory_budget import EvictableLog
+from .producer_state import ProducerState
 
 
 class LogSegment(Protocol):
     """A stretch of a log: whole batches, one after the other, with an index of them (Kafka's LogSegment)."""
 
     base_offset: int  # no record is before it, and none of the segment before is at or after it
-    next_offset: int  # after the last record; the base offset while there is none
+    next_offset: int  # after the last record, or, where others follow, up to where the next begins; base if empty
     size: int  # in bytes
-    max_timestamp: int  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
     last_append_ms: int
+
+    @property
+    def max_timestamp(self) -> int:
+        """Of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)."""
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Stores `batch`, which begins at or after `next_offset`; False if it belongs into a new segment."""
@@ -58,9 +63,29 @@ class StoredLog(EvictableLog, Protocol):
     size_in_bytes: int
     log_end_offset: int
 
+    @property
+    def producers(self) -> ProducerState:
+        """What is known of those who write here with a producer id."""
+
+
+class RestoredLog(NamedTuple):
+    """What a storage has of a log that was there before: at least one segment."""
+
+    segments: Sequence[LogSegment]
+    log_start_offset: int
+    log_end_offset: int
+    producers: ProducerState
+    epochs: LeaderEpochs
+
 
 class LogStorage(Protocol):
-    """Where the segments of one log are, or of all logs."""
+    """Where the segments of one log are, or of all logs. What has to do with files may raise OSError."""
+
+    def configure(self, config: LogConfig) -> None:
+        """Takes the topic's new configuration."""
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None:
+        """The leader epochs have changed."""
 
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
         """What an empty log that goes on at `base_offset` consists of: nothing, or one empty segment."""
@@ -68,17 +93,23 @@ class LogStorage(Protocol):
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         """A new segment, for the active end of the log; there is room in it for a batch of `size` bytes."""
 
-    def segment_filled(self, segment: LogSegment) -> None:
+    def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
         """Nothing will be appended to this one any more."""
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         """A segment of `size` bytes for what compaction leaves; the log gets it by `replace`, or it is `deleted`."""
 
-    def replace(self, old: Sequence[LogSegment], new: LogSegment) -> None:
+    def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         """`new`, complete now, stands for `old`: either is there after a crash, never both, never neither."""
 
     def delete(self, segment: LogSegment) -> None:
         """Lets a segment go. Readers keep the parts that they hold."""
+
+    def truncated(self, log: StoredLog) -> None:
+        """The log ends earlier than it did."""
+
+    def failed(self, error: OSError) -> str:
+        """An append or a read could not be done: tells so, once for as long as it lasts. Returns what was wrong."""
 
     def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
         """The partition is deleted, and all of its segments with it."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .leader_epochs import LeaderEpochs
+from .log_config import LogConfig
 from .memory_budget import MemoryBudget
 from .segment import Segment
 from .segment_memory import PAGE_BYTES
@@ -22,6 +24,12 @@ class MemoryStorage:
     def __init__(self, memory_bytes: int) -> None:
         self.budget = MemoryBudget(memory_bytes)
 
+    def configure(self, config: LogConfig) -> None:
+        """Segments ask the log."""
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None:
+        """They are in memory."""
+
     def first_segments(self, log: "StoredLog", base_offset: int) -> "Sequence[LogSegment]":
         return ()  # a log takes no memory before its first record
 
@@ -30,7 +38,7 @@ class MemoryStorage:
         self.budget.watch(log, now_ms)
         return Segment(base_offset, memory, now_ms)
 
-    def segment_filled(self, segment: "LogSegment") -> None:
+    def segment_filled(self, log: "StoredLog", segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)
         resident_bytes = segment.resident_bytes()
         self.budget.recharge(resident_bytes - segment.charged_bytes)
@@ -39,14 +47,20 @@ class MemoryStorage:
     def begin_cleaned(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
         return Segment(base_offset, self.budget.allocate(max(size, 1)), now_ms)
 
-    def replace(self, old: "Sequence[LogSegment]", new: "LogSegment") -> None:
-        self.segment_filled(new)
+    def replace(self, log: "StoredLog", old: "Sequence[LogSegment]", new: "LogSegment") -> None:
+        self.segment_filled(log, new)
         for segment in old:
             self.delete(segment)
 
     def delete(self, segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)
         self.budget.release(segment.charged_bytes, segment.memory)
+
+    def truncated(self, log: "StoredLog") -> None:
+        """Nothing is kept of what was cut off."""
+
+    def failed(self, error: OSError) -> str:
+        raise error  # there is no disk that could fail
 
     def forget(self, log: "StoredLog", segments: "Sequence[LogSegment]") -> None:
         self.budget.forget(log)

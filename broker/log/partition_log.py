@@ -12,7 +12,7 @@ leader is the only one.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, 
 from .retention import count_over_age, count_over_size
 
 if TYPE_CHECKING:
-    from .log_storage import LogSegment, LogStorage
+    from .log_storage import LogSegment, LogStorage, RestoredLog
 
 # Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
 _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
@@ -58,7 +58,10 @@ class PartitionLog:
         "size_in_bytes",
     )
 
-    def __init__(self, name: str, config: LogConfig, storage: "LogStorage") -> None:
+    def __init__(
+        self, name: str, config: LogConfig, storage: "LogStorage", restored: "RestoredLog | None" = None
+    ) -> None:
+        """`restored` is what the storage has of it already."""
         self.name = name
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -72,16 +75,35 @@ class PartitionLog:
         self.update_config(config)
         self._segments: list[LogSegment] = []  # the last one is appended to
         self._base_offsets: list[int] = []  # of the segments
-        self._begin()
+        if restored is None:
+            self._begin()
+        else:
+            self._restore(restored)
 
     def update_config(self, config: LogConfig) -> None:
         """Takes the topic's new configuration; segments that are there keep their sizes."""
         self.config = config
         self._append_config = replace(config.append, partition=self.name)
+        self._storage.configure(config)
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Says who leads from here on, also before anything is appended (Partition.makeLeader)."""
-        self._epochs.assign(leader_epoch, self.log_end_offset)
+        self._assign_epoch(leader_epoch, self.log_end_offset)
+
+    def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        if leader_epoch != self._epochs.latest:
+            self._epochs.assign(leader_epoch, start_offset)
+            self._storage.save_epochs(self._epochs)
+
+    @property
+    def latest_epoch(self) -> int:
+        """Of the newest leader there was; -1: there was none."""
+        return self._epochs.latest
+
+    @property
+    def segments(self) -> "Sequence[LogSegment]":
+        """Oldest first; the last is appended to."""
+        return self._segments
 
     # Appending
 
@@ -123,14 +145,17 @@ class PartitionLog:
                 verdict = self._producers.check_coordinator_batch(header, first_offset)
             if verdict is not None:
                 return self._answer(verdict)
-        if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):
-            self._roll(len(records), now_ms)
-            fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
-            assert fits
+        try:
+            if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):
+                self._roll(len(records), now_ms)
+                fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+                assert fits
+        except OSError as error:
+            return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, reason=self._storage.failed(error))
         self.size_in_bytes += len(records)
         self.log_end_offset = last_offset + 1
         if leader_epoch != self._epochs.latest:
-            self._epochs.assign(leader_epoch, first_offset)
+            self._assign_epoch(leader_epoch, first_offset)
         if has_producer:
             if marker is None:
                 self._producers.batch_stored(header, first_offset, last_offset, max_timestamp)
@@ -163,9 +188,15 @@ class PartitionLog:
             return LogRead([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset >= up_to_offset:
             return LogRead([], 0, offset)
-        index = self._segment_index(offset)
+        try:
+            return self._read(offset, max_bytes, up_to_offset, min_one_batch)
+        except OSError as error:
+            self._storage.failed(error)
+            return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
+        index, start, end, next_offset = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
         segment = self._segments[index]
-        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
         size = end - start
         if size == 0:
             return LogRead([], 0, offset)
@@ -182,21 +213,39 @@ class PartitionLog:
                 break
         return LogRead(parts, size, next_offset)
 
+    def _first_span(
+        self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
+    ) -> tuple[int, int, int, int]:
+        """Which segment has the first batch that ends at or after `offset`, and what its `span` is."""
+        segments = self._segments
+        last = index = len(segments) - 1
+        # Consumers that keep up read from the last segment.
+        if offset < self._base_offsets[last]:
+            index = bisect_right(self._base_offsets, offset) - 1
+        segment = segments[index]
+        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        while start == segment.size and index < last:  # in a gap at the end of a segment
+            index += 1
+            segment = segments[index]
+            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        return index, start, end, next_offset
+
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
         """How many bytes `read` would return, from the index alone; 0 for an offset outside the log."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
-        index = self._segment_index(offset)
-        segment = self._segments[index]
-        start, end, _ = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-        size = end - start
-        if size == 0 or end < segment.size:
-            return size
-        for segment in islice(self._segments, index + 1, None):
-            _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-            size += end
-            if end < segment.size:
-                break
+        try:
+            index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
+            size = end - start
+            if size == 0 or end < self._segments[index].size:
+                return size
+            for segment in islice(self._segments, index + 1, None):
+                _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+                size += end
+                if end < segment.size:
+                    break
+        except OSError:
+            return 0  # what is wrong is said by the read
         return size
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
@@ -204,24 +253,17 @@ class PartitionLog:
 
         Counted to `at_most`, and not in whole batches: what a long poll goes by.
         """
+        first = max(0, bisect_right(self._base_offsets, offset) - 1)
         size = 0
-        for segment in islice(self._segments, self._segment_index(offset), None):
-            start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
-            size += end - start
-            if size >= at_most or end < segment.size:
-                break
+        try:
+            for segment in islice(self._segments, first, None):
+                start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
+                size += end - start
+                if size >= at_most or end < segment.size:
+                    break
+        except OSError:
+            return at_most  # so that the read says at once what is wrong
         return min(size, at_most)
-
-    def _segment_index(self, offset: int) -> int:
-        """Of the first segment that has a batch with `offset`, which is in the log, or with a later one."""
-        last = len(self._segments) - 1
-        # Consumers that keep up read from the last segment.
-        if offset >= self._base_offsets[last]:
-            return last
-        index = bisect_right(self._base_offsets, offset) - 1
-        while index < last and (self._segments[index].next_offset <= offset or not self._segments[index].size):
-            index += 1  # it is in a gap
-        return index
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
@@ -331,6 +373,7 @@ class PartitionLog:
         there. The log goes on at `offset`. Returns whether it was longer (UnifiedLog.truncateTo).
         """
         self._epochs.truncate_from_end(offset)
+        self._storage.save_epochs(self._epochs)
         if offset >= self.log_end_offset:
             return False
         cut_off = {header.producer_id for header, _ in self._batches(offset)}
@@ -344,6 +387,7 @@ class PartitionLog:
             self._producers.truncate_from_end(offset, cut_off, self._batches(self.log_start_offset))
         self.high_watermark = min(self.high_watermark, offset)
         self._update_last_stable_offset()
+        self._storage.truncated(self)
         return True
 
     def _cut_segments(self, offset: int) -> None:
@@ -382,7 +426,8 @@ class PartitionLog:
             return
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
-        self._epochs.truncate_from_start(offset)
+        if self._epochs.truncate_from_start(offset):
+            self._storage.save_epochs(self._epochs)
         self._producers.truncate_from_start(offset)
         self._update_last_stable_offset()
 
@@ -398,12 +443,23 @@ class PartitionLog:
     def _roll(self, size: int, now_ms: int) -> None:
         """Begins a segment with room for `size` bytes."""
         if self._segments:
-            self._storage.segment_filled(self._segments[-1])
+            self._storage.segment_filled(self, self._segments[-1])
             # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
             self._enforce_retention_bytes()
         segment = self._storage.begin_segment(self, self.log_end_offset, size, now_ms)
         self._segments.append(segment)
         self._base_offsets.append(segment.base_offset)
+
+    def _restore(self, restored: "RestoredLog") -> None:
+        """The log goes on: all of it is replicated, for its replicas have this one log."""
+        self._segments = list(restored.segments)
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._producers, self._epochs = restored.producers, restored.epochs
+        self.size_in_bytes = sum(segment.size for segment in self._segments)
+        self.log_start_offset, self.log_end_offset = restored.log_start_offset, restored.log_end_offset
+        self.high_watermark = self.log_end_offset
+        self._producers.truncate_from_start(self.log_start_offset)
+        self._update_last_stable_offset()
 
     def _begin(self) -> None:
         """Makes an empty log what it is: without segments, or with one that is empty."""

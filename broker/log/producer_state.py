@@ -27,8 +27,8 @@ watermark. Readers of committed records read up to it. For each aborted transact
 readers which records to skip.
 
 Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
-TransactionIndex. Left out: snapshots (there is no disk), and the guard that ties an append to its verification: here
-nothing happens between the two.
+TransactionIndex. Snapshots are those of disk/producer_snapshot.py. Left out: the guard that ties an append to its
+verification, for here nothing happens between the two.
 """
 
 from bisect import bisect_left
@@ -395,6 +395,22 @@ class ProducerState:
                 self.replay(header, batch)
         self._ongoing = dict(sorted(self._ongoing.items()))
         self._aborted = aborted
+
+    def restore(self, producers: Iterable[tuple[int, ProducerEntry]], aborted: Iterable[AbortedTransaction]) -> None:
+        """Makes this, which is empty, what was known before: to be followed by a `replay` of what came since."""
+        self._entries.update(producers)
+        self._ongoing = dict(
+            sorted(
+                (entry.current_txn_first_offset, producer_id)
+                for producer_id, entry in self._entries.items()
+                if entry.current_txn_first_offset != NO_OFFSET
+            )
+        )
+        self._aborted.extend(aborted)
+
+    def aborted_between(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """Those whose markers are there; `upper_offset` is exclusive."""
+        return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
         """Takes note of a batch that has been in the log for long."""

@@ -26,7 +26,7 @@ def test_a_segment_is_charged_whole_and_one_that_is_filled_what_it_takes() -> No
     segment = storage.begin_segment(log, 5, 10, NOW_MS)
     assert (segment.base_offset, storage.budget.used_bytes) == (5, FIRST_SEGMENT_BYTES)
     segment.append(bytes(10), 5, -1, NOW_MS)
-    storage.segment_filled(segment)
+    storage.segment_filled(log, segment)
     assert storage.budget.used_bytes == FIRST_SEGMENT_BYTES + INDEX_ENTRY_BYTES
     storage.delete(segment)
     assert storage.budget.used_bytes == 0
@@ -37,7 +37,7 @@ def test_a_cleaned_segment_takes_the_place_of_those_it_was_made_of() -> None:
     old = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
     cleaned = storage.begin_cleaned(log, 0, 10, NOW_MS)
     cleaned.append(bytes(10), 1, -1, NOW_MS)
-    storage.replace(old, cleaned)
+    storage.replace(log, old, cleaned)
     assert storage.budget.used_bytes == 10 + INDEX_ENTRY_BYTES
 
 

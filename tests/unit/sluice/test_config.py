@@ -73,8 +73,9 @@ def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
     assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
     assert config.warnings == [
         f"{file}: Kafka's, without effect here: process.roles, controller.quorum.voters, "
-        "listener.name.plaintext.max.connections, num.network.threads, log.dirs"
+        "listener.name.plaintext.max.connections, num.network.threads"
     ]
+    assert config.text("log.dirs") == "/tmp/kraft-combined-logs"
 
 
 @pytest.mark.parametrize(
@@ -100,12 +101,12 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             "KAFKA_HEAP_OPTS": "-Xmx1g",
             "KAFKA_ADDR": "y",
             "HOME": "/",
-            "KAFKA_LOG_DIRS": "/",
+            "KAFKA_LOG_PREALLOCATE": "true",
         }
     )
     assert config.warnings == [
         "environment: not a property, ignored: KAFKA_ADDR, KAFKA_BROKERS",
-        "environment: Kafka's, without effect here: log.dirs",
+        "environment: Kafka's, without effect here: log.preallocate",
     ]
 
 

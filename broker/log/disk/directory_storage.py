@@ -1,0 +1,218 @@
+"""One partition's log in a directory: its segments, snapshots of its producers and its leader epochs, in Kafka's files.
+
+Follows Kafka's LocalLog and the parts of UnifiedLog that deal with files. What is lost by a failure here is not the
+log's: where snapshot, epochs or an index cannot be written, that is told once, and a start makes them again.
+
+Nothing is flushed on the way of a request, unless flush.messages asks for it: what has been written survives the end of
+the process, for the system has it. A segment that is full is flushed by another thread.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.log.leader_epochs import LeaderEpochs
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.log_storage import LogSegment, StoredLog
+
+from .file_names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    OF_SEGMENT,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+)
+from .file_segment import MAX_POSITION, FileSegment
+from .place import NO_SNAPSHOT, Place
+from .producer_snapshot import encode_snapshot
+from .text_files import write_atomically, write_checkpoint
+from .transaction_index import write_transaction_index
+
+if TYPE_CHECKING:
+    from .log_directory import LogDirectory
+
+log = logging.getLogger("sluice.broker")
+
+
+class DirectoryStorage:
+    """The LogStorage of one log."""
+
+    __slots__ = ("_directory", "place")
+
+    def __init__(self, place: Place, directory: "LogDirectory") -> None:
+        self.place = place
+        self._directory = directory
+
+    # What a LogStorage does
+
+    def configure(self, config: LogConfig) -> None:
+        self.place.configure(config)
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None:
+        lines = (f"{epoch} {start_offset}" for epoch, start_offset in epochs)
+        path = f"{self.place.path}/{LEADER_EPOCHS}"
+        self._try(path, partial(write_checkpoint, path, lines, sync=False))
+
+    def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
+        return (FileSegment.create(self.place, base_offset, log.config.segment_bytes, self._directory.now_ms()),)
+
+    def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
+        segment = FileSegment.create(self.place, base_offset, max(size, log.config.segment_bytes), now_ms)
+        self._save_snapshot(log, base_offset)
+        if self.place.snapshot == base_offset:
+            self.place.snapshot = NO_SNAPSHOT  # it is the segment's now, and stays as long
+        return segment
+
+    def largest_segment_bytes(self, log: StoredLog) -> int:
+        return min(log.config.segment_bytes, MAX_POSITION)
+
+    def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
+        assert isinstance(segment, FileSegment)
+        segment.filled()
+        segment.capacity = segment.size
+        self._save_indexes(log, segment)
+        if segment not in self.place.unflushed:  # else the next one could not be made when this was said before
+            self.place.unflushed.append(segment)
+        self._flush(segment, partial(self._flushed, segment))
+
+    def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
+        return FileSegment.create(self.place, base_offset, MAX_POSITION, now_ms, CLEANED)
+
+    def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
+        assert isinstance(new, FileSegment)
+        new.filled()
+        new.capacity = new.size
+        self._save_indexes(log, new)
+        handle = new.duplicate_handle()
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._rename(new, SWAP)
+        for segment in old:
+            self._delete_segment(segment)
+        self._rename(new, "")
+
+    def delete(self, segment: LogSegment) -> None:
+        self._delete_segment(segment)
+        self._remove_snapshot(segment.base_offset)
+
+    def truncated(self, log: StoredLog) -> None:
+        self.place.recovery_point = min(self.place.recovery_point, log.log_end_offset)
+        if self.place.snapshot > log.log_end_offset:
+            self._remove_snapshot(self.place.snapshot)
+            self.place.snapshot = NO_SNAPSHOT
+        self._directory.save_recovery_points()
+
+    def failed(self, error: OSError) -> str:
+        return self.place.failed(error)
+
+    def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
+        self.place.unflushed.clear()
+        self.close(segments)
+        self._directory.forget(log.name, log.config.file_delete_delay_ms)
+
+    # What the log directory asks for
+
+    def save_topic_id(self, printed: str) -> None:
+        """Says which topic the directory is of."""
+        path = f"{self.place.path}/{PARTITION_METADATA}"
+        write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=True)
+
+    def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
+        """Puts all there is on the disk, by the other thread; then the recovery point is where the log ends now."""
+        end_offset = log.log_end_offset
+        if end_offset <= self.place.recovery_point:
+            return
+        assert isinstance(active, FileSegment)
+        self._save_indexes(log, active)
+        if end_offset != active.base_offset:
+            before, self.place.snapshot = self.place.snapshot, end_offset
+            self._save_snapshot(log, end_offset)
+            if before not in (NO_SNAPSHOT, end_offset):
+                self._remove_snapshot(before)
+        self._flush(active, partial(self._reached, end_offset))
+
+    def close(self, segments: Sequence[LogSegment]) -> None:
+        """Closes the files: the log is not used any more."""
+        for segment in segments:
+            assert isinstance(segment, FileSegment)
+            segment.close()
+
+    # Steps
+
+    def _save_snapshot(self, log: StoredLog, offset: int) -> None:
+        """Writes down what is known of producers now, where the log ends at `offset`."""
+        path = f"{self.place.path}/{file_name(offset, SNAPSHOT)}"
+        self._try(path, partial(write_atomically, path, encode_snapshot(log.producers), sync=False))
+
+    def _remove_snapshot(self, offset: int) -> None:
+        path = f"{self.place.path}/{file_name(offset, SNAPSHOT)}"
+        if os.path.exists(path):
+            self._try(path, partial(os.unlink, path))
+
+    def _save_indexes(self, log: StoredLog, segment: FileSegment) -> None:
+        self._try(segment.path(INDEX), segment.save_index)
+        aborted = log.producers.aborted_between(segment.base_offset, segment.next_offset)
+        path = segment.path(TXN_INDEX)
+        self._try(path, partial(write_transaction_index, path, aborted))
+
+    def _flush(self, segment: FileSegment, then: Callable[[], None]) -> None:
+        handles: list[int] = []
+        try:
+            handles.append(segment.duplicate_handle())
+            paths = [path for kind in (INDEX, TIME_INDEX, TXN_INDEX) if os.path.exists(path := segment.path(kind))]
+            for path in [*paths, self.place.path]:
+                handles.append(os.open(path, os.O_RDONLY))  # noqa: PERF401  (those before it are closed if one fails)
+        except OSError as error:
+            for handle in handles:
+                os.close(handle)
+            self._tell(segment.path(LOG), error)
+            return
+        self._directory.flusher.flush(handles, then)
+
+    def _flushed(self, segment: FileSegment) -> None:
+        if segment in self.place.unflushed:
+            self.place.unflushed.remove(segment)
+        if not self.place.unflushed:
+            self._reached(segment.next_offset)
+
+    def _reached(self, offset: int) -> None:
+        if not self.place.unflushed:
+            self.place.recovery_point = max(self.place.recovery_point, offset)
+
+    def _delete_segment(self, segment: LogSegment) -> None:
+        assert isinstance(segment, FileSegment)
+        if segment in self.place.unflushed:
+            self.place.unflushed.remove(segment)
+        segment.close()
+        paths = [segment.path(kind) for kind in OF_SEGMENT if os.path.exists(segment.path(kind))]
+        for path in paths:
+            self._try(path, partial(os.replace, path, path + DELETED))
+        self._directory.delete_later([path + DELETED for path in paths], self.place.config.file_delete_delay_ms)
+
+    def _rename(self, segment: FileSegment, suffix: str) -> None:
+        before = {kind: segment.path(kind) for kind in OF_SEGMENT}
+        segment.suffix = suffix
+        for kind, path in before.items():
+            if os.path.exists(path):
+                os.replace(path, segment.path(kind))
+
+    def _try(self, path: str, action: Callable[[], None]) -> None:
+        """What may fail without harm to the log."""
+        try:
+            action()
+        except OSError as error:
+            self._tell(path, error)
+
+    def _tell(self, path: str, error: OSError) -> None:
+        log.error("cannot write to the data directory", extra={"file": path, "reason": error.strerror})

@@ -1,0 +1,47 @@
+"""What the files of a log directory are called (Kafka's LogFileUtils, UnifiedLog and LogManager)."""
+
+import re
+
+LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
+OF_SEGMENT = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+# Behind the others: not complete, complete but not in its place, on its way out.
+CLEANED, SWAP, DELETED = ".cleaned", ".swap", ".deleted"
+LEADER_EPOCHS, PARTITION_METADATA = "leader-epoch-checkpoint", "partition.metadata"
+LOCK, META_PROPERTIES, CLEAN_SHUTDOWN = ".lock", "meta.properties", ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+METADATA_LOG = "__cluster_metadata-0"
+
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<index>0|[1-9][0-9]*)")
+_OF_OFFSET = re.compile(
+    r"(?P<offset>[0-9]{20})(?P<suffix>\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|deleted))?)"
+)
+_DELETE_DIRECTORY = "-delete"
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """Such as 00000000000000000042.log."""
+    return f"{offset:020}{suffix}"
+
+
+def parse_file_name(name: str) -> tuple[int, str] | None:
+    """Offset and suffix of a file that belongs to a segment or is a snapshot; None: it is something else."""
+    match = _OF_OFFSET.fullmatch(name)
+    return None if match is None else (int(match["offset"]), match["suffix"])
+
+
+def parse_partition(name: str) -> tuple[str, int] | None:
+    """Topic and index of the partition in a directory of this name; None: it is no partition's."""
+    match = _PARTITION.fullmatch(name)
+    return None if match is None else (match["topic"], int(match["index"]))
+
+
+def deleted_directory(name: str, unique: str) -> str:
+    """What the directory `name` is called until it is gone: it may not be longer than a file name may."""
+    suffix = f".{unique}{_DELETE_DIRECTORY}"
+    return name[: 255 - len(suffix)] + suffix
+
+
+def is_deleted_directory(name: str) -> bool:
+    return name.endswith(_DELETE_DIRECTORY)

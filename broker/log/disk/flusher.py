@@ -1,0 +1,74 @@
+"""Puts files on the disk (fsync) in a thread of its own, so that no request waits for it.
+
+What is handed over is file descriptors, which the thread closes. What is to be done when they are flushed is done by
+`collect`, in the thread that owns everything else.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Thread
+
+log = logging.getLogger("sluice.broker")
+
+Action = Callable[[], None]
+
+
+class Flusher:
+    """One thread, which begins with the first file to be flushed."""
+
+    __slots__ = ("_done", "_pending", "_thread", "_todo")
+
+    def __init__(self) -> None:
+        self._todo: SimpleQueue[tuple[Sequence[int], Action] | None] = SimpleQueue()
+        self._done: SimpleQueue[Action | None] = SimpleQueue()
+        self._pending = 0
+        self._thread: Thread | None = None
+
+    def flush(self, handles: Sequence[int], then: Action) -> None:
+        """Flushes and closes these files, in order; `then` is done by a later `collect`, unless the disk fails."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="sluice-flusher", daemon=True)
+            self._thread.start()
+        self._pending += 1
+        self._todo.put((handles, then))
+
+    def collect(self) -> bool:
+        """Does what is to be done for the files that are flushed by now; returns whether there were any."""
+        found = False
+        while not self._done.empty():
+            self._collect_one()
+            found = True
+        return found
+
+    def finish(self) -> None:
+        """Waits until all is flushed, and does what is to be done then."""
+        while self._pending:
+            self._collect_one()
+        if self._thread is not None:
+            self._todo.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _collect_one(self) -> None:
+        action = self._done.get()
+        self._pending -= 1
+        if action is not None:
+            action()
+
+    def _run(self) -> None:
+        while (job := self._todo.get()) is not None:
+            handles, then = job
+            failure: OSError | None = None
+            for handle in handles:
+                try:
+                    os.fsync(handle)
+                except OSError as error:
+                    failure = error
+                finally:
+                    os.close(handle)
+            if failure is not None:
+                # Its records stay before the recovery point: a start reads them again, and cuts what is not there.
+                log.error("cannot flush", extra={"reason": failure.strerror})
+            self._done.put(None if failure is not None else then)

@@ -1,0 +1,333 @@
+"""The data directory (`log.dirs`): who may use it, whose it is, and what of its partitions is safe on the disk.
+
+Its layout is Kafka's: a directory for each partition, `meta.properties` (KIP-858), a lock that Kafka respects too, and
+checkpoints of recovery points, log start offsets and high watermarks. Follows Kafka's LogManager and StorageTool.
+Different on purpose: there is one directory; a new one is formatted by the first start; and where the disk fails or is
+full, a partition answers KAFKA_STORAGE_ERROR as long as it cannot write, and goes on when it can, where Kafka takes the
+whole directory offline until a restart.
+
+Every second (`tick`) what another thread has flushed becomes a recovery point, and what was deleted long enough ago
+goes; every log.flush.offset.checkpoint.interval.ms all logs are flushed by that thread.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.random_uuid import printed_uuid, random_uuid
+from sluice.errors import SluiceError
+
+from .directory_storage import DirectoryStorage
+from .file_names import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOCK,
+    LOG_STARTS,
+    META_PROPERTIES,
+    METADATA_LOG,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    deleted_directory,
+    is_deleted_directory,
+    parse_partition,
+)
+from .flusher import Flusher
+from .open_files import OpenFiles
+from .place import Place
+from .recovery import Checkpoint, restore_log
+from .text_files import (
+    UnreadableFileError,
+    read_checkpoint,
+    read_meta_properties,
+    read_offsets,
+    write_atomically,
+    write_meta_properties,
+    write_offsets,
+)
+
+log = logging.getLogger("sluice.broker")
+
+_FORMATS = {"0": "broker.id", "1": "node.id"}  # version of meta.properties, and what it calls the node's id
+_NEWEST_FORMAT = "1"
+_UNIQUE_BYTES = 16
+
+
+class Owner(NamedTuple):
+    """Whose a directory is."""
+
+    cluster_id: str
+    node_id: int
+
+
+class _Deletion(NamedTuple):
+    due_ms: int
+    delete: Callable[[], None]
+
+
+class _OpenLog(NamedTuple):
+    log: PartitionLog
+    storage: DirectoryStorage
+
+
+class LogDirectory:
+    """An open data directory, which nobody else uses."""
+
+    def __init__(
+        self, path: str, owner: Owner, now_ms: Callable[[], int], random_bytes: Callable[[int], bytes]
+    ) -> None:
+        """Opens it, or makes it, for `owner`. Raises SluiceError with one line that says why it cannot be used."""
+        self.path = os.path.abspath(path)
+        self.now_ms = now_ms
+        self.flusher = Flusher()
+        self._random_bytes = random_bytes
+        self._open_files = OpenFiles.of_process()
+        self._logs: dict[str, _OpenLog] = {}
+        self._deletions: list[_Deletion] = []
+        self._lock = -1
+        try:
+            self._lock = _lock(self.path)
+            self.directory_id = self._identify(owner)
+            self._had_clean_stop = self._take_clean_stop()
+        except OSError as error:
+            self.unlock()
+            raise SluiceError(f"{error.filename or self.path}: {error.strerror}") from None
+        except (SluiceError, UnreadableFileError) as error:
+            self.unlock()
+            raise SluiceError(str(error)) from None
+        self._recovery_points = self._read_offsets(RECOVERY_POINTS)
+        self._log_starts = self._read_offsets(LOG_STARTS)
+        self._delete_leftovers()
+
+    # Logs
+
+    def partitions(self) -> Iterator[tuple[str, int, str]]:
+        """Topic, index and printed topic id ("": it has none) of each directory of a partition, in order."""
+        found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
+        for topic, index in found:
+            name = f"{topic}-{index}"
+            if name != METADATA_LOG and os.path.isdir(f"{self.path}/{name}"):
+                yield topic, index, self._topic_id(name)
+
+    def latest_epoch(self, name: str) -> int:
+        """Of the newest leader that the partition's directory tells of; -1: of none."""
+        try:
+            return max((int(epoch) for epoch, _ in read_checkpoint(f"{self.path}/{name}/{LEADER_EPOCHS}")), default=-1)
+        except (UnreadableFileError, ValueError):
+            return -1  # the line about it comes when the log is opened
+
+    def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
+        """The log of a partition, with what its directory has; a new directory where there is none. Raises OSError."""
+        path = f"{self.path}/{name}"
+        printed = printed_uuid(topic_id)
+        if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
+            aside = f"{path}.{found}-stray"
+            log.warning("directory of another topic is put aside", extra={"directory": path, "renamed": aside})
+            os.rename(path, aside)
+        os.makedirs(path, exist_ok=True)
+        place = Place(path, config, self._open_files)
+        storage = DirectoryStorage(place, self)
+        partition = parse_partition(name)
+        assert partition is not None
+        checkpoint = Checkpoint(
+            self._recovery_points.get(partition, 0), self._log_starts.get(partition, 0), self._had_clean_stop
+        )
+        restored = restore_log(name, place, checkpoint, self.now_ms())
+        if not self._topic_id(name):
+            storage.save_topic_id(printed)
+        partition_log = PartitionLog(name, config, storage, restored)
+        self._logs[name] = _OpenLog(partition_log, storage)
+        return partition_log
+
+    def forget(self, name: str, delay_ms: int) -> None:
+        """The partition is deleted: what its directory has goes after `delay_ms`."""
+        del self._logs[name]
+        unique = self._random_bytes(_UNIQUE_BYTES).hex()
+        renamed = f"{self.path}/{deleted_directory(name, unique)}"
+        try:
+            os.rename(f"{self.path}/{name}", renamed)
+        except OSError as error:
+            self._tell(f"{self.path}/{name}", error)
+            return
+        self._delete_after(delay_ms, partial(shutil.rmtree, renamed, ignore_errors=True))
+
+    def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
+        """Removes files after `delay_ms`."""
+        self._delete_after(delay_ms, partial(_unlink_all, paths))
+
+    # What is done from time to time
+
+    def tick(self) -> None:
+        """Takes note of what has been flushed, and deletes what is due; to be called every second or so."""
+        if self.flusher.collect():
+            self.save_recovery_points()
+        now_ms = self.now_ms()
+        due = [deletion for deletion in self._deletions if deletion.due_ms <= now_ms]
+        self._deletions = [deletion for deletion in self._deletions if deletion.due_ms > now_ms]
+        for deletion in due:
+            deletion.delete()
+
+    def flush_due(self) -> None:
+        """Has logs flushed whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
+        now_ms = self.now_ms()
+        for partition_log, storage in self._logs.values():
+            if now_ms - storage.place.flushed_ms >= partition_log.config.flush_ms:
+                storage.place.flushed_ms = now_ms
+                storage.checkpoint(partition_log, partition_log.segments[-1])
+
+    def checkpoint(self) -> None:
+        """Has all logs flushed, and writes down where they begin and how far they are replicated."""
+        for partition_log, storage in self._logs.values():
+            storage.checkpoint(partition_log, partition_log.segments[-1])
+        self.save_log_starts()
+        self._save(HIGH_WATERMARKS, lambda partition_log: partition_log.high_watermark)
+
+    def save_recovery_points(self) -> None:
+        """What is before them is not looked at after a crash."""
+        points = {name: one.storage.place.recovery_point for name, one in self._logs.items()}
+        self._save(RECOVERY_POINTS, lambda partition_log: points[partition_log.name])
+
+    def save_log_starts(self) -> None:
+        """Of the logs that begin inside their first segment."""
+        self._save(
+            LOG_STARTS,
+            lambda partition_log: (
+                partition_log.log_start_offset
+                if partition_log.log_start_offset > partition_log.segments[0].base_offset
+                else None
+            ),
+        )
+
+    def close(self) -> None:
+        """Puts everything on the disk, says that it is there, and lets others use the directory."""
+        self.checkpoint()
+        self.flusher.finish()
+        self.save_recovery_points()
+        for partition_log, storage in self._logs.values():
+            storage.close(partition_log.segments)
+        for deletion in self._deletions:
+            deletion.delete()
+        if all(one.storage.place.recovery_point == one.log.log_end_offset for one in self._logs.values()):
+            content = msgspec.json.encode({"version": 0, "brokerEpoch": -1})
+            write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Lets others use the directory, as a crash would."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    # Steps
+
+    def _identify(self, owner: Owner) -> bytes:
+        """Sees whose the directory is, a new one being made the owner's; returns its own id."""
+        path = f"{self.path}/{META_PROPERTIES}"
+        values = read_meta_properties(path)
+        if values is None:
+            directory_id = random_uuid(self._random_bytes)
+            values = {
+                "node.id": str(owner.node_id),
+                "directory.id": printed_uuid(directory_id),
+                "version": _NEWEST_FORMAT,
+                "cluster.id": owner.cluster_id,
+            }
+            write_meta_properties(path, values)
+            return directory_id
+        version = values.get("version", "0")
+        if version not in _FORMATS:
+            raise SluiceError(
+                f"{path}: version={version}: must be {' or '.join(_FORMATS)}, which is what is known here"
+            )
+        self._check_owner(path, "cluster.id", values.get("cluster.id", owner.cluster_id), owner.cluster_id)
+        self._check_owner(path, _FORMATS[version], values.get(_FORMATS[version], ""), str(owner.node_id))
+        return uuid_from_printed(values.get("directory.id", "")) or random_uuid(self._random_bytes)
+
+    def _check_owner(self, path: str, name: str, found: str, expected: str) -> None:
+        if found != expected:
+            raise SluiceError(f"{path}: {name}={found}: must be {expected}, or the directory is another cluster's")
+
+    def _take_clean_stop(self) -> bool:
+        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        if not os.path.exists(path):
+            return False
+        os.unlink(path)
+        return True
+
+    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
+        try:
+            return read_offsets(f"{self.path}/{name}")
+        except UnreadableFileError as error:
+            log.warning("checkpoint is passed over", extra={"reason": str(error)})
+            self._had_clean_stop = False
+            return {}
+
+    def _topic_id(self, name: str) -> str:
+        try:
+            with open(f"{self.path}/{name}/{PARTITION_METADATA}", encoding="utf-8") as file:
+                lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
+        except FileNotFoundError:
+            return ""
+        return lines.get("topic_id", "")
+
+    def _delete_leftovers(self) -> None:
+        for name in os.listdir(self.path):
+            if is_deleted_directory(name):
+                shutil.rmtree(f"{self.path}/{name}", ignore_errors=True)
+
+    def _delete_after(self, delay_ms: int, delete: Callable[[], None]) -> None:
+        self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
+
+    def _save(self, name: str, offset: Callable[[PartitionLog], int | None]) -> None:
+        offsets = {}
+        for partition_log, _ in self._logs.values():
+            partition = parse_partition(partition_log.name)
+            value = offset(partition_log)
+            if partition is not None and value is not None:
+                offsets[partition] = value
+        try:
+            write_offsets(f"{self.path}/{name}", offsets)
+        except OSError as error:
+            self._tell(f"{self.path}/{name}", error)
+
+    def _tell(self, path: str, error: OSError) -> None:
+        log.error("cannot write to the data directory", extra={"file": path, "reason": error.strerror})
+
+
+def _lock(path: str) -> int:
+    """The descriptor that holds the lock. Raises OSError, SluiceError."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise SluiceError(f"{path}: is a file: log.dirs must be a directory")
+    os.makedirs(path, exist_ok=True)
+    handle = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock that Java takes
+    except OSError:
+        os.close(handle)
+        raise SluiceError(f"{path}: is in use by another broker, which holds the lock on {LOCK}") from None
+    return handle
+
+
+def _unlink_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
+def uuid_from_printed(printed: str) -> bytes | None:
+    """The 16 bytes of an id as Kafka prints it; None where it is none."""
+    from base64 import urlsafe_b64decode
+
+    try:
+        raw = urlsafe_b64decode(printed + "==")
+    except ValueError:
+        return None
+    return raw if len(raw) == 16 else None

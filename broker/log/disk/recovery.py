@@ -1,0 +1,364 @@
+"""What the directory of a partition has, made whole: Kafka's LogLoader.
+
+Theory of operation. What is before the recovery point is on the disk and was looked at when it was written: it is
+trusted, and not read. After a clean stop the recovery point is the end of the log, so that of each partition only the
+last entry of an index is followed to the end of its segment. After a crash everything behind the recovery point is read
+again: each batch must be there whole, have its checksum, and ascend in its offsets. Where the first one does not, the
+log is cut; segments behind that go. The indexes of what was read are made again.
+
+What is known of producers is in a snapshot: of the last stop, of the last checkpoint, or of the beginning of a segment.
+The newest good one is loaded, and the batches behind it are replayed. So are leader epochs.
+
+Everything that is mended is told in one line with the file and the position; nothing of it keeps a broker from
+starting.
+"""
+
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from sluice.broker.log.leader_epochs import LeaderEpochs
+from sluice.broker.log.log_storage import RestoredLog
+from sluice.broker.log.producer_state import AbortedTransaction, ProducerEntry, ProducerState
+from sluice.errors import SluiceError
+from sluice.protocol.records import crc
+from sluice.protocol.records.batch import ATTRIBUTES_AT, BatchHeader
+from sluice.protocol.records.invalid import InvalidRecords
+
+from .file_names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    OF_SEGMENT,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+    parse_file_name,
+)
+from .file_segment import MAX_RELATIVE_OFFSET, CorruptSegmentError, FileSegment
+from .place import Place
+from .producer_snapshot import read_snapshot
+from .segment_index import CorruptIndexError, SegmentIndex
+from .text_files import UnreadableFileError, read_checkpoint
+from .transaction_index import read_transaction_index
+
+log = logging.getLogger("sluice.broker")
+
+_MAGIC = 2
+_MOST_OFFSETS = MAX_RELATIVE_OFFSET + 1  # of a segment
+
+
+class Checkpoint(NamedTuple):
+    """What is known of a partition before its directory is looked at."""
+
+    recovery_point: int
+    log_start_offset: int
+    had_clean_stop: bool
+
+
+class _Files(NamedTuple):
+    """What is in a directory: offsets in file names, by kind."""
+
+    logs: list[int]
+    snapshots: list[int]
+    transaction_indexes: set[int]
+
+
+def restore_log(name: str, place: Place, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
+    """The log in this directory, which may be empty. Raises OSError, SluiceError."""
+    files = _tidy(place)
+    segments = _segments(place, files.logs)
+    recovery = _Recovery(name, place, files, segments, checkpoint)
+    recovery.run()
+    end_offset = segments[-1].next_offset if segments else checkpoint.log_start_offset
+    if end_offset < checkpoint.log_start_offset:
+        log.warning(
+            "log ends before its start: nothing of it is left",
+            extra={"partition": name, "end": end_offset, "start": checkpoint.log_start_offset},
+        )
+        for segment in segments:
+            remove_segment(segment)
+        segments.clear()
+        end_offset = checkpoint.log_start_offset
+    if not segments:
+        segments.append(FileSegment.create(place, end_offset, place.config.segment_bytes, now_ms))
+    segments[-1].accept(place.config.segment_bytes)
+    start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
+    recovery.epochs.truncate_from_end(end_offset)
+    recovery.epochs.truncate_from_start(start_offset)
+    place.recovery_point = end_offset if checkpoint.had_clean_stop else min(checkpoint.recovery_point, end_offset)
+    return RestoredLog(segments, start_offset, end_offset, recovery.producers, recovery.epochs)
+
+
+def load_or_rebuild_index(segment: FileSegment) -> SegmentIndex:
+    """From the files; made again, told in one line, where they are not there or cannot be right. Raises OSError."""
+    try:
+        return SegmentIndex.load(segment.path(INDEX), segment.path(TIME_INDEX), segment.size)
+    except CorruptIndexError as error:
+        log.warning("index is made again", extra={"reason": str(error)})
+    except FileNotFoundError as error:
+        log.warning("index is made again", extra={"reason": f"{error.filename}: is not there"})
+    index = segment.rebuilt_index()
+    index.save(segment.path(INDEX), segment.path(TIME_INDEX))
+    return index
+
+
+def remove_segment(segment: FileSegment) -> None:
+    """Its files, at once."""
+    segment.close()
+    for kind in OF_SEGMENT:
+        _remove(segment.path(kind))
+
+
+def _tidy(place: Place) -> _Files:
+    """Ends what a crash interrupted: replacements, deletions, and indexes without their segment."""
+    found = _listed(place)
+    unfinished = {offset for offset, suffix in found if suffix.endswith(CLEANED)}
+    swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
+    valid = [offset for offset in swapped if not unfinished or offset < min(unfinished)]
+    for offset, suffix in found:
+        if suffix.endswith((CLEANED, DELETED)) or (suffix.endswith(SWAP) and offset not in valid):
+            _remove(f"{place.path}/{file_name(offset, suffix)}")
+    for offset in valid:
+        _finish_replacement(place, offset, found)
+    if valid:
+        found = _listed(place)
+    logs = {offset for offset, suffix in found if suffix == LOG}
+    for offset, suffix in found:
+        if suffix in (INDEX, TIME_INDEX, TXN_INDEX) and offset not in logs:
+            log.warning("index without its segment is removed", extra={"file": file_name(offset, suffix)})
+            _remove(f"{place.path}/{file_name(offset, suffix)}")
+    return _Files(
+        sorted(logs),
+        sorted(offset for offset, suffix in found if suffix == SNAPSHOT),
+        {offset for offset, suffix in found if suffix == TXN_INDEX and offset in logs},
+    )
+
+
+def _listed(place: Place) -> list[tuple[int, str]]:
+    return [parsed for name in os.listdir(place.path) if (parsed := parse_file_name(name)) is not None]
+
+
+def _finish_replacement(place: Place, offset: int, found: Sequence[tuple[int, str]]) -> None:
+    """What the cleaner wrote is whole: it takes the place of what it was made of."""
+    cleaned = FileSegment(place, offset, offset, os.path.getsize(f"{place.path}/{file_name(offset, LOG)}{SWAP}"), 0)
+    cleaned.suffix = SWAP
+    cleaned.recovered(cleaned.size, cleaned.rebuilt_index())
+    for other, suffix in found:
+        if suffix in OF_SEGMENT and offset <= other < max(cleaned.next_offset, offset + 1):
+            _remove(f"{place.path}/{file_name(other, suffix)}")
+    cleaned.close()
+    for kind in OF_SEGMENT:
+        path = f"{place.path}/{file_name(offset, kind)}"
+        if os.path.exists(path + SWAP):
+            os.replace(path + SWAP, path)
+
+
+def _segments(place: Place, bases: Sequence[int]) -> list[FileSegment]:
+    found = []
+    for base_offset, following in pairwise([*bases, -1]):
+        status = os.stat(f"{place.path}/{file_name(base_offset, LOG)}")
+        next_offset = base_offset if following < 0 else following
+        found.append(FileSegment(place, base_offset, next_offset, status.st_size, status.st_mtime_ns // 1_000_000))
+    return found
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # which is what was wanted
+
+
+class _Recovery:
+    """One partition's: reads what has to be read, and cuts what has to be cut."""
+
+    def __init__(
+        self, name: str, place: Place, files: _Files, segments: list[FileSegment], checkpoint: Checkpoint
+    ) -> None:
+        self.producers = ProducerState(name)
+        self.epochs = LeaderEpochs()
+        self._name = name
+        self._place = place
+        self._files = files
+        self._segments = segments
+        self._checkpoint = checkpoint
+        self._replay_from = 0  # what is before it is known of producers
+
+    def run(self) -> None:
+        self._read_epochs()
+        if not self._segments:
+            return
+        if self._checkpoint.had_clean_stop and self._ends_well():
+            self._load_producers(self._segments[-1].next_offset)
+            self._replay(self._segments)
+            self._sort_out_snapshots(self._segments[-1].next_offset)
+            return
+        # An end that is not right makes the whole segment doubtful.
+        at_most = self._segments[-1].base_offset if self._checkpoint.had_clean_stop else 2**63 - 1
+        trusted = min(self._checkpoint.recovery_point, at_most)
+        self._load_producers(trusted)
+        first = max(0, bisect_right(self._segments, trusted, key=lambda segment: segment.base_offset) - 1)
+        self._replay(self._segments[:first])
+        for number in range(first, len(self._segments)):
+            if not self._recover(self._segments[number], trusted):
+                self._remove_from(number + 1)
+                break
+        end_offset = self._segments[-1].next_offset
+        if self._replay_from > end_offset:  # the log lost what had been trusted
+            self.producers = ProducerState(self._name)
+            self._replay_from = 0
+            self._load_producers(end_offset)
+            self._replay(self._segments)
+        self._sort_out_snapshots(end_offset)
+
+    def _ends_well(self) -> bool:
+        """Whether the active segment is what it should be after a clean stop; then it is known where it ends."""
+        active = self._segments[-1]
+        try:
+            active.recovered(active.size, active.index())
+        except CorruptSegmentError as error:
+            log.warning("log did not end well, though it was closed", extra={"reason": str(error)})
+            return False
+        return True
+
+    def _read_epochs(self) -> None:
+        path = f"{self._place.path}/{LEADER_EPOCHS}"
+        try:
+            for epoch, start_offset in read_checkpoint(path):
+                self.epochs.assign(int(epoch), int(start_offset))
+        except (UnreadableFileError, ValueError) as error:
+            log.warning("leader epochs are read from the batches", extra={"file": path, "reason": str(error)})
+            self._checkpoint = self._checkpoint._replace(recovery_point=0, had_clean_stop=False)
+
+    def _load_producers(self, end_offset: int) -> None:
+        """What the newest good snapshot up to `end_offset` says, and the aborted transactions before it."""
+        producers: list[tuple[int, ProducerEntry]] = []
+        for offset in reversed(self._files.snapshots):
+            if offset > end_offset:
+                continue
+            path = f"{self._place.path}/{file_name(offset, SNAPSHOT)}"
+            try:
+                producers = read_snapshot(path)
+            except UnreadableFileError as error:
+                log.warning("snapshot of producers is passed over", extra={"reason": str(error)})
+                _remove(path)
+                continue
+            self._replay_from = offset
+            break
+        self.producers.restore(producers, self._aborted())
+
+    def _aborted(self) -> Iterator[AbortedTransaction]:
+        for offset in sorted(self._files.transaction_indexes):
+            if offset >= self._replay_from:
+                continue
+            path = f"{self._place.path}/{file_name(offset, TXN_INDEX)}"
+            try:
+                aborted = read_transaction_index(path)
+            except CorruptIndexError as error:
+                log.warning("index of aborted transactions is made again", extra={"reason": str(error)})
+                aborted = self._aborted_in(offset)
+            yield from (one for one in aborted if one.last_offset < self._replay_from)
+
+    def _aborted_in(self, base_offset: int) -> list[AbortedTransaction]:
+        """Read from the segment, for those transactions that began in it too."""
+        state = ProducerState("")
+        segment = next(one for one in self._segments if one.base_offset == base_offset)
+        for header, batch in segment.batches_at(0):
+            state.replay(header, batch)
+        return state.aborted_between(0, 2**63 - 1)
+
+    def _replay(self, segments: Sequence[FileSegment]) -> None:
+        for segment in segments:
+            if segment.next_offset > self._replay_from:
+                for header, batch in segment.batches(self._replay_from):
+                    self.producers.replay(header, batch)
+
+    def _recover(self, segment: FileSegment, trusted: int) -> bool:
+        """Reads what is not trusted of one segment; returns whether it was right to its end."""
+        index = self._trusted_index(segment, trusted)
+        position = min(
+            index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
+        )
+        next_offset = segment.base_offset
+        found = ""
+        try:
+            for header, batch in segment.batches_at(position):
+                found = _problem(header, batch, range(next_offset, segment.base_offset + _MOST_OFFSETS), trusted)
+                if found:
+                    break
+                if header.base_offset >= self._replay_from:
+                    self.producers.replay(header, batch)
+                if header.partition_leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+                next_offset = header.last_offset + 1
+                position += header.size_in_bytes
+        except CorruptSegmentError as error:
+            found = str(error)
+        except InvalidRecords as invalid:
+            found = invalid.message
+        if found:
+            self._cut(segment, position, next_offset, found)
+        segment.recovered(position, segment.rebuilt_index(index))
+        if segment is not self._segments[-1]:
+            segment.filled()
+            self._place.unflushed.append(segment)
+        segment.save_index()
+        return not found
+
+    def _trusted_index(self, segment: FileSegment, trusted: int) -> SegmentIndex:
+        try:
+            index = SegmentIndex.load(segment.path(INDEX), segment.path(TIME_INDEX), segment.size)
+        except (CorruptIndexError, FileNotFoundError):
+            return SegmentIndex()  # a crash may do that: it is made again without a word
+        index.truncate_to(max(0, trusted - segment.base_offset))
+        return index
+
+    def _cut(self, segment: FileSegment, position: int, next_offset: int, reason: str) -> None:
+        log.warning(
+            "log is cut",
+            extra={
+                "file": segment.path(LOG),
+                "byte": position,
+                "offset": next_offset,
+                "cut_bytes": segment.size - position,
+                "reason": reason,
+            },
+        )
+        os.truncate(segment.path(LOG), position)
+        segment.size = position
+
+    def _remove_from(self, number: int) -> None:
+        for segment in self._segments[number:]:
+            log.warning("segment behind a cut is removed", extra={"file": segment.path(LOG), "bytes": segment.size})
+            remove_segment(segment)
+        del self._segments[number:]
+
+    def _sort_out_snapshots(self, end_offset: int) -> None:
+        """Keeps those at the beginnings of segments, and the newest."""
+        kept = {segment.base_offset for segment in self._segments} | {self._replay_from}
+        for offset in self._files.snapshots:
+            if offset not in kept or offset > end_offset:
+                _remove(f"{self._place.path}/{file_name(offset, SNAPSHOT)}")
+        if self._replay_from in self._files.snapshots and self._replay_from != self._segments[-1].base_offset:
+            self._place.snapshot = self._replay_from
+
+
+def _problem(header: BatchHeader, batch: memoryview, due: range, trusted: int) -> str:
+    """What is wrong with a batch, whose offsets must be among those that are `due`; "" if nothing is."""
+    if header.magic != _MAGIC:
+        if header.magic in (0, 1):
+            raise SluiceError(f"offset {header.base_offset} has messages of a Kafka before 0.11, which are not read")
+        return f"magic {header.magic}"
+    if header.base_offset not in due or header.last_offset not in due or header.last_offset_delta < 0:
+        return f"offset {header.base_offset} where {due.start} or more was due"
+    if header.last_offset >= trusted and header.crc != crc.crc32c(batch[ATTRIBUTES_AT:]):
+        return "the checksum is not right"
+    return ""

@@ -1,0 +1,164 @@
+"""The two sparse indexes of a segment: Kafka's OffsetIndex (.index) and TimeIndex (.timeindex), in their format.
+
+One entry for about `index.interval.bytes` of the log: last offset (relative to the segment, 4 bytes) and position (4)
+of a batch; the greatest timestamp up to there (8) and the last offset of the batch that has it (4). Here they are in
+memory as long as their segment is in use, and what was added goes to the files when somebody needs it there: when the
+segment is full, before its recovery point moves, and at the end. What a crash takes is scanned again anyway.
+"""
+
+import os
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import islice
+from operator import ge
+from struct import Struct
+
+_ENTRY = Struct(">II")
+_TIME_ENTRY = Struct(">qI")
+_IS_LITTLE_ENDIAN = array("H", b"\1\0")[0] == 1
+
+
+class CorruptIndexError(Exception):
+    """An index that cannot be right; it has to be made again from the segment."""
+
+
+class SegmentIndex:
+    """Offsets are relative to the segment's base offset; positions are bytes."""
+
+    __slots__ = ("_offsets", "_positions", "_saved", "_saved_times", "_times")
+
+    def __init__(self) -> None:
+        self._offsets = array("I")
+        self._positions = array("I")
+        self._times = bytearray()  # as it is in the file: it is looked at seldom
+        self._saved = 0  # entries that the files have
+        self._saved_times = 0
+
+    @classmethod
+    def load(cls, path: str, time_path: str, size: int) -> "SegmentIndex":
+        """Of a segment of `size` bytes. Raises CorruptIndexError, OSError."""
+        self = cls()
+        words = array("I", _read_entries(path, _ENTRY))
+        if _IS_LITTLE_ENDIAN:
+            words.byteswap()
+        self._offsets, self._positions = words[::2], words[1::2]
+        self._times = bytearray(_read_entries(time_path, _TIME_ENTRY))
+        self._drop_unused()
+        self._check(path, time_path, size)
+        self._saved, self._saved_times = len(self._offsets), len(self._times)
+        return self
+
+    def _drop_unused(self) -> None:
+        """Takes off the zeroes behind the entries: Kafka's files are made in their full size, and cut when it stops."""
+        while self._positions and not self._positions[-1]:
+            self._positions.pop()
+            self._offsets.pop()
+        while self._times and self._times.endswith(bytes(_TIME_ENTRY.size)):
+            del self._times[-_TIME_ENTRY.size :]
+
+    def _check(self, path: str, time_path: str, size: int) -> None:
+        for file, entry_bytes, values in (
+            (path, _ENTRY.size, self._offsets),
+            (path, _ENTRY.size, self._positions),
+            (time_path, _TIME_ENTRY.size, [timestamp for timestamp, _ in _TIME_ENTRY.iter_unpack(self._times)]),
+        ):
+            if any(map(ge, values, islice(values, 1, None))):
+                entry = next(number for number in range(1, len(values)) if values[number - 1] >= values[number])
+                raise CorruptIndexError(f"{file}: the entry at byte {entry * entry_bytes} is not above the one before")
+        if self._positions and self._positions[-1] >= size:
+            last = (len(self._positions) - 1) * _ENTRY.size
+            raise CorruptIndexError(f"{path}: the entry at byte {last} points behind the segment")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def append(self, last_offset: int, position: int, max_timestamp: int, offset_of_max: int) -> None:
+        self._offsets.append(last_offset)
+        self._positions.append(position)
+        self.append_time(max_timestamp, offset_of_max)
+
+    def append_time(self, max_timestamp: int, offset_of_max: int) -> None:
+        """Adds an entry if the timestamp is greater than the last."""
+        if max_timestamp > self.max_timestamp():
+            self._times += _TIME_ENTRY.pack(max_timestamp, offset_of_max)
+
+    def max_timestamp(self) -> int:
+        """The greatest there is an entry for; -1: there is none."""
+        return self.last_time()[0]
+
+    def last_time(self) -> tuple[int, int]:
+        """The last entry of the time index."""
+        if not self._times:
+            return -1, 0
+        timestamp, offset = _TIME_ENTRY.unpack_from(self._times, len(self._times) - _TIME_ENTRY.size)
+        return timestamp, offset
+
+    def position_before(self, offset: int) -> int:
+        """Of a batch from which on `offset` is found by going ahead."""
+        entry = bisect_right(self._offsets, offset) - 1
+        return self._positions[entry] if entry >= 0 else 0
+
+    def last_position(self) -> int:
+        """Of the last batch that has an entry."""
+        return self._positions[-1] if self._positions else 0
+
+    def position_up_to(self, position: int) -> int:
+        """Of the last batch with an entry that begins at or before `position`."""
+        entry = bisect_right(self._positions, position) - 1
+        return self._positions[entry] if entry >= 0 else 0
+
+    def offset_before_timestamp(self, timestamp: int) -> int:
+        """An offset before which no batch has a record at or after `timestamp`."""
+        count = len(self._times) // _TIME_ENTRY.size
+        after = bisect_right(range(count), timestamp, key=self._timestamp)
+        return self._time_offset(after - 1) if after else 0
+
+    def truncate_to(self, offset: int) -> None:
+        """Forgets the entries of `offset` and later ones."""
+        kept = bisect_left(self._offsets, offset)
+        del self._offsets[kept:]
+        del self._positions[kept:]
+        count = len(self._times) // _TIME_ENTRY.size
+        while count and self._time_offset(count - 1) >= offset:
+            count -= 1
+        del self._times[count * _TIME_ENTRY.size :]
+        self._saved = min(self._saved, kept)
+        self._saved_times = min(self._saved_times, len(self._times))
+
+    def save(self, path: str, time_path: str) -> None:
+        """Adds to the files what they do not have. Raises OSError."""
+        words = array("I")
+        for offset, position in zip(self._offsets[self._saved :], self._positions[self._saved :], strict=True):
+            words.append(offset)
+            words.append(position)
+        if _IS_LITTLE_ENDIAN:
+            words.byteswap()
+        _write_behind(path, words.tobytes(), self._saved * _ENTRY.size)
+        self._saved = len(self._offsets)
+        _write_behind(time_path, bytes(self._times[self._saved_times :]), self._saved_times)
+        self._saved_times = len(self._times)
+
+    def _timestamp(self, entry: int) -> int:
+        timestamp: int = _TIME_ENTRY.unpack_from(self._times, entry * _TIME_ENTRY.size)[0]
+        return timestamp
+
+    def _time_offset(self, entry: int) -> int:
+        offset: int = _TIME_ENTRY.unpack_from(self._times, entry * _TIME_ENTRY.size)[1]
+        return offset
+
+
+def _read_entries(path: str, entry: Struct) -> bytes:
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) % entry.size:
+        raise CorruptIndexError(f"{path}: has {len(data)} bytes, which is no multiple of {entry.size}")
+    return data
+
+
+def _write_behind(path: str, data: bytes, position: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(handle, data, position)
+        os.ftruncate(handle, position + len(data))
+    finally:
+        os.close(handle)

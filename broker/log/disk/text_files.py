@@ -1,0 +1,81 @@
+"""The small text files of a log directory: written whole, under another name first, so that they are never half there.
+
+Checkpoints are Kafka's CheckpointFile: version 0, the number of lines, the lines. `meta.properties` is a Java
+properties file.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+
+from sluice.config_file import read_properties
+from sluice.errors import ConfigError
+
+_VERSION = "0"
+
+
+class UnreadableFileError(Exception):
+    """A file that is not what it should be; says so in words that name it."""
+
+
+def write_atomically(path: str, content: str | bytes, *, sync: bool) -> None:
+    """Replaces the file; with `sync` it is on the disk before it has its name."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary = f"{path}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        os.write(handle, data)
+        if sync:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(temporary, path)
+
+
+def write_checkpoint(path: str, lines: Iterable[str], *, sync: bool) -> None:
+    entries = list(lines)
+    write_atomically(path, "\n".join([_VERSION, str(len(entries)), *entries, ""]), sync=sync)
+
+
+def read_checkpoint(path: str) -> list[list[str]]:
+    """The words of each line; none where there is no such file. Raises UnreadableFileError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            version, count, *lines = file.read().splitlines()
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise UnreadableFileError(f"{path}: is no checkpoint") from None
+    if version != _VERSION:
+        raise UnreadableFileError(f"{path}: is of version {version}, only {_VERSION} is known")
+    if count != str(len(lines)):
+        raise UnreadableFileError(f"{path}: says it has {count} entries, and has {len(lines)}")
+    return [line.split() for line in lines]
+
+
+def write_offsets(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """A checkpoint of one offset for each partition (OffsetCheckpointFile)."""
+    lines = (f"{topic} {index} {offset}" for (topic, index), offset in offsets.items())
+    write_checkpoint(path, lines, sync=True)
+
+
+def read_offsets(path: str) -> dict[tuple[str, int], int]:
+    """Raises UnreadableFileError."""
+    try:
+        return {(topic, int(index)): int(offset) for topic, index, offset in read_checkpoint(path)}
+    except ValueError:
+        raise UnreadableFileError(f"{path}: has a line that is not TOPIC PARTITION OFFSET") from None
+
+
+def write_meta_properties(path: str, values: Mapping[str, str]) -> None:
+    write_atomically(path, "".join(["#\n", *(f"{key}={value}\n" for key, value in values.items())]), sync=True)
+
+
+def read_meta_properties(path: str) -> dict[str, str] | None:
+    """None where there is no such file. Raises UnreadableFileError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return {key: value for _, key, value in read_properties(file.read())}
+    except FileNotFoundError:
+        return None
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise UnreadableFileError(f"{path}: {error}") from None

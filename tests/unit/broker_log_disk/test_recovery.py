@@ -1,0 +1,261 @@
+"""What a log is after a stop and after a crash, and what is mended at a start."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.log.disk.file_names import SNAPSHOT, file_name
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.protocol.records.build import ABORT, COMMIT
+from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in, end_transaction
+
+BATCHES = [(0, 2), (3, 4), (5, 8), (9, 9), (10, 14)]
+LAST_SEGMENT = file_name(0, ".log")
+
+
+def write_batches(log: PartitionLog) -> None:
+    for first, last in BATCHES:
+        assert append(log, batch(last - first + 1, producer_id=7, sequence=first)) == first
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_all_there_was_is_there_again(tmp_path: Path, crashes: bool) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for number in range(40):
+        append(log, batch([bytes(100)] * 2, timestamp=NOW_MS + number), leader_epoch=number // 20)
+    before = batches_in(log)
+    if crashes:
+        disk.crash()
+    else:
+        disk.stop()
+    again = disk.log()
+    assert len(again.segments) == len(log.segments) > 5
+    assert batches_in(again) == before
+    assert (again.log_start_offset, again.log_end_offset, again.high_watermark) == (0, 80, 80)
+    assert again.size_in_bytes == log.size_in_bytes
+    assert [again.end_offset_for_epoch(epoch) for epoch in (0, 1)] == [(0, 40), (1, 80)]
+    for number in range(40):
+        found = again.offset_for_timestamp(NOW_MS + number)
+        assert found is not None
+        assert (found.timestamp, found.offset) == (NOW_MS + number, 2 * number)
+        assert batches_in(again, 2 * number + 1)[0] == (2 * number, 2 * number + 1)
+    assert append(again, batch()) == 80
+
+
+@pytest.mark.parametrize("cleanly", [False, True])
+def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path, cleanly: bool) -> None:
+    disk = Disk(tmp_path / "disk")
+    log = disk.log()
+    write_batches(log)
+    whole = log.size_in_bytes
+    start = log.segments[-1].span(10, 0, 15, False)[0]
+    if cleanly:
+        disk.stop()
+    else:
+        disk.crash()
+    disk.directory.unlock()
+    if cleanly:
+        (tmp_path / "disk" / ".kafka_cleanshutdown").touch()
+    for size in range(start, whole):
+        torn = tmp_path / f"torn-{size}"
+        shutil.copytree(tmp_path / "disk", torn)
+        with (torn / "t-0" / LAST_SEGMENT).open("r+b") as file:
+            file.truncate(size)
+        one = Disk(torn)
+        again = one.log()
+        assert batches_in(again) == BATCHES[:-1], f"torn at byte {size}"
+        assert (torn / "t-0" / LAST_SEGMENT).stat().st_size == start
+        assert again.log_end_offset == 10
+        # The producer sends again what was not answered.
+        assert append(again, batch(5, producer_id=7, sequence=10)) == 10
+        one.directory.unlock()
+        shutil.rmtree(torn)
+
+
+@pytest.mark.parametrize("position", [0, 8, 16, 17, 23, 60, 61, 70])
+def test_a_byte_that_changed_behind_the_recovery_point_cuts_there(
+    tmp_path: Path, position: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    start = log.segments[-1].span(5, 0, 15, False)[0]
+    path = disk.file(LAST_SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[start + position] ^= 0x41
+    path.write_bytes(data)
+    disk.crash()
+    again = disk.log()
+    assert batches_in(again) == BATCHES[:2]
+    cut = [record for record in caplog.records if record.message == "log is cut"]
+    assert [(record.byte, record.offset) for record in cut] == [(start, 5)]  # type: ignore[attr-defined]
+    assert cut[0].file == str(path)  # type: ignore[attr-defined]
+
+
+def test_segments_behind_a_cut_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for _ in range(30):
+        append(log, batch([bytes(100)] * 2))
+    second = log.segments[1].base_offset
+    disk.directory.flusher.finish()
+    path = disk.file(file_name(second, ".log"))
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    disk.crash()
+    again = disk.log()
+    assert again.log_end_offset == second
+    assert sum(record.message == "segment behind a cut is removed" for record in caplog.records) == (
+        len(log.segments) - 2
+    )
+
+
+def test_what_is_before_the_recovery_point_is_not_read(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    disk.directory.checkpoint()
+    disk.directory.flusher.finish()
+    disk.directory.save_recovery_points()
+    path = disk.file(LAST_SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    append(log, batch(2, producer_id=7, sequence=15))
+    with path.open("ab") as file:
+        file.write(b"torn")
+    disk.directory.unlock()
+    again = Disk(tmp_path).log()
+    assert batches_in(again) == [*BATCHES, (15, 16)]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("keeps_snapshots", [False, True])
+def test_producers_go_on_where_they_were(tmp_path: Path, crashes: bool, keeps_snapshots: bool) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for number in range(20):
+        append(log, batch([bytes(100)] * 2, producer_id=7, sequence=2 * number))
+    append(log, batch(producer_id=8, sequence=0, transactional=True))
+    if crashes:
+        disk.crash()
+    else:
+        disk.stop()
+    if not keeps_snapshots:
+        for path in disk.file("").glob(f"*{SNAPSHOT}"):
+            path.write_bytes(b"\0" + path.read_bytes()[1:-1])
+    again = disk.log()
+    assert again.last_stable_offset == 40
+    duplicate = again.append(batch([bytes(100)] * 2, producer_id=7, sequence=38), NOW_MS, 0)
+    assert (duplicate.duplicate, duplicate.base_offset) == (True, 38)
+    assert append(again, batch(producer_id=7, sequence=40)) == 41
+    end_transaction(again, COMMIT, 8)
+    assert again.last_stable_offset == again.log_end_offset
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_aborted_transactions_are_still_told(tmp_path: Path, crashes: bool) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for number in range(8):
+        append(log, batch([bytes(100)] * 2, producer_id=7 + number, sequence=0, transactional=True))
+        end_transaction(log, ABORT if number % 2 else COMMIT, 7 + number)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    assert len(before) == 4
+    if crashes:
+        disk.crash()
+    else:
+        disk.stop()
+    again = disk.log()
+    assert again.aborted_transactions(0, again.log_end_offset) == before
+    disk.stop()
+    assert disk.log().aborted_transactions(0, again.log_end_offset) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        pytest.param(".index", b"123", "has 3 bytes, which is no multiple of 8", id="an index of an odd length"),
+        pytest.param(".index", b"\0\0\0\1\0\0\xff\xff", "points behind the segment", id="an index of something else"),
+        pytest.param(".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the one before", id="out of order"),
+        pytest.param(".timeindex", b"1" * 13, "has 13 bytes", id="a time index of an odd length"),
+        pytest.param(".index", None, "is not there", id="no index"),
+        pytest.param(".timeindex", None, "is not there", id="no time index"),
+    ],
+)
+def test_an_index_that_cannot_be_right_is_made_again(
+    tmp_path: Path, name: str, content: bytes | None, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for _ in range(30):
+        append(log, batch([bytes(100)]))
+    disk.stop()
+    before = {kind: disk.file(file_name(0, kind)).read_bytes() for kind in (".index", ".timeindex")}
+    path = disk.file(file_name(0, name))
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    again = disk.log()
+    assert batches_in(again, 2)[0] == (2, 2)
+    assert again.offset_for_timestamp(NOW_MS) is not None
+    lines = [record.reason for record in caplog.records if record.message == "index is made again"]  # type: ignore[attr-defined]
+    assert len(lines) == 1
+    assert file_name(0, name) in lines[0]
+    assert told in lines[0]
+    disk.stop()
+    assert {kind: disk.file(file_name(0, kind)).read_bytes() for kind in before} == before
+
+
+def test_records_that_were_deleted_stay_deleted(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    log.delete_records_before(4)
+    disk.stop()
+    again = disk.log()
+    assert again.log_start_offset == 4
+    assert batches_in(again)[0] == (3, 4)
+
+
+def test_a_truncation_lasts(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    disk.directory.checkpoint()
+    assert log.truncate_to(7)
+    assert append(log, batch(2)) == 7
+    disk.crash()
+    again = disk.log()
+    assert batches_in(again) == [(0, 2), (3, 4), (7, 8)]
+    assert append(again, batch(2, producer_id=7, sequence=5)) == 9, "the producer's later batches are known no more"
+
+
+def test_a_replacement_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    for _ in range(30):
+        append(log, batch([bytes(100)]))
+    before = batches_in(log)
+    disk.stop()
+    first = disk.file(file_name(0, ".log"))
+    first.rename(first.with_suffix(".log.swap"))
+    disk.file(file_name(2, ".log.cleaned")).write_bytes(b"unfinished")
+    disk.file(file_name(0, ".log.deleted")).write_bytes(b"old")
+    again = disk.log()
+    assert batches_in(again) == before
+    assert [path.name for path in disk.file("").glob("*.log.*")] == []
+
+
+def test_clean_start_tells_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    disk = Disk(tmp_path)
+    write_batches(disk.log())
+    disk.stop()
+    disk.log()
+    assert caplog.records == []
