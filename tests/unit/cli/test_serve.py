@@ -134,7 +134,7 @@ def test_a_file_of_a_real_kafka_will_do(tmp_path: Path) -> None:
     file.write_text(
         "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
         "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER\n"
-        "num.network.threads=3\nlog.dirs=/tmp/kraft-combined-logs\nlog.retention.hours=168\n"
+        f"num.network.threads=3\nlog.dirs={tmp_path}/data\nlog.retention.hours=168\n"
     )
     with running_broker(tmp_path / "log", "--config", str(file)) as broker:
         assert settings(broker, "log.retention.hours") == {"log.retention.hours": "168"}
