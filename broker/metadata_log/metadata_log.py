@@ -121,20 +121,26 @@ class MetadataLog:
         self._begin_epoch()
         if self.image.in_transaction:
             self._append([AbortTransactionRecord(reason="Controller failover")])
+        if recovered.log_end_offset == 0 and not self._start_offset:
+            self._bootstrap(features)
+
+    def _bootstrap(self, features: Mapping[str, int]) -> None:
+        """A new log begins with the levels of its features, and what else somebody formatted it with."""
+        records: list[MetadataMessage] = [*self.image.records()]
         if METADATA_VERSION not in self.image.features:
-            levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
-            self.image.replay(levels[0])  # that of the metadata itself, by which the rest is written
-            self._append([BeginTransactionRecord(name="Bootstrap records"), *levels, EndTransactionRecord()])
+            records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
+            self.image.replay(records[0])  # the level of the metadata, in which the rest is written
+        self._append([BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()])
 
     def _begin_epoch(self) -> None:
         self._epoch = max(self._epoch, read_quorum_epoch(self._directory)) + 1
-        version = min(self._voters.kraft_version, 1)
-        write_quorum_state(self._directory, QuorumState(self._node_id, self._epoch, version))
+        write_quorum_state(self._directory, QuorumState(self._node_id, self._epoch, self._voters.kraft_version))
         write_partition_metadata(self._directory)
         voters = [Voter(voter_id=self._node_id)]
-        change = LeaderChangeMessage(version=version, leader_id=self._node_id, voters=voters, granting_voters=voters)
+        change = LeaderChangeMessage(leader_id=self._node_id, voters=voters, granting_voters=voters)
         self._epochs.append((self._epoch, self.end_offset))
-        self._write(control_batch([change], version, self._place()), 1)
+        # Kafka reads it in version 0, whatever its first field says, and never writes another.
+        self._write(control_batch([change], change.version, self._place()), 1)
         write_leader_epochs(self._directory, self._epochs)
 
     def _append(self, messages: Sequence[MetadataMessage]) -> None:

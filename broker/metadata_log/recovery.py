@@ -22,6 +22,7 @@ from .snapshot import SnapshotId, Voters, snapshot_messages, snapshots_in
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CONTROL_MESSAGES = tuple(CONTROL_TYPES.values())
+_BOOTSTRAP = "bootstrap.checkpoint"
 # What is left of a file that was being written, or let go.
 _LEFTOVERS = ("*.checkpoint.part", "*.checkpoint.tmp", "*.checkpoint.deleted")
 
@@ -88,10 +89,17 @@ def recover(directory: Path) -> Recovered:
 
 
 def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
-    """The newest snapshot that is whole; one before it will do as long as the log goes on from there."""
+    """The newest snapshot that is whole; one before it will do as long as the log goes on from there.
+
+    A directory that was formatted and never started has nothing but what its log is to begin with: a snapshot that
+    ends at offset 0, or, of older releases, a file beside the log's directory.
+    """
     problem = None
-    for snapshot in snapshots_in(directory):
-        path = directory / snapshot.file_name
+    snapshots = [(snapshot, directory / snapshot.file_name) for snapshot in snapshots_in(directory)]
+    bootstrap = directory.parent / _BOOTSTRAP
+    if not snapshots and log_start_offset == 0 and bootstrap.exists():
+        snapshots = [(SnapshotId(0, 0), bootstrap)]
+    for snapshot, path in snapshots:
         recovered = Recovered()
         try:
             for offset, message in snapshot_messages(path.read_bytes()):

@@ -21,6 +21,7 @@ from sluice.protocol.metadata.log import AbortTransactionRecord, BeginTransactio
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.settings import FeatureLevelRecord
 from sluice.protocol.metadata.topics import RemoveTopicRecord
+from tests.support.kafka_data import unpack
 
 from .logs import FEATURES, START_MS, metadata_files, open_log, reopened, state, topic, topic_id
 
@@ -69,6 +70,30 @@ def test_a_new_log_begins_as_kafkas_does(tmp_path: Path) -> None:
     ]
     assert metadata_files(tmp_path) == [FIRST_SEGMENT, "leader-epoch-checkpoint", "partition.metadata", "quorum-state"]
     assert file(tmp_path, "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@pytest.mark.parametrize(
+    ("release", "kept", "level"),
+    [
+        pytest.param("4.4.0", "__cluster_metadata-0/*.checkpoint", 33, id="by Kafka 4.4"),
+        pytest.param("3.9.1", "bootstrap.checkpoint", 21, id="by Kafka 3.9"),
+    ],
+)
+def test_a_directory_that_was_only_formatted_is_begun_at_its_level(
+    release: str, kept: str, level: int, tmp_path: Path
+) -> None:
+    (from_kafka,) = unpack(release, tmp_path).glob(kept)
+    directory = tmp_path / "formatted"
+    there = directory / from_kafka.relative_to(tmp_path / "data")
+    there.parent.mkdir(parents=True)
+    from_kafka.rename(there)
+    log = open_log(directory)
+    assert log.image.features["metadata.version"] == level
+    names = [type(message).__name__ for _, _, message in written(file(directory))]
+    assert names[:3] == ["LeaderChangeMessage", "BeginTransactionRecord", "FeatureLevelRecord"]
+    assert names[-1] == "EndTransactionRecord"
+    there.unlink()
+    assert state(reopened(directory)) == state(log.image), "and the log says so by itself"
 
 
 def test_what_was_appended_is_there_after_a_kill(tmp_path: Path) -> None:
