@@ -40,8 +40,11 @@ def handle(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> Al
             refusals[change.name] = refusal
         else:
             changes[change.name] = change
-    for change in changes.values():
-        _make(ctx, change)
+    for change in list(changes.values()):
+        failed = _make(ctx, change)
+        if failed:
+            del changes[change.name]
+            refusals[change.name] = failed, failed.message
     results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in changes]
     for user, (code, message) in refusals.items():
         ctx.error_code = ctx.error_code or code
@@ -65,11 +68,17 @@ def _refusal(ctx: RequestContext, change: Change) -> Refusal | None:
     return None
 
 
-def _make(ctx: RequestContext, change: Change) -> None:
+def _make(ctx: RequestContext, change: Change) -> ErrorCode:
+    """Makes a change, or says why it could not be written down."""
     mechanism = _MECHANISMS[change.mechanism]
-    known = ctx.broker.cluster.scram_credentials
+    known, metadata_log = ctx.broker.cluster.scram_credentials, ctx.broker.cluster.metadata_log
     if isinstance(change, ScramCredentialUpsertion):
         new = credential(mechanism, change.salt, change.salted_password, change.iterations)
+        if metadata_log is not None and (failed := metadata_log.scram_credential_set(change.name, mechanism, new)):
+            return failed
         known.put(change.name, mechanism, new)
     else:
+        if metadata_log is not None and (failed := metadata_log.scram_credential_removed(change.name, mechanism)):
+            return failed
         known.remove(change.name, mechanism)
+    return ErrorCode.NONE

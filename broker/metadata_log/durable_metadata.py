@@ -1,7 +1,8 @@
 """What the cluster says to its metadata log: each change as the records that Kafka's controller writes for it.
 
 Whoever makes a change says so here first, and makes it when the answer is NONE. Follows ReplicationControlManager,
-ConfigurationControlManager, ClientQuotaControlManager and ProducerIdControlManager.
+ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, ScramControlManager and
+ProducerIdControlManager.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,12 @@ from sluice.broker.cluster import PartitionState
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from sluice.protocol.metadata.security import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
 from sluice.protocol.metadata.topics import (
     SAME_LEADER,
@@ -26,6 +32,7 @@ from .metadata_log import MetadataLog
 
 if TYPE_CHECKING:
     from sluice.broker.security.acl import Acl
+    from sluice.broker.security.scram_credentials import ScramCredential, ScramMechanism
 
 _TOPIC = 2  # type of resource, of a config
 
@@ -132,6 +139,25 @@ class DurableMetadata:
             for acl_id, acl in created
         ]
         return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
+
+    def scram_credential_set(self, user: str, mechanism: "ScramMechanism", credential: "ScramCredential") -> ErrorCode:
+        """A user will have this credential, in place of one of the same mechanism."""
+        return self.append(
+            [
+                UserScramCredentialRecord(
+                    name=user,
+                    mechanism=mechanism.value,
+                    salt=credential.salt,
+                    stored_key=credential.stored_key,
+                    server_key=credential.server_key,
+                    iterations=credential.iterations,
+                )
+            ]
+        )
+
+    def scram_credential_removed(self, user: str, mechanism: "ScramMechanism") -> ErrorCode:
+        """A user will not have a credential of this mechanism any more."""
+        return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_taken(self, node_id: int, next_producer_id: int) -> ErrorCode:
         """A broker will have the producer ids before this one that nobody had."""

@@ -17,7 +17,7 @@ from sluice.config_table import TOPIC_PROPERTIES
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.brokers import Endpoint, RegisterBrokerRecord, SupportedFeature
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import AccessControlEntryRecord
+from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScramCredentialRecord
 from sluice.protocol.metadata.topics import PartitionRecord
 
 from .durable_metadata import DurableMetadata
@@ -112,6 +112,8 @@ def fill(cluster: Cluster, image: MetadataImage) -> None:
         ignored += _set_quotas(cluster, dict(entity), quotas)
     for acl_id, acl in image.acls.items():
         ignored += _add_acl(cluster, acl_id, acl)
+    for record in image.scram_credentials.values():
+        ignored += _add_credential(cluster, record)
     cluster.next_producer_id = image.next_producer_id
     if ignored:
         log.warning("set in the data directory, without effect here", extra={"settings": ", ".join(ignored)})
@@ -165,6 +167,17 @@ def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) 
     if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):  # UNKNOWN, of a newer Kafka
         return [f"ACL of {acl.principal} on {acl.resource_name}"]
     cluster.acls.add(acl_id, acl)
+    return []
+
+
+def _add_credential(cluster: Cluster, record: UserScramCredentialRecord) -> list[str]:
+    from sluice.broker.security.scram_credentials import ScramCredential, ScramMechanism  # as above
+
+    mechanism = next((one for one in ScramMechanism if one.value == record.mechanism), None)
+    if mechanism is None:
+        return [f"SCRAM credential of {record.name}, mechanism {record.mechanism}"]
+    new = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
+    cluster.scram_credentials.put(record.name, mechanism, new)
     return []
 
 

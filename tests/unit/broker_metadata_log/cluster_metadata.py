@@ -35,6 +35,7 @@ def known(broker: VirtualBroker) -> dict[str, object]:
             for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)
         },
         "ACLs": dict(cluster.acls.items()),
+        "credentials": {user: cluster.scram_credentials.of_user(user) for user in cluster.scram_credentials.users()},
         "producer ids": cluster.next_producer_id,
     }
 

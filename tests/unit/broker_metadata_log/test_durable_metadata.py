@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.security.scram_credentials import ScramMechanism, credential
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest
 from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -28,7 +34,12 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from sluice.protocol.metadata.security import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -41,6 +52,8 @@ Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
 
 
 ACL_ID = b"0123456789abcdef"
+SALTED_PASSWORD = bytes(32)
+CREDENTIAL = credential(ScramMechanism.SCRAM_SHA_256, b"salt", SALTED_PASSWORD, 4096)
 
 
 def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
@@ -212,6 +225,33 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
     (
+        "a user gets a credential",
+        AlterUserScramCredentialsRequest(
+            upsertions=[
+                ScramCredentialUpsertion(
+                    name="u", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED_PASSWORD
+                )
+            ]
+        ),
+        0,
+        "results",
+        lambda _: UserScramCredentialRecord(
+            name="u",
+            mechanism=1,
+            salt=b"salt",
+            stored_key=CREDENTIAL.stored_key,
+            server_key=CREDENTIAL.server_key,
+            iterations=4096,
+        ),
+    ),
+    (
+        "a user loses a credential",
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="loser", mechanism=1)]),
+        0,
+        "results",
+        lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
+    ),
+    (
         "a block of producer ids is taken",
         InitProducerIdRequest(transactional_id=None),
         4,
@@ -226,7 +266,7 @@ each_change = pytest.mark.parametrize(
 
 @pytest.fixture
 def broker(tmp_path: Path) -> VirtualBroker:
-    """With a topic, and an ACL on another."""
+    """With a topic, an ACL on another, and a user."""
     broker = start(tmp_path, AUTHORIZER_ON, ANONYMOUS_MAY_ALL)
     broker.topic(cleanup_policy="compact")
     metadata_log = broker.cluster.metadata_log
@@ -234,6 +274,8 @@ def broker(tmp_path: Path) -> VirtualBroker:
     entry = acl(AclOperation.READ, name="gone")
     assert not metadata_log.acls_changed([(ACL_ID, entry)], ())
     broker.cluster.acls.add(ACL_ID, entry)
+    assert not metadata_log.scram_credential_set("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
+    broker.cluster.scram_credentials.put("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
     return broker
 
 

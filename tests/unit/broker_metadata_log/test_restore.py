@@ -7,9 +7,10 @@ import pytest
 from sluice.broker.cluster import NO_LEADER, PartitionState
 from sluice.broker.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.security.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.scram_credentials import ScramMechanism, credential_of
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import AccessControlEntryRecord
+from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScramCredentialRecord
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.support.acls import acl, acl_filter
@@ -66,6 +67,11 @@ def test_a_directory_of_a_real_kafka_is_all_there(release: str, tmp_path: Path) 
     assert led(broker, "orders") == [PartitionState((1,), (1,), 1, 4, 4)] * 3
     assert broker.cluster.next_producer_id == 1000
     assert broker.cluster.acls.matching(acl_filter()) == ACLS
+    credentials = broker.cluster.scram_credentials
+    assert list(credentials.users()) == ["alice"]
+    for mechanism, iterations in ((ScramMechanism.SCRAM_SHA_256, 4096), (ScramMechanism.SCRAM_SHA_512, 8192)):
+        expected = credential_of(mechanism, "alice-secret", b"salt-of-alice", iterations)
+        assert credentials.get("alice", mechanism) == expected
     assert known(broker)["client metrics"] == {"all": {"interval.ms": "60000", "metrics": "org.apache.kafka.producer."}}
     again = start(tmp_path / "data")
     assert known(again) == known(broker)
@@ -170,6 +176,11 @@ def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
             ),
             "ACL of User:u on r",
             id="an ACL on a type of resource that nobody knows",
+        ),
+        pytest.param(
+            UserScramCredentialRecord(name="u", mechanism=3),
+            "SCRAM credential of u, mechanism 3",
+            id="a credential of a mechanism that nobody knows",
         ),
     ],
 )
