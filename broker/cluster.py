@@ -135,6 +135,11 @@ class Partition:
         self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
 
     @property
+    def state(self) -> PartitionState:
+        """What the metadata log has of it."""
+        return PartitionState(self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch)
+
+    @property
     def low_watermark(self) -> int:
         """The first offset that any replica still has: what DeleteRecords waits for."""
         start = self.log.log_start_offset

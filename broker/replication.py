@@ -43,11 +43,13 @@ class Replication:
         self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
 
     def begin(self, partition: Partition) -> None:
-        """A partition was created: followers that are down have nothing of it."""
+        """A partition is there, new or from disk: followers that are not in sync have nothing of it, as it were."""
         for node_id in partition.replicas:
-            if node_id != partition.leader and not self._controller.is_running(node_id):
-                partition.behind[node_id] = Behind(partition.log.log_end_offset, self._now_ms())
+            if node_id != partition.leader and node_id not in partition.isr:
+                self.add(partition, node_id)
         self.update(partition)
+        if partition.behind:  # not now: what is loaded from disk is not complete yet
+            self._cluster.housekeeping.later(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
         """The leader has more: its followers fetch it."""
