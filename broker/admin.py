@@ -1,4 +1,4 @@
-"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`.
+"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, and `/api/v1` (admin_*.py, by what it is about).
 
 The HTTP stack is loaded when someone first connects, in a thread, so that neither the start nor a running client waits
 for it: the port is bound from the beginning, and whoever connects early waits in its backlog.
@@ -60,7 +60,7 @@ class AdminPort:
 
 def _load() -> None:
     # In a thread: what is imported here takes a quarter of a second.
-    for name in ("starlette.applications", "uvicorn", "sluice.broker.metrics"):
+    for name in ("starlette.applications", "uvicorn", "sluice.broker.metrics", "sluice.broker.admin_cluster"):
         import_module(name)
 
 
@@ -87,6 +87,7 @@ def application(server: "ClusterServer") -> "Starlette":
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
+    from . import admin_cluster
     from .metrics import registry
 
     metrics = registry(server.servers)
@@ -110,4 +111,8 @@ def application(server: "ClusterServer") -> "Starlette":
         message = "this port asks for the bearer token that sluice.admin.token names"
         return JSONResponse({"error": message}, status_code=401, headers={"www-authenticate": "Bearer"})
 
-    return Starlette(routes=[Route("/metrics", get_metrics), Route("/healthz", get_health)])
+    def refused(request: "Request") -> "Response | None":
+        return None if may_read(request) else _unauthorized()
+
+    own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
+    return Starlette(routes=[*own, *admin_cluster.routes(server, refused)])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.releases import missing
 from sluice.clock import LoopClock
-from sluice.config import Config
+from sluice.config import Config, address_of
 
 from .logs import set_up_logging
 from .serve_arguments import ServeArguments
@@ -90,9 +90,9 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
 
 def _ready(server: ClusterServer) -> dict[str, object]:
     first_listeners = [broker.endpoints[0] for broker in server.servers.values()]
-    brokers = [_address(listener.host, listener.port) for listener in first_listeners]
+    brokers = [str(listener) for listener in first_listeners]
     assert server.admin is not None
-    admin = _address(server.admin.host, server.admin.port)
+    admin = address_of(server.admin.host, server.admin.port)
     ready: dict[str, object] = {"bootstrap": brokers[0], "brokers": brokers}
     if len(server.config.listeners()) > 1:
         ready["listeners"] = _by_name(server)
@@ -104,9 +104,5 @@ def _by_name(server: ClusterServer) -> dict[str, list[str]]:
     addresses: dict[str, list[str]] = {}
     for broker in server.servers.values():
         for listener in broker.endpoints:
-            addresses.setdefault(listener.name, []).append(_address(listener.host, listener.port))
+            addresses.setdefault(listener.name, []).append(str(listener))
     return addresses
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"

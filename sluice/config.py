@@ -42,6 +42,14 @@ class Endpoint:
         self.host = host
         self.port = port
 
+    def __str__(self) -> str:
+        return address_of(self.host, self.port)
+
+
+def address_of(host: str, port: int) -> str:
+    """`host:port`, as a client is told it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
+
 
 _RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}

@@ -1,40 +1,15 @@
 """The admin port's HTTP application: metrics, health, and the token that guards them."""
 
-import asyncio
 import json
-from typing import Any
 
 import pytest
-from starlette.applications import Starlette
 
 from sluice.broker.admin import application
 from sluice.metrics import METRICS
+from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 
 TOKEN = "sluice.admin.token=a secret"
-
-
-def get(app: Starlette, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of one answer. Starlette's own test client needs a library more."""
-    sent: list[dict[str, Any]] = []  # an ASGI message is a dict of whatever
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "query_string": b"",
-        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
-    }
-    asyncio.run(app(scope, receive, send))
-    start, *rest = sent
-    answered = {key.decode(): value.decode() for key, value in start["headers"]}
-    return start["status"], answered, b"".join(part.get("body", b"") for part in rest).decode()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +20,7 @@ def get(app: Starlette, path: str, method: str = "GET", **headers: str) -> tuple
     ],
 )
 def test_metrics_come_in_the_format_that_was_asked_for(accept: str, content_type: str) -> None:
-    status, headers, body = get(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
+    status, headers, body = call(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
     assert status == 200
     assert headers["content-type"].startswith(content_type)
     assert [name for name in METRICS if f"# HELP {name.removesuffix('_total')}" not in body] == []
@@ -54,18 +29,18 @@ def test_metrics_come_in_the_format_that_was_asked_for(accept: str, content_type
 def test_a_scrape_reads_the_broker_as_it_is_now() -> None:
     broker = VirtualBroker()
     app = application(broker.cluster_server)
-    assert "\nsluice_connections 0.0\n" in get(app, "/metrics")[2]
+    assert "\nsluice_connections 0.0\n" in call(app, "/metrics")[2]
     broker.client()
-    assert "\nsluice_connections 1.0\n" in get(app, "/metrics")[2]
+    assert "\nsluice_connections 1.0\n" in call(app, "/metrics")[2]
 
 
 def test_health_is_ok() -> None:
-    status, _, body = get(application(VirtualBroker().cluster_server), "/healthz")
+    status, _, body = call(application(VirtualBroker().cluster_server), "/healthz")
     assert (status, json.loads(body)) == (200, {"status": "ok"})
 
 
 def test_what_is_not_there_is_404() -> None:
-    assert get(application(VirtualBroker().cluster_server), "/nothing")[0] == 404
+    assert call(application(VirtualBroker().cluster_server), "/nothing")[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -80,7 +55,7 @@ def test_what_is_not_there_is_404() -> None:
     ],
 )
 def test_a_token_guards_metrics(headers: dict[str, str], status: int) -> None:
-    answered, answer_headers, body = get(application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers)
+    answered, answer_headers, body = call(application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers)
     assert answered == status
     assert ("sluice_build_info" in body) == (status == 200), "nothing is told without the token"
     assert (answer_headers.get("www-authenticate") == "Bearer") == (status == 401)
@@ -88,4 +63,4 @@ def test_a_token_guards_metrics(headers: dict[str, str], status: int) -> None:
 
 def test_health_needs_no_token() -> None:
     # An orchestrator's probe has none, and the answer tells nothing.
-    assert get(application(VirtualBroker(TOKEN).cluster_server), "/healthz")[0] == 200
+    assert call(application(VirtualBroker(TOKEN).cluster_server), "/healthz")[0] == 200

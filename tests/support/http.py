@@ -1,0 +1,31 @@
+"""One request to an ASGI application. Starlette's own test client needs a library more."""
+
+import asyncio
+from typing import Any
+
+from starlette.applications import Starlette
+
+
+def call(
+    app: Starlette, path: str, method: str = "GET", body: str = "", **headers: str
+) -> tuple[int, dict[str, str], str]:
+    """Status, headers and body of the answer."""
+    sent: list[dict[str, Any]] = []  # an ASGI message is a dict of whatever
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body.encode(), "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+    }
+    asyncio.run(app(scope, receive, send))
+    start, *rest = sent
+    answered = {key.decode(): value.decode() for key, value in start["headers"]}
+    return start["status"], answered, b"".join(part.get("body", b"") for part in rest).decode()
