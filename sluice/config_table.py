@@ -288,6 +288,8 @@ _ROWS: tuple[Property, ...] = (
     Property("offsets.retention.check.interval.ms", integer(1, LONG_MAX), "600000", "Kafka",
              "How often offsets to be forgotten are looked for."),
     # The topics of the coordinators.
+    Property("offsets.commit.timeout.ms", integer(1, INT_MAX), "5000", "Kafka",
+             "How long an answer waits for the replicas of what its group has written."),
     Property("offsets.topic.num.partitions", _COUNT, "50", "Kafka",
              "Partitions of __consumer_offsets, which is created when a group is first asked for."),
     Property("offsets.topic.replication.factor", _COUNT, "3", "Kafka",

@@ -58,7 +58,7 @@ metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.ma
 metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
-num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks offsets.commit.timeout.ms
+num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks
 offsets.load.buffer.size offsets.topic.compression.codec
 password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class

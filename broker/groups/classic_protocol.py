@@ -259,21 +259,19 @@ class ClassicProtocol:
             return
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-            self._end_sync_and_restart_session(group, member, _synced(group, member))
+            ctx, member.awaiting_sync = member.awaiting_sync, None
+            if ctx is not None:
+                self._answers.add_when_written(ctx, group.group_id, _synced(group, member))
+                # If the session ended while the request waited, nothing but this begins it again.
+                self.restart_session(group, member)
         group.transition_to(STABLE, self._coordinator.now_ms())
 
     def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
             member.assignment = b""
-            self._end_sync_and_restart_session(group, member, SyncGroupResponse(error_code=error))
-
-    def _end_sync_and_restart_session(
-        self, group: ClassicGroup, member: ClassicMember, response: SyncGroupResponse
-    ) -> None:
-        if member.awaiting_sync is not None:
-            self._end_sync(member, response)
-            # If the session ended while the request waited, nothing but this begins it again.
-            self.restart_session(group, member)
+            if member.awaiting_sync is not None:
+                self._end_sync(member, SyncGroupResponse(error_code=error))
+                self.restart_session(group, member)
 
     # -- Heartbeat and LeaveGroup --------------------------------------------------------------------------------------
 

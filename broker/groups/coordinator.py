@@ -10,13 +10,14 @@ members, begins with the first offset that is committed for it. A group that is 
 retention takes that.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition, Topic
 from sluice.broker.coordinator_log import CoordinatorLog, KeyValue
 from sluice.broker.coordinator_partitions import CoordinatorPartitions
+from sluice.broker.transactions.replication import when_replicated
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -60,9 +61,10 @@ class GroupCoordinator:
         self.log = CoordinatorLog(broker, GROUP_METADATA_TOPIC)
         self.rebalances = DelayedOperationPurgatory("Rebalance", broker.timer)
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", broker.timer)
-        self.answers = Answers(broker.dispatcher)
+        self.answers = Answers(self)
         self.classic = ClassicProtocol(self)
         self.partitions = CoordinatorPartitions(broker, self.log, self._recover, self._resign)
+        self.write_timeout_ms = config.integer("offsets.commit.timeout.ms")
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.every(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
@@ -111,7 +113,8 @@ class GroupCoordinator:
             self.consumer.loaded(group)
 
     def _resign(self, partition: Partition) -> None:
-        gone = [group for group in self.groups.values() if self.log.partition_of(group.group_id) is partition]
+        index = partition.index
+        gone = [group for group in self.groups.values() if self.log.partition_of(group.group_id).index == index]
         for group in gone:
             if isinstance(group, ClassicGroup):
                 self.classic.unload(group)
@@ -160,6 +163,17 @@ class GroupCoordinator:
         if error:
             self._restore(group_id)
         return error
+
+    def await_replicas(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
+        """Calls `done` when all replicas have what the group has written: with nothing, or with its partition where
+        that is not so.
+        """
+        partition = self.log.partition_of(group_id)
+        when_replicated(self.broker, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
+
+    def lost_error(self, group_id: str) -> ErrorCode:
+        """What a client is told of a write that may be lost: that the coordinator is another one, or late."""
+        return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
         """Does what ends a round of a rebalance, when its time is over."""

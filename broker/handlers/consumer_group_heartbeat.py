@@ -5,14 +5,16 @@ GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in bro
 """
 
 from sluice.broker.authorized import allowed, refused
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.consumer_heartbeat import Refused
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 
-def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | Outcome:
     """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
     topics = request.subscribed_topic_names or ()
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
@@ -22,7 +24,11 @@ def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Consu
     answer = ctx.broker.groups.consumer.heartbeat(ctx, request)
     if isinstance(answer, Refused):
         return _refused(ctx, *answer)
-    return answer
+
+    def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
+        return _refused(ctx, lost[request.group_id]) if lost else answer
+
+    return reply_when_written(ctx, [request.group_id], respond)
 
 
 def _refused(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

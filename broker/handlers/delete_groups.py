@@ -4,13 +4,15 @@ v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's
 """
 
 from sluice.broker.authorized import refused
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 
-def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outcome:
     """One answer for each group; one that is named twice is deleted once."""
     groups, names = ctx.broker.groups, list(dict.fromkeys(request.groups_names))
     denied = refused(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
@@ -21,5 +23,12 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsRes
         )
         for group_id in names
     ]
-    ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
-    return DeleteGroupsResponse(results=results)
+
+    def respond(lost: Lost) -> DeleteGroupsResponse:
+        for result in results if lost else ():
+            result.error_code = result.error_code or lost.get(result.group_id, 0)
+        ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
+        return DeleteGroupsResponse(results=results)
+
+    deleted = [result.group_id for result in results if not result.error_code]
+    return reply_when_written(ctx, deleted, respond)

@@ -8,21 +8,33 @@ v1 tells the rebalance timeout apart from the session timeout, v4 wants members 
 from sluice.broker.authorized import allowed
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.classic_protocol import join_refusal
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 _REBALANCE_TIMEOUT_SINCE = 1
 
 
-def handle(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
     """The next generation of the group, when there is one; or why there is none for this member."""
     if ctx.version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     outcome = _join(ctx, request)
-    if isinstance(outcome, JoinGroupResponse):
-        ctx.error_code = outcome.error_code
-    return outcome
+    if not isinstance(outcome, JoinGroupResponse):
+        return outcome
+    ctx.error_code = outcome.error_code
+    if outcome.error_code:
+        return outcome
+
+    def respond(lost: Lost) -> JoinGroupResponse:
+        if not lost:
+            return outcome
+        ctx.error_code = lost[request.group_id]
+        return join_refusal(ctx.version, request.member_id, lost[request.group_id])
+
+    return reply_when_written(ctx, [request.group_id], respond)
 
 
 def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:

@@ -5,15 +5,17 @@ Up to v2 it is one member; v3 takes many, and static ones by their instance id a
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 _MANY_SINCE = 3
 
 
-def handle(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome:
     """One answer for each member; up to v2 the error of the only one is that of the request."""
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -28,6 +30,13 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupRespons
         ctx.error_code = members
         return LeaveGroupResponse(error_code=members)
     ctx.error_code = next((member.error_code for member in members if member.error_code), ErrorCode.NONE)
-    if by_many:
-        return LeaveGroupResponse(members=members)
-    return LeaveGroupResponse(error_code=members[0].error_code)
+
+    def respond(lost: Lost) -> LeaveGroupResponse:
+        if lost:
+            ctx.error_code = lost[request.group_id]
+            return LeaveGroupResponse(error_code=ctx.error_code)
+        if by_many:
+            return LeaveGroupResponse(members=members)
+        return LeaveGroupResponse(error_code=members[0].error_code)
+
+    return reply_when_written(ctx, [request.group_id], respond)

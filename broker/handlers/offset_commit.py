@@ -8,9 +8,10 @@ it in ZooKeeper.
 
 from sluice.broker.authorized import allowed
 from sluice.broker.cluster import Topic
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.group import Commit, NewOffset
 from sluice.broker.groups.known_topics import partition_error, readable_topics
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
@@ -19,11 +20,12 @@ from sluice.protocol.apis.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
     asked: list[OffsetCommitResponsePartition] = []  # whose answer is the coordinator's
@@ -52,8 +54,15 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitRes
         codes = ctx.broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
         for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
-    ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
-    return OffsetCommitResponse(topics=topics)
+
+    def respond(lost: Lost) -> OffsetCommitResponse:
+        for answer in asked if lost else ():
+            answer.error_code = answer.error_code or lost[request.group_id]
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return OffsetCommitResponse(topics=topics)
+
+    committed = any(not answer.error_code for answer in asked)
+    return reply_when_written(ctx, [request.group_id], respond) if committed else respond({})
 
 
 def _find(ctx: RequestContext, request: OffsetCommitRequest) -> list[Topic | ErrorCode]:

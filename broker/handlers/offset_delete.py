@@ -3,9 +3,10 @@
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.known_topics import partition_error, readable_topics
 from sluice.broker.groups.offsets import TopicPartition
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -14,10 +15,11 @@ from sluice.protocol.apis.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 
-def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outcome:
     """One answer for each partition, or an error for the group."""
     if not allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -41,8 +43,15 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteRes
         return OffsetDeleteResponse(error_code=outcome)
     for answer, code in zip(asked, outcome, strict=True):
         answer.error_code = code
-    ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
-    return OffsetDeleteResponse(topics=topics)
+
+    def respond(lost: Lost) -> OffsetDeleteResponse:
+        if lost:
+            ctx.error_code = lost[request.group_id]
+            return OffsetDeleteResponse(error_code=ctx.error_code)
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return OffsetDeleteResponse(topics=topics)
+
+    return reply_when_written(ctx, [request.group_id], respond)
 
 
 def _delete(ctx: RequestContext, group_id: str, partitions: list[TopicPartition]) -> ErrorCode | list[ErrorCode]:

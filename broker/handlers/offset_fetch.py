@@ -11,8 +11,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from sluice.broker.authorized import allowed, refused
-from sluice.broker.context import RequestContext
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.offsets import CommittedOffset, TopicPartition
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -26,6 +27,7 @@ from sluice.protocol.apis.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 _KAFKA_SINCE = 1
@@ -43,19 +45,34 @@ class _Wanted(NamedTuple):
     partition_indexes: Iterable[int]
 
 
-def handle(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Message | Outcome:
     """One answer for each partition that was asked for, or for each that has an offset."""
-    if ctx.version >= _MANY_GROUPS_SINCE:
-        groups = [_fetch(ctx, group, request.require_stable) for group in request.groups]
-        return OffsetFetchResponse(groups=groups)
+    asked = request.groups if ctx.version >= _MANY_GROUPS_SINCE else [_one_group(request)]
+    groups = [_fetch(ctx, group, request.require_stable) for group in asked]
+
+    def respond(lost: Lost) -> OffsetFetchResponse:
+        told = [
+            _lost(ctx, group) if group.group_id in lost else found for group, found in zip(asked, groups, strict=True)
+        ]
+        return OffsetFetchResponse(groups=told) if ctx.version >= _MANY_GROUPS_SINCE else _of_one_group(told[0])
+
+    return reply_when_written(ctx, [found.group_id for found in groups if not found.error_code], respond)
+
+
+def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """What a version before 8 asks for."""
     topics = request.topics
-    asked = OffsetFetchRequestGroup(
+    return OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
         if topics is None
         else [OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics],
     )
-    return _of_one_group(_fetch(ctx, asked, request.require_stable))
+
+
+def _lost(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """Consumers of this API do not know COORDINATOR_NOT_AVAILABLE; told this, they look for the coordinator anew."""
+    return _refused_group(ctx, asked, ErrorCode.NOT_COORDINATOR)
 
 
 def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:

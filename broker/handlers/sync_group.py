@@ -6,19 +6,31 @@ KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 
 from sluice.broker.authorized import allowed
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 _PROTOCOL_SINCE = 5
 
 
-def handle(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+def handle(ctx: RequestContext, request: SyncGroupRequest) -> Message | Outcome:
     """The member's assignment, when the leader has sent it; or why there is none."""
     outcome = _sync(ctx, request)
-    if isinstance(outcome, SyncGroupResponse):
-        ctx.error_code = outcome.error_code
-    return outcome
+    if not isinstance(outcome, SyncGroupResponse):
+        return outcome
+    ctx.error_code = outcome.error_code
+    if outcome.error_code:
+        return outcome
+
+    def respond(lost: Lost) -> SyncGroupResponse:
+        if not lost:
+            return outcome
+        ctx.error_code = lost[request.group_id]
+        return SyncGroupResponse(error_code=lost[request.group_id])
+
+    return reply_when_written(ctx, [request.group_id], respond)
 
 
 def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:

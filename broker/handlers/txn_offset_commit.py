@@ -11,8 +11,10 @@ from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.coordinator import Producer
 from sluice.broker.groups.group import Commit, NewOffset
 from sluice.broker.groups.known_topics import partition_error, readable_topics
+from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.broker.transactions.reply import reply_when_done
+from sluice.broker.transactions.verification import verify
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -21,6 +23,7 @@ from sluice.protocol.apis.txn_offset_commit import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.protocol.records.batch import NO_SEQUENCE
 
 _KNOWS_ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5
@@ -45,14 +48,20 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
                 asked.append(answer)
         topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
 
-    def respond(refusal: ErrorCode) -> TxnOffsetCommitResponse:
+    def respond(refusal: ErrorCode) -> Message | Outcome:
         codes = [refusal] * len(new) if refusal else _commit(ctx, request, new)
         for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
+        committed = any(not code for code in codes)
+        return reply_when_written(ctx, [request.group_id], answered) if committed else answered({})
+
+    def answered(lost: Lost) -> TxnOffsetCommitResponse:
+        for answer in asked if lost else ():
+            answer.error_code = answer.error_code or lost[request.group_id]
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return TxnOffsetCommitResponse(topics=topics)
 
-    def tell(code: ErrorCode) -> TxnOffsetCommitResponse:
+    def tell(code: ErrorCode) -> Message | Outcome:
         told = ErrorCode.INVALID_TXN_STATE if ctx.version < _KNOWS_ABORTABLE_SINCE else code
         return respond(told if code == ErrorCode.TRANSACTION_ABORTABLE else code)
 
@@ -66,13 +75,14 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
     shard = ctx.broker.groups.log.partition_of(request.group_id)
     return reply_when_done(
         ctx,
-        lambda done: ctx.broker.transactions.verify_partition(
+        lambda done: verify(
+            ctx.broker,
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
-            shard,
+            {shard: NO_SEQUENCE},
             ctx.version >= _ADDS_PARTITION_SINCE,
-            done,
+            lambda errors: done(errors.get(shard, ErrorCode.NONE)),
         ),
         tell,
     )

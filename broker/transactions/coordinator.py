@@ -28,7 +28,7 @@ from sluice.broker.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator_partitions import CoordinatorPartitions
 from sluice.broker.features import TRANSACTION_VERSION
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.operation import DelayedOperation
 
 from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriting
@@ -55,7 +55,6 @@ from .metadata import (
 )
 from .records import key_bytes, value_bytes
 from .replication import when_replicated
-from .verification import verify
 
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
@@ -152,7 +151,7 @@ class TransactionCoordinator:
                 self._complete(entry, completed(entry.current, self._now_ms()))
 
     def _resign(self, partition: Partition) -> None:
-        gone = [name for name in self._entries if self._log.partition_of(name) is partition]
+        gone = [name for name in self._entries if self._log.partition_of(name).index == partition.index]
         for entry in [self._entries.pop(name) for name in gone]:
             if entry.markers is not None:
                 entry.markers.cancel()
@@ -261,29 +260,6 @@ class TransactionCoordinator:
             return dict.fromkeys(partitions, code)
         inside = entry.current.partitions
         return {one: ErrorCode.NONE if one in inside else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
-
-    def verify_partition(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partition: Partition,
-        add: bool,
-        done: Callable[[ErrorCode], None],
-    ) -> None:
-        """Whether a coordinator may write to `partition` what belongs to the producer's transaction (KIP-890).
-
-        With `add` the partition is taken into the transaction. TRANSACTION_ABORTABLE is for clients that know it.
-        """
-        verify(
-            self._broker,
-            transactional_id,
-            producer_id,
-            producer_epoch,
-            {partition: NO_SEQUENCE},
-            add,
-            lambda errors: done(errors.get(partition, ErrorCode.NONE)),
-        )
 
     def end_transaction(
         self,

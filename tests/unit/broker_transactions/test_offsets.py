@@ -98,4 +98,6 @@ def test_offsets_of_version_2_wait_until_their_partition_is_in_the_transaction()
     client.send(offsets_request(0, 0, "g"), 5)
     assert client.take_answers() == []
     broker.advance(100)
+    assert client.take_answers() == []  # now the offset waits for its replicas
+    broker.advance(100)
     assert client.answer().message.topics[0].partitions[0].error_code == 0
