@@ -141,13 +141,15 @@ class Broker:
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.load(partition)
+        for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
+            broker.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
         """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
-        self.answer_waiting(partition)
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.unload(partition)
+        self.answer_waiting(partition)
 
     def answer_waiting(self, partition: Partition) -> None:
         """Completes what waits here for a partition, as far as it can be."""
@@ -156,11 +158,13 @@ class Broker:
         self.delete_records.check_and_complete(partition)
 
     def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
-        """The coordinator that keeps its state in a partition; None where none does, or it was never asked for."""
+        """The coordinator that keeps its state in a partition; None where none does, or there is nothing to do for it:
+        nobody has asked for it yet, and nothing is written there that goes on by itself.
+        """
         if partition.topic.name == GROUP_METADATA_TOPIC:
-            return self.groups_in_use
-        if partition.topic.name == TRANSACTION_STATE_TOPIC and "transactions" in vars(self):
-            return self.transactions
+            return self.groups if partition.log.log_end_offset else self.groups_in_use
+        if partition.topic.name == TRANSACTION_STATE_TOPIC:
+            return self.transactions if partition.log.log_end_offset else self.transactions_in_use
         return None
 
     @cached_property
@@ -203,6 +207,11 @@ class Broker:
         from .transactions.coordinator import TransactionCoordinator  # only those who use it wait for it
 
         return TransactionCoordinator(self)
+
+    @property
+    def transactions_in_use(self) -> "TransactionCoordinator | None":
+        """The coordinator of transactions; None where there was nothing for one to do."""
+        return self.transactions if "transactions" in vars(self) else None
 
     @cached_property
     def telemetry(self) -> "Telemetry":

@@ -15,7 +15,8 @@ from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
 
 from .broker import Broker
-from .cluster import Partition, Topic
+from .cluster import TRANSACTION_STATE_TOPIC, Partition, Topic
+from .peers import leader_known_to
 
 KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
 _SIGN = 2**31
@@ -63,9 +64,9 @@ class CoordinatorLog:
         client.
         """
         partition = self.partition_of(key)
-        too_few = len(partition.isr) < partition.min_isr or (self._broker.is_stranded and len(partition.isr) > 1)
-        if too_few:  # to write with acks=all, as Kafka does, would fail or run out of time
-            return _TOLD[ErrorCode.NOT_ENOUGH_REPLICAS]
+        error = self._refusal(partition)
+        if error:
+            return _TOLD.get(error, error)
         transactional = producer_id != NO_PRODUCER_ID
         data = build_batch(
             [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],
@@ -80,6 +81,19 @@ class CoordinatorLog:
             return _TOLD.get(error, error)
         self._broker.appended(partition)
         return error
+
+    def _refusal(self, partition: Partition) -> ErrorCode:
+        """Why this broker does not write to a partition; only transactions need all replicas that are to be in sync."""
+        if not self._broker.leads(partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return ErrorCode.NONE
+
+
+def coordinator_of(broker: Broker, topic: str, key: str) -> Broker | None:
+    """The broker that coordinates a key, as far as this one knows; None while nobody does."""
+    return leader_known_to(broker, CoordinatorLog(broker, topic).partition_of(key))
 
 
 @lru_cache(4096)

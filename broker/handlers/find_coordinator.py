@@ -7,6 +7,7 @@ until it is.
 from sluice.broker.authorized import allowed
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.context import RequestContext
+from sluice.broker.coordinator_log import coordinator_of
 from sluice.broker.security.acl import AclOperation, ResourceType
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
@@ -22,7 +23,9 @@ _MANY_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """This broker, for each key; INVALID_REQUEST for keys of other kinds."""
+    """The leader of each key's partition; COORDINATOR_NOT_AVAILABLE while it has none, INVALID_REQUEST for keys of
+    other kinds.
+    """
     keys = request.coordinator_keys if ctx.version >= _MANY_SINCE else [request.key]
     found = [_coordinator(ctx, request.key_type, key) for key in keys]
     if ctx.version >= _MANY_SINCE:
@@ -40,11 +43,15 @@ def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
     resource_type, refusal = _PROTECTED[key_type]
     if not allowed(ctx, AclOperation.DESCRIBE, resource_type, key):
-        ctx.error_code = refusal
-        told = "" if ctx.version >= _MANY_SINCE else refusal.message
-        return Coordinator(key=key, node_id=-1, port=-1, error_code=refusal, error_message=told)
-    ctx.broker.cluster.internal_topic(_TOPICS[key_type])
-    advertised = ctx.connection.advertised
-    return Coordinator(
-        key=key, node_id=ctx.broker.node_id, host=advertised.host, port=advertised.port, error_message=None
-    )
+        return _refused(ctx, key, refusal)
+    broker = coordinator_of(ctx.broker, _TOPICS[key_type], key)
+    if broker is None:
+        return _refused(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    endpoint = ctx.endpoint_of(broker)
+    return Coordinator(key=key, node_id=broker.node_id, host=endpoint.host, port=endpoint.port, error_message=None)
+
+
+def _refused(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:
+    ctx.error_code = code
+    told = "" if ctx.version >= _MANY_SINCE else code.message
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=told)

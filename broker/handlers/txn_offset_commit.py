@@ -62,8 +62,10 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         return TxnOffsetCommitResponse(topics=topics)
 
     def tell(code: ErrorCode) -> Message | Outcome:
-        told = ErrorCode.INVALID_TXN_STATE if ctx.version < _KNOWS_ABORTABLE_SINCE else code
-        return respond(told if code == ErrorCode.TRANSACTION_ABORTABLE else code)
+        if code == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _KNOWS_ABORTABLE_SINCE:
+            code = ErrorCode.INVALID_TXN_STATE
+        # Whoever commits offsets need not know this one, but comes again for that one.
+        return respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.NETWORK_EXCEPTION else code)
 
     if not new:
         return respond(ErrorCode.NONE)

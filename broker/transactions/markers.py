@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition
+from sluice.broker.peers import leader_known_to, reaches
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
@@ -47,7 +48,13 @@ class Marker(NamedTuple):
 
 
 def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
-    """Ends the transaction in one partition. Offsets that are committed with it belong to the group from then on."""
+    """Ends the transaction in one partition, which this broker is to lead. Offsets that are committed with it belong
+    to the group from then on.
+    """
+    if not broker.leads(partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if len(partition.isr) < partition.min_isr:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
     data = build_transaction_marker(
         COMMIT if marker.committed else ABORT,
         offset=0,
@@ -62,8 +69,8 @@ def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms:
     if result.error_code:
         return ErrorCode(result.error_code)
     broker.appended(partition)
-    if partition.topic.name == GROUP_METADATA_TOPIC:
-        broker.groups.complete_transaction(partition, marker.producer_id, marker.committed)
+    if partition.topic.name == GROUP_METADATA_TOPIC and broker.groups_in_use is not None:
+        broker.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
     return ErrorCode.NONE
 
 
@@ -100,7 +107,11 @@ class MarkerWriting:
             partition = self._broker.cluster.partition(*name)
             if partition is None:
                 continue
-            code = write_marker(self._broker, partition, self._marker, self._broker.clock.wall_ms())
+            leader = leader_known_to(self._broker, partition)
+            if leader is None or not reaches(self._broker, leader):
+                left.append(name)
+                continue
+            code = write_marker(leader, partition, self._marker, self._broker.clock.wall_ms())
             if code in _TRY_AGAIN:
                 left.append(name)
             elif code:

@@ -1,13 +1,17 @@
 """Whether a producer may write to partitions in its transaction, asked before the first records of it are stored there
 (KIP-890). So no record is left in a transaction of which the coordinator knows nothing and that nobody ever ends.
 
-Clients that say themselves which partitions they add are verified; for newer ones the partition is added here.
-Follows ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager, without their network.
+Clients that say themselves which partitions they add are verified; for newer ones the partition is added here. The
+coordinator may be another broker, which is asked in this process. Follows
+ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager, without their network.
 """
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from sluice.broker.cluster import TRANSACTION_STATE_TOPIC
+from sluice.broker.coordinator_log import coordinator_of
+from sluice.broker.peers import reaches
 from sluice.protocol.errors import ErrorCode
 
 from .metadata import EPOCH_RAISING_CLIENT, TopicPartition
@@ -52,10 +56,15 @@ def verify(
     def refuse(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         done(errors | {asked[name]: _told(code) for name, code in codes.items() if code})
 
+    coordinator = coordinator_of(broker, TRANSACTION_STATE_TOPIC, transactional_id) if asked else None
     if not asked:
         done(errors)
+    elif coordinator is None:
+        refuse(dict.fromkeys(names, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    elif not reaches(broker, coordinator):
+        refuse(dict.fromkeys(names, ErrorCode.NETWORK_EXCEPTION))
     elif add:
-        broker.transactions.add_partitions(
+        coordinator.transactions.add_partitions(
             transactional_id,
             producer_id,
             producer_epoch,
@@ -64,7 +73,7 @@ def verify(
             lambda code: refuse(dict.fromkeys(names, code)),
         )
     else:
-        refuse(broker.transactions.verify_partitions(transactional_id, producer_id, producer_epoch, names))
+        refuse(coordinator.transactions.verify_partitions(transactional_id, producer_id, producer_epoch, names))
 
 
 def _told(code: ErrorCode) -> ErrorCode:
