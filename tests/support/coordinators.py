@@ -56,3 +56,19 @@ def reload_transactions(broker: VirtualBroker) -> None:
         broker.broker.transactions.load(partition)
     broker.broker.dispatcher.end_turn()
     broker.settle()
+
+
+def move_leader(broker: VirtualBroker, partition: Partition, node_id: int) -> None:
+    """Makes another broker lead a partition, with all that is in its log."""
+    brokers = broker.cluster.brokers
+    before = brokers.get(partition.leader)
+    partition.leader = node_id
+    partition.leader_epoch += 1
+    partition.log.begin_epoch(partition.leader_epoch)
+    if before is not None:
+        before.stopped_leading(partition)
+    after = brokers.get(node_id)
+    if after is not None:
+        after.started_leading(partition)
+    broker.broker.dispatcher.end_turn()
+    broker.settle()
