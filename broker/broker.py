@@ -213,6 +213,12 @@ class Broker:
         """The coordinator of transactions; None where there was nothing for one to do."""
         return self.transactions if "transactions" in vars(self) else None
 
+    def resume_transactions(self) -> None:
+        """After a start there are transactions: what is to happen to them happens, though nobody asks."""
+        if self.transactions_in_use is None:
+            _ = self.transactions
+        self.dispatcher.end_turn()
+
     @cached_property
     def telemetry(self) -> "Telemetry":
         """What clients tell of themselves, there from when the first of them does."""

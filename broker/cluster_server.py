@@ -11,7 +11,7 @@ from sluice.protocol.records import crc
 
 from .admin import AdminPort
 from .broker import Broker
-from .cluster import Cluster, Partition
+from .cluster import TRANSACTION_STATE_TOPIC, Cluster, Partition
 from .controller import Controller
 from .elections import Election
 from .server import BACKLOG, STOP_GRACE_S, Server, bind
@@ -62,6 +62,13 @@ class ClusterServer:
             raise
         # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
         self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
+        if TRANSACTION_STATE_TOPIC in self.cluster.topics:
+            self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, self._resume_transactions)
+
+    def _resume_transactions(self) -> None:
+        """What was decided before a restart is completed, and what runs out of time is aborted, though nobody asks."""
+        for broker in self.cluster.brokers.values():
+            broker.resume_transactions()
 
     # Single brokers. Each of these raises ClusterError, one line, where it cannot be.
 

@@ -5,13 +5,14 @@ next batches, repeats and batches too early, begin, commit, abort and run out of
 isolation levels see exactly what the model says, by what a client does with the list of aborted transactions.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.records.batch import BatchHeader, iter_batches
 from sluice.protocol.records.record import iter_records
 from tests.support.records import fetch, fetched, records_of
@@ -185,6 +186,13 @@ class Producer:
             self.last = {}
 
 
+class Asks(Protocol):
+    """A client, as far as the machine knows it."""
+
+    def ask(self, request: Message, version: int) -> Any:
+        """The answer to a request, which comes at once."""
+
+
 # -- the machine -------------------------------------------------------------------------------------------------------
 
 
@@ -193,10 +201,10 @@ class Transactions(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.broker = VirtualBroker("connections.max.idle.ms=-1")
+        self.broker, self.client = self.broker_and_client()
         self.broker.topic(partitions=len(PARTITIONS))
-        assert list(self.broker.broker.transactions) == []  # its checks count from now on
-        self.client = self.broker.client()
+        for broker in self.broker.cluster.brokers.values():
+            assert list(broker.transactions) == []  # its checks count from now on
         self.ids: dict[str, ModelId] = {}
         self.partitions = [ModelPartition() for _ in PARTITIONS]
         self.producers: list[Producer] = []
@@ -205,6 +213,10 @@ class Transactions(RuleBasedStateMachine):
         self.seen = [(0, 0) for _ in PARTITIONS]  # last stable offset and log end offset at the last reading
         for transactional_id, versions in zip(IDS, (LEGACY, NEW), strict=True):
             self.init(transactional_id, versions)
+
+    def broker_and_client(self) -> tuple[VirtualBroker, Asks]:
+        broker = VirtualBroker("connections.max.idle.ms=-1")
+        return broker, broker.client()
 
     def a_producer(self, data: st.DataObject) -> Producer:
         # The last ones are the interesting ones, and their predecessors are the dangerous ones.

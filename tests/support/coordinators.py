@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.groups.classic_group import EMPTY, ClassicGroup
+from sluice.broker.groups.consumer_group import ConsumerGroup
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.log_validator import COORDINATOR
@@ -72,3 +74,42 @@ def move_leader(broker: VirtualBroker, partition: Partition, node_id: int) -> No
         after.started_leading(partition)
     broker.broker.dispatcher.end_turn()
     broker.settle()
+
+
+def pictured(broker: VirtualBroker) -> object:
+    """All that matters of groups and offsets."""
+    groups = broker.broker.groups
+    return (
+        {name: _picture(group) for name, group in groups.groups.items()},
+        {name: dict(groups.offsets.of_group(name)) for name in groups.groups},
+        {name: set(groups.offsets.unstable(name)) for name in groups.groups},
+    )
+
+
+def _picture(group: object) -> object:
+    if isinstance(group, ConsumerGroup):
+        return (
+            group.group_epoch,
+            group.assignment_epoch,
+            group.assignment_timestamp_ms,
+            group.metadata_hash,
+            group.members,
+            group.static_members,
+            group.target,
+            group.regexes,
+        )
+    assert isinstance(group, ClassicGroup)
+    return (
+        group.state,
+        group.generation_id,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader_id,
+        group.state_since_ms if group.state is EMPTY else None,
+        group.static_members,
+        group.subscribed_topics,
+        {
+            member.member_id: (member.protocols, member.assignment, member.session_timeout_ms, member.client_id)
+            for member in group.members.values()
+        },
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.broker.coordinator_log import KeyValue
 from sluice.broker.groups import consumer_records as records
-from sluice.broker.groups.classic_group import EMPTY, STABLE, ClassicGroup
+from sluice.broker.groups.classic_group import EMPTY, STABLE
 from sluice.broker.groups.consumer_group import ConsumerGroup, TimerKind
 from sluice.broker.groups.consumer_member import ClassicMetadata, MemberState
 from sluice.broker.groups.consumer_member import ConsumerMember as KnownMember
@@ -15,7 +15,7 @@ from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
-from tests.support.coordinators import broker_with_recorded, reload_groups
+from tests.support.coordinators import broker_with_recorded, pictured, reload_groups
 from tests.support.groups import (
     SESSION_MS,
     Member,
@@ -205,45 +205,6 @@ def test_groups_of_other_kinds_are_left_out_with_one_line(caplog: pytest.LogCapt
 
 
 # -- our own, there and back -------------------------------------------------------------------------------------------
-
-
-def pictured(broker: VirtualBroker) -> object:
-    """All that matters of groups and offsets."""
-    groups = broker.broker.groups
-    return (
-        {name: _picture(group) for name, group in groups.groups.items()},
-        {name: dict(groups.offsets.of_group(name)) for name in groups.groups},
-        {name: set(groups.offsets.unstable(name)) for name in groups.groups},
-    )
-
-
-def _picture(group: object) -> object:
-    if isinstance(group, ConsumerGroup):
-        return (
-            group.group_epoch,
-            group.assignment_epoch,
-            group.assignment_timestamp_ms,
-            group.metadata_hash,
-            group.members,
-            group.static_members,
-            group.target,
-            group.regexes,
-        )
-    assert isinstance(group, ClassicGroup)
-    return (
-        group.state,
-        group.generation_id,
-        group.protocol_type,
-        group.protocol_name,
-        group.leader_id,
-        group.state_since_ms if group.state is EMPTY else None,
-        group.static_members,
-        group.subscribed_topics,
-        {
-            member.member_id: (member.protocols, member.assignment, member.session_timeout_ms, member.client_id)
-            for member in group.members.values()
-        },
-    )
 
 
 def test_a_classic_group_goes_on_after_a_load_as_if_nothing_had_been() -> None:

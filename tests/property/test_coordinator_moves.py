@@ -1,0 +1,191 @@
+"""The models of groups and transactions, with coordinators that move between brokers and read their logs back.
+
+Nothing that clients see may change by that, but for who waits: for a group's round, it is told to look elsewhere.
+"""
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.protocol.apis.end_txn import EndTxnRequest
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitRequest
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from tests.property import test_classic_group
+from tests.property.test_classic_group import ClassicGroupMachine
+from tests.property.test_consumer_group import ConsumerGroupMachine
+from tests.property.test_transactions_model import IDS, PARTITIONS, Transactions
+from tests.support.coordinators import move_leader, pictured, reload_groups
+from tests.support.groups import commit_code, commit_request, fetch_request, fetched
+from tests.support.transactions import LEGACY, NEW, Producer
+from tests.support.virtual_broker import Client, VirtualBroker
+
+NODES = st.sampled_from([1, 2, 3])
+GROUPS = ("a", "b", "c")
+MODES = (("x", LEGACY), ("y", NEW))
+
+
+class RoutingClient:
+    """Asks the broker that is to be asked: who leads the partition, of the topic or of the coordinator's."""
+
+    def __init__(self, broker: VirtualBroker) -> None:
+        self._broker = broker
+        self._clients: dict[int, Client] = {}
+
+    def ask(self, request: Message, version: int) -> Any:
+        node_id = self._partition(request).leader
+        client = self._clients.get(node_id)
+        if client is None:
+            client = self._clients[node_id] = self._broker.client(node_id=node_id)
+        return client.ask(request, version)
+
+    def _partition(self, request: Any) -> Partition:
+        if isinstance(request, ProduceRequest):
+            return self._broker.partition(index=request.topic_data[0].partition_data[0].index)
+        if isinstance(request, FetchRequest):
+            return self._broker.partition(index=request.topics[0].partitions[0].partition)
+        if isinstance(request, TxnOffsetCommitRequest):
+            return coordinated(self._broker, GROUP_METADATA_TOPIC, request.group_id)
+        if isinstance(request, InitProducerIdRequest | EndTxnRequest):
+            return coordinated(self._broker, TRANSACTION_STATE_TOPIC, request.transactional_id or "")
+        of_group = getattr(request, "group_id", None)
+        if of_group is not None and not hasattr(request, "transactional_id"):
+            return coordinated(self._broker, GROUP_METADATA_TOPIC, of_group)
+        name = getattr(request, "transactional_id", None) or getattr(request, "v3_and_below_transactional_id", "")
+        return coordinated(self._broker, TRANSACTION_STATE_TOPIC, name)
+
+
+def coordinated(broker: VirtualBroker, topic: str, key: str) -> Partition:
+    return CoordinatorLog(broker.broker, topic).partition_of(key)
+
+
+def three() -> VirtualBroker:
+    return VirtualBroker("sluice.brokers=3", "connections.max.idle.ms=-1")
+
+
+def move_or_reload(broker: VirtualBroker, partition: Partition, node_id: int) -> None:
+    """To the broker that leads it already: what is known is dropped and read back, as by a restart."""
+    move_leader(broker, partition, node_id)
+
+
+class TransactionsThatMove(Transactions):
+    """Markers, verification and ids across brokers; the model knows nothing of them."""
+
+    def broker_and_client(self) -> tuple[VirtualBroker, RoutingClient]:
+        broker = three()
+        return broker, RoutingClient(broker)
+
+    @rule(name=st.sampled_from(IDS), node_id=NODES)
+    def coordinator_moves(self, name: str, node_id: int) -> None:
+        move_or_reload(self.broker, coordinated(self.broker, TRANSACTION_STATE_TOPIC, name), node_id)
+
+    @rule(index=st.sampled_from(PARTITIONS), node_id=NODES)
+    def partition_moves(self, index: int, node_id: int) -> None:
+        move_leader(self.broker, self.broker.partition(index=index), node_id)
+
+
+class ClassicGroupThatMoves(ClassicGroupMachine):
+    """A generation without assignments was never written: it may be made again, with another leader."""
+
+    @rule()
+    def coordinator_forgets(self) -> None:
+        self.take_answers()
+        reload_groups(self.broker)
+        self.take_answers()
+        written = 0 if self.group is None else self.group.generation_id
+        for told in (self.leaders, self.protocols):
+            for generation in [generation for generation in told if generation > written]:
+                del told[generation]
+        self.last_generation = min(self.last_generation, written)
+
+
+class ConsumerGroupThatMoves(ConsumerGroupMachine):
+    """All that there is to know of a consumer group is written."""
+
+    @rule()
+    def coordinator_forgets(self) -> None:
+        before = pictured(self.broker)
+        reload_groups(self.broker)
+        assert pictured(self.broker) == before
+
+
+class Offsets(RuleBasedStateMachine):
+    """Offsets that are committed at once and in transactions, of groups and ids that are coordinated anywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = three()
+        self.broker.topic()
+        self.client = RoutingClient(self.broker)
+        self.producers = [Producer(self.broker, versions, transactional_id=name) for name, versions in MODES]
+        for producer in self.producers:
+            producer.client = self.client  # type: ignore[assignment]  # as much of a client as it uses
+            assert producer.init() == ErrorCode.NONE
+        self.committed = dict.fromkeys(GROUPS, (-1, -1))  # when it was written, offset
+        self.pending: list[dict[str, tuple[int, int]]] = [{} for _ in self.producers]
+        self.clock = 0
+
+    def now(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    @rule(group=st.sampled_from(GROUPS), offset=st.integers(0, 99))
+    def commit(self, group: str, offset: int) -> None:
+        answer = self.client.ask(commit_request(offset, group_id=group), 8)
+        assert commit_code(answer) == ErrorCode.NONE
+        self.committed[group] = self.now(), offset
+
+    @rule(number=st.sampled_from([0, 1]), group=st.sampled_from(GROUPS), offset=st.integers(0, 99))
+    def commit_in_transaction(self, number: int, group: str, offset: int) -> None:
+        producer = self.producers[number]
+        if producer.adds_partitions:
+            assert producer.add_offsets(group) == ErrorCode.NONE
+        assert producer.commit_offset(group, offset) == ErrorCode.NONE
+        self.pending[number][group] = self.now(), offset
+
+    @precondition(lambda self: any(self.pending))
+    @rule(number=st.sampled_from([0, 1]), commits=st.booleans())
+    def end(self, number: int, commits: bool) -> None:
+        pending = self.pending[number]
+        if not pending:
+            return
+        assert self.producers[number].end(commits) == ErrorCode.NONE
+        for group, written in pending.items() if commits else ():
+            self.committed[group] = max(self.committed[group], written)
+        self.pending[number] = {}
+
+    @rule(group=st.sampled_from(GROUPS), node_id=NODES)
+    def group_moves(self, group: str, node_id: int) -> None:
+        move_or_reload(self.broker, coordinated(self.broker, GROUP_METADATA_TOPIC, group), node_id)
+
+    @rule(number=st.sampled_from([0, 1]), node_id=NODES)
+    def transactional_id_moves(self, number: int, node_id: int) -> None:
+        move_or_reload(self.broker, coordinated(self.broker, TRANSACTION_STATE_TOPIC, MODES[number][0]), node_id)
+
+    @invariant()
+    def every_group_has_its_offset(self) -> None:
+        for group, (_, offset) in self.committed.items():
+            answer = self.client.ask(fetch_request(version=7, group_id=group), 7)
+            assert fetched(answer)["t", 0] == (offset, ErrorCode.NONE)
+            stable = self.client.ask(fetch_request(version=7, group_id=group, require_stable=True), 7)
+            waits = any(group in pending for pending in self.pending)
+            assert fetched(stable)["t", 0][1] == (ErrorCode.UNSTABLE_OFFSET_COMMIT if waits else ErrorCode.NONE)
+
+
+test_classic_group.JOIN_REFUSALS.add(ErrorCode.NOT_COORDINATOR)
+test_classic_group.SYNC_REFUSALS.add(ErrorCode.NOT_COORDINATOR)
+TestTransactionsThatMove = TransactionsThatMove.TestCase
+TestTransactionsThatMove.settings = settings(max_examples=25, stateful_step_count=30)
+TestClassicGroupThatMoves = ClassicGroupThatMoves.TestCase
+TestClassicGroupThatMoves.settings = settings(max_examples=25, stateful_step_count=30)
+TestConsumerGroupThatMoves = ConsumerGroupThatMoves.TestCase
+TestConsumerGroupThatMoves.settings = settings(max_examples=25, stateful_step_count=30)
+TestOffsets = Offsets.TestCase
+TestOffsets.settings = settings(max_examples=25, stateful_step_count=30)
