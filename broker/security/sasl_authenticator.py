@@ -324,7 +324,9 @@ class SaslAuthenticator:
         name = api.name if api is not None else f"API key {api_key}"
         if self.state is not State.AUTHENTICATE:
             raise RemoteProtocolError(f"{name} before SASL authentication: a client of another security.protocol?")
-        self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), f"{name} in place of SaslAuthenticate")
+        objection = self._mechanism.objection if self._mechanism is not None else ""
+        reason = f"{name} in place of SaslAuthenticate" + (f", after {objection}" if objection else "")
+        self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
         """The API's response to a request out of place; None where it has none for the whole request."""

@@ -14,6 +14,10 @@ class Mechanism(Protocol):
     def expires_at_ms(self) -> int | None:
         """When what the client has shown is worth nothing any more, by the wall clock; None: never."""
 
+    @property
+    def objection(self) -> str:
+        """What the client was told is wrong, for the log; it has to say that it has seen it before it is refused."""
+
     def evaluate(self, token: bytes) -> bytes:
         """Takes what the client says; returns what it is told. Raises SaslError."""
 

@@ -24,6 +24,10 @@ class OAuthBearerMechanism:
         self.user: str | None = None
         self.expires_at_ms: int | None = None
 
+    @property
+    def objection(self) -> str:
+        return "" if self._refusal is None else self._refusal.reason
+
     def evaluate(self, token: bytes) -> bytes:
         if token == _AFTER_AN_ERROR and self._refusal is not None:
             raise self._refusal

@@ -12,6 +12,7 @@ class PlainMechanism:
     """One exchange; see `Mechanism`."""
 
     expires_at_ms = None
+    objection = ""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         """`passwords`: by name."""

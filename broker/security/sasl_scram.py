@@ -34,6 +34,7 @@ class ScramServerMechanism:
     """One exchange; see `Mechanism`."""
 
     expires_at_ms = None
+    objection = ""
 
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
         """`new_nonce` makes the broker's half of a nonce, from its seeded source of chance."""

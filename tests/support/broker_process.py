@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import Any
 from urllib.request import urlopen
 
 from prometheus_client.metrics_core import Metric
@@ -39,9 +40,9 @@ class BrokerProcess:
         if not self.first_line:
             self.kill()
             raise AssertionError(f"the broker did not start: {self.log_text()}")
-        ready = json.loads(self.first_line.removeprefix("ready "))
-        self.bootstrap: str = ready["bootstrap"]
-        self.admin: str = ready["admin"]
+        self.ready: dict[str, Any] = json.loads(self.first_line.removeprefix("ready "))
+        self.bootstrap: str = self.ready["bootstrap"]
+        self.admin: str = self.ready["admin"]
 
     def log_text(self) -> str:
         """All that was logged so far."""

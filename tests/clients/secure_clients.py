@@ -1,0 +1,177 @@
+"""How the clients in Python are told of TLS and SASL, and what each says when it does not get in."""
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from time import time
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
+from confluent_kafka import KafkaError, Message, Producer
+from kafka import KafkaProducer
+from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokens
+
+TOPIC = "secured"
+# One attempt to connect is enough: every further one would be a line in the broker's log.
+ONE_ATTEMPT_MS = 60_000
+PATIENCE_S = 20
+
+
+class Login(NamedTuple):
+    """What a client is told."""
+
+    protocol: str
+    ca: Path | None = None
+    certificate: Path | None = None
+    mechanism: str = ""
+    user: str = "alice"
+    password: str = "alice-secret"
+    expires_in_s: int = 3600  # of an OAUTHBEARER token
+
+
+class RefusedError(Exception):
+    """A client's own error: its type or name, and its words."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(f"{kind}: {words}")
+
+
+def token(login: Login) -> str:
+    """An unsecured token for the user."""
+    claims = {"sub": login.user, "exp": time() + login.expires_in_s}
+    parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
+
+
+def _context(login: Login) -> ssl.SSLContext | None:
+    if login.ca is None:
+        return None
+    context = ssl.create_default_context(cafile=login.ca)
+    if login.certificate is not None:
+        context.load_cert_chain(login.certificate)
+    return context
+
+
+class _AiokafkaToken(AiokafkaTokens):  # type: ignore[misc]  # it has no types
+    def __init__(self, login: Login) -> None:
+        self._login = login
+
+    async def token(self) -> str:
+        return token(self._login)
+
+
+class _KafkaPythonToken(KafkaPythonTokens):  # type: ignore[misc]  # it has no types
+    def __init__(self, login: Login) -> None:
+        self._login = login
+
+    def token(self) -> str:
+        return token(self._login)
+
+
+def aiokafka(bootstrap: str, login: Login) -> None:
+    """Writes and reads a record; raises RefusedError."""
+
+    async def write_and_read() -> None:
+        config: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "security_protocol": login.protocol,
+            "ssl_context": _context(login),
+            "sasl_mechanism": login.mechanism or "PLAIN",
+            "sasl_plain_username": login.user if login.mechanism else None,
+            "sasl_plain_password": login.password if login.mechanism else None,
+            "sasl_oauth_token_provider": _AiokafkaToken(login) if login.mechanism == "OAUTHBEARER" else None,
+        }
+        producer = AIOKafkaProducer(**config)
+        try:
+            await producer.start()
+            await producer.send_and_wait(TOPIC, b"x" * 100_000)
+        finally:
+            await producer.stop()
+        consumer = AIOKafkaConsumer(TOPIC, auto_offset_reset="earliest", **config)
+        await consumer.start()
+        try:
+            assert len((await consumer.getone()).value) == 100_000
+        finally:
+            await consumer.stop()
+
+    try:
+        asyncio.run(asyncio.wait_for(write_and_read(), PATIENCE_S))
+    except Exception as error:
+        raise RefusedError(type(error).__name__, str(error)) from error
+
+
+def kafka_python(bootstrap: str, login: Login) -> None:
+    """Writes a record; raises RefusedError."""
+    config: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "security_protocol": login.protocol,
+        "ssl_context": _context(login),
+        "bootstrap_timeout_ms": 1_000,
+        "reconnect_backoff_ms": ONE_ATTEMPT_MS,
+        "reconnect_backoff_max_ms": ONE_ATTEMPT_MS,
+        "max_block_ms": PATIENCE_S * 1_000,
+    }
+    if login.mechanism:
+        config |= {"sasl_mechanism": login.mechanism}
+        if login.mechanism == "OAUTHBEARER":
+            config |= {"sasl_oauth_token_provider": _KafkaPythonToken(login)}
+        else:
+            config |= {"sasl_plain_username": login.user, "sasl_plain_password": login.password}
+    try:
+        producer = KafkaProducer(**config)
+        try:
+            producer.send(TOPIC, b"x" * 100_000).get(timeout=PATIENCE_S)
+        finally:
+            producer.close(timeout=1)
+    except Exception as error:
+        raise RefusedError(type(error).__name__, str(error)) from error
+
+
+def confluent_kafka(bootstrap: str, login: Login) -> None:
+    """Writes a record; raises RefusedError."""
+    told: list[KafkaError] = []
+    delivered: list[KafkaError | None] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        delivered.append(error)
+
+    config: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": login.protocol,
+        "error_cb": told.append,
+        "reconnect.backoff.ms": ONE_ATTEMPT_MS,
+        "reconnect.backoff.max.ms": ONE_ATTEMPT_MS,
+        "log_level": 0,
+    }
+    if login.ca is not None:
+        config |= {"ssl.ca.location": str(login.ca)}
+    if login.certificate is not None:
+        config |= {"ssl.certificate.location": str(login.certificate), "ssl.key.location": str(login.certificate)}
+    if login.mechanism:
+        config |= {"sasl.mechanisms": login.mechanism}
+        if login.mechanism == "OAUTHBEARER":
+            config |= {"oauth_cb": lambda _: (token(login), time() + 3600)}
+        else:
+            config |= {"sasl.username": login.user, "sasl.password": login.password}
+    producer = Producer(config)
+    producer.produce(TOPIC, b"x" * 100_000, on_delivery=on_delivery)
+    ends_s = time() + PATIENCE_S
+    while not delivered and not told and time() < ends_s:
+        producer.poll(0.1)
+    if delivered != [None]:
+        producer.purge()
+        producer.flush(1)
+        first = told[0] if told else delivered[0]
+        assert first is not None
+        raise RefusedError(first.name(), first.str())
+
+
+CLIENTS: dict[str, Callable[[str, Login], None]] = {
+    "aiokafka": aiokafka,
+    "kafka-python": kafka_python,
+    "confluent-kafka": confluent_kafka,
+}

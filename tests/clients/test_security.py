@@ -1,0 +1,217 @@
+"""TLS and SASL with the clients in Python: who gets in, and of the others what each is told, and the one line here."""
+
+import gc
+import re
+from collections.abc import Iterator
+from itertools import product
+from time import monotonic
+from typing import NamedTuple
+
+import pytest
+
+from tests.clients.secure_clients import CLIENTS, PATIENCE_S, Login, RefusedError
+from tests.support.broker_process import BrokerProcess, overrides
+from tests.support.certificates import certificates
+
+FILES = certificates()
+LISTENERS = {
+    "PLAINTEXT": "PLAINTEXT",
+    "SSL": "SSL",
+    "MUTUAL": "SSL",
+    "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+    "SASL_SSL": "SASL_SSL",
+    "PLAIN_ONLY": "SASL_PLAINTEXT",
+}
+PROPERTIES = (
+    "listeners=" + ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
+    "listener.security.protocol.map=" + ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
+    f"ssl.keystore.location={FILES.broker}",
+    f"ssl.truststore.location={FILES.ca}",
+    "listener.name.mutual.ssl.client.auth=required",
+    "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+    "listener.name.plain_only.sasl.enabled.mechanisms=PLAIN",
+    "sluice.sasl.users=alice:alice-secret",
+)
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+
+class SecureBroker:
+    """A broker with a listener of each kind, and what it logged since it was last asked."""
+
+    def __init__(self, process: BrokerProcess) -> None:
+        self._process = process
+        self._read = 0
+        self.addresses: dict[str, list[str]] = process.ready["listeners"]
+
+    def address(self, listener: str) -> str:
+        return self.addresses[listener][0]
+
+    def wait_for_warnings(self) -> list[str]:
+        """One at least, and what came with it."""
+        ends_s = monotonic() + PATIENCE_S
+        while not (found := self.warnings()) and monotonic() < ends_s:
+            self._process.get("/healthz")  # takes the broker a turn or two
+        self._process.get("/healthz")
+        return found + self.warnings()
+
+    def warnings(self) -> list[str]:
+        """All that it had to complain about since it was last asked."""
+        text = self._process.log_text()
+        lines, self._read = text[self._read :].splitlines(), len(text)
+        return [line for line in lines if " INFO " not in line]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    log = tmp_path_factory.mktemp("secure") / "log"
+    process = BrokerProcess(log, "--admin-port", "0", *overrides(*PROPERTIES))
+    try:
+        yield SecureBroker(process)
+    finally:
+        process.stop()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("listener", "login"),
+    [
+        pytest.param("SSL", Login("SSL", FILES.ca), id="TLS"),
+        pytest.param("MUTUAL", Login("SSL", FILES.ca, FILES.alice), id="TLS with a client's certificate"),
+        *(
+            pytest.param(protocol, Login(protocol, ca, mechanism=mechanism), id=f"{mechanism} over {protocol}")
+            for (protocol, ca), mechanism in product([("SASL_PLAINTEXT", None), ("SASL_SSL", FILES.ca)], MECHANISMS)
+        ),
+    ],
+)
+def test_who_has_what_it_takes_gets_in(broker: SecureBroker, client: str, listener: str, login: Login) -> None:
+    CLIENTS[client](broker.address(listener), login)
+    assert broker.warnings() == []
+
+
+class Refusal(NamedTuple):
+    """How a client comes, the one line about it here, and what each client calls it (type, and words or log)."""
+
+    listener: str
+    login: Login
+    line: str
+    told: dict[str, tuple[str, str]]
+
+
+# Where answer and end come in one read, kafka-python may tell of the end alone.
+GONE = "socket disconnected"
+NO_TRUST = "TLS failed .* listener=SSL reason=.*(does not trust|as one does without trust)"
+REFUSED = {
+    "a wrong password": Refusal(
+        "SASL_PLAINTEXT",
+        Login("SASL_PLAINTEXT", mechanism="PLAIN", password="wrong"),
+        'authentication failed .* mechanism=PLAIN reason="Authentication failed: Invalid username or password"',
+        {
+            "aiokafka": (
+                "KafkaConnectionError",
+                "SaslAuthenticationFailed: Authentication failed: Invalid",
+            ),
+            "kafka-python": ("KafkaTimeoutError", f"SaslAuthenticationFailedError: Auth|{GONE}"),
+            "confluent-kafka": (
+                "_AUTHENTICATION",
+                "SASL authentication error: Authentication failed: Invalid",
+            ),
+        },
+    ),
+    "a wrong password for SCRAM": Refusal(
+        "SASL_SSL",
+        Login("SASL_SSL", FILES.ca, mechanism="SCRAM-SHA-512", password="wrong"),
+        'authentication failed .* mechanism=SCRAM-SHA-512 reason="Invalid client credentials"',
+        {
+            "aiokafka": ("KafkaConnectionError", "SaslAuthenticationFailed: .* due to invalid credentials"),
+            "kafka-python": ("KafkaTimeoutError", f"SaslAuthenticationFailedError: Auth|{GONE}"),
+            "confluent-kafka": ("_AUTHENTICATION", "due to invalid credentials with SASL mechanism SCRAM-SHA-512"),
+        },
+    ),
+    "a mechanism that is not enabled": Refusal(
+        "PLAIN_ONLY",
+        Login("SASL_PLAINTEXT", mechanism="SCRAM-SHA-256"),
+        "authentication failed .* mechanism=SCRAM-SHA-256 reason=.*not enabled, which are PLAIN",
+        {
+            "aiokafka": ("KafkaConnectionError", "UnsupportedSaslMechanism"),
+            "kafka-python": ("KafkaTimeoutError", f"UnsupportedSaslMechanism|{GONE}"),
+            "confluent-kafka": ("_AUTHENTICATION", "Unsupported SASL mechanism: broker's supported mechanisms: PLAIN"),
+        },
+    ),
+    "a token that has expired": Refusal(
+        "SASL_PLAINTEXT",
+        Login("SASL_PLAINTEXT", mechanism="OAUTHBEARER", expires_in_s=-5),
+        r"authentication failed .* mechanism=OAUTHBEARER reason=.*invalid_token: expired \(exp\)",
+        {  # aiokafka does not look at what it is told, takes itself for known, and tries for ever
+            "kafka-python": ("KafkaTimeoutError", f"invalid_token|{GONE}"),
+            "confluent-kafka": ("_AUTHENTICATION", 'SASL authentication error: {"status":"invalid_token"}'),
+        },
+    ),
+    "an unknown authority": Refusal(
+        "SSL",
+        Login("SSL", FILES.other_ca),
+        NO_TRUST,
+        {
+            "aiokafka": ("KafkaConnectionError", "CERTIFICATE_VERIFY_FAILED"),
+            "kafka-python": ("KafkaTimeoutError", "CERTIFICATE_VERIFY_FAILED"),
+            "confluent-kafka": ("_SSL|_TRANSPORT", "certificate verify failed"),
+        },
+    ),
+    "a certificate that has expired": Refusal(
+        "MUTUAL",
+        Login("SSL", FILES.ca, FILES.expired),
+        "TLS failed .* listener=MUTUAL reason=.*certificate has expired",
+        {
+            "aiokafka": ("KafkaConnectionError", "Unable to bootstrap"),
+            "kafka-python": ("KafkaTimeoutError", "CERTIFICATE_EXPIRED"),
+            "confluent-kafka": ("_SSL|_TRANSPORT", "alert certificate expired"),
+        },
+    ),
+    "plain text on a TLS port": Refusal(
+        "SSL",
+        Login("PLAINTEXT"),
+        "TLS failed .* listener=SSL reason=.*plain text on a TLS port",
+        {
+            "aiokafka": ("KafkaConnectionError", "Unable to bootstrap"),
+            "kafka-python": ("KafkaTimeoutError", "Unable to bootstrap"),
+            "confluent-kafka": ("_ALL_BROKERS_DOWN|_TRANSPORT", "brokers are down|Disconnected|security.protocol"),
+        },
+    ),
+    "TLS on a plain port": Refusal(
+        "PLAINTEXT",
+        Login("SSL", FILES.ca),
+        "connection closed .*TLS on a listener without it",
+        {
+            "aiokafka": ("KafkaConnectionError", "Unable to bootstrap"),
+            "kafka-python": ("KafkaTimeoutError", "Unable to bootstrap"),
+            "confluent-kafka": ("_SSL|_TRANSPORT", "connecting to a PLAINTEXT broker listener"),
+        },
+    ),
+}
+
+
+# Clients that fail to start leave sockets and tasks to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("client", "refusal"),
+    [
+        pytest.param(client, refusal, id=f"{client}, {name}")
+        for name, refusal in REFUSED.items()
+        for client in refusal.told
+    ],
+)
+def test_who_has_not_is_told_so_and_here_is_one_line(
+    broker: SecureBroker, client: str, refusal: Refusal, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind, words = refusal.told[client]
+    with pytest.raises(RefusedError) as raised:
+        CLIENTS[client](broker.address(refusal.listener), refusal.login)
+    told = str(raised.value)
+    assert re.match(f"({kind}): ", told)
+    assert re.search(words, told + caplog.text), "what the client says, and logs"
+    lines = broker.wait_for_warnings()
+    assert len(lines) == 1, lines
+    (line,) = lines
+    assert re.search(refusal.line, line)
+    assert "wrong" not in line, "no password"
+    del raised
+    gc.collect()
