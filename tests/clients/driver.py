@@ -51,6 +51,7 @@ class Given(msgspec.Struct, frozen=True):
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     protocol: Literal["classic", "consumer"] = "classic"
     assignor: str = "range"
+    properties: dict[str, str] = {}  # of the client, in a Java one's own words
 
 
 def as_json(value: object) -> object:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.clients.clients import CLIENTS as MATRIX
+from tests.clients.driver import Driver, Given
 from tests.clients.secure_clients import CLIENTS, PATIENCE_S, Login, RefusedError
 from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.certificates import certificates
@@ -215,3 +217,96 @@ def test_who_has_not_is_told_so_and_here_is_one_line(
     assert "wrong" not in line, "no password"
     del raised
     gc.collect()
+
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(FILES.ca)}
+
+
+def of_java(protocol: str, mechanism: str = "", jaas: str = "", **properties: str) -> dict[str, str]:
+    """Properties of a Java client; underscores stand for dots."""
+    given = {"security.protocol": protocol} | {name.replace("_", "."): value for name, value in properties.items()}
+    if mechanism:
+        given |= {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+    return TRUST | given if protocol.endswith("SSL") else given
+
+
+JAVA = [client for client in MATRIX if client.name.startswith("java")]
+ALICE = 'required username="alice" password="alice-secret";'
+JAVA_CASES = {
+    "TLS": ("SSL", of_java("SSL"), {"nodes": 1}, ""),
+    "TLS with a client's certificate": (
+        "MUTUAL",
+        of_java("SSL", ssl_keystore_type="PEM", ssl_keystore_location=str(FILES.alice)),
+        {"nodes": 1},
+        "",
+    ),
+    "PLAIN": ("SASL_SSL", of_java("SASL_SSL", "PLAIN", f"{PLAIN_MODULE} {ALICE}"), {"nodes": 1}, ""),
+    "SCRAM-SHA-256": (
+        "SASL_PLAINTEXT",
+        of_java("SASL_PLAINTEXT", "SCRAM-SHA-256", f"{SCRAM_MODULE} {ALICE}"),
+        {"nodes": 1},
+        "",
+    ),
+    "SCRAM-SHA-512": ("SASL_SSL", of_java("SASL_SSL", "SCRAM-SHA-512", f"{SCRAM_MODULE} {ALICE}"), {"nodes": 1}, ""),
+    "OAUTHBEARER": (
+        "SASL_PLAINTEXT",
+        of_java("SASL_PLAINTEXT", "OAUTHBEARER", f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="carol";'),
+        {"nodes": 1},
+        "",
+    ),
+    "a wrong password": (
+        "SASL_PLAINTEXT",
+        of_java("SASL_PLAINTEXT", "PLAIN", f'{PLAIN_MODULE} required username="alice" password="wrong";'),
+        {"refused": "SaslAuthenticationException", "words": "Authentication failed: Invalid username or password"},
+        "authentication failed .* mechanism=PLAIN",
+    ),
+    "an unknown user": (
+        "SASL_SSL",
+        of_java("SASL_SSL", "SCRAM-SHA-256", f'{SCRAM_MODULE} required username="zoe" password="wrong";'),
+        {
+            "refused": "SaslAuthenticationException",
+            "words": "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+            "SCRAM-SHA-256",
+        },
+        "authentication failed .* mechanism=SCRAM-SHA-256",
+    ),
+    "a mechanism that is not enabled": (
+        "PLAIN_ONLY",
+        of_java("SASL_PLAINTEXT", "SCRAM-SHA-256", f"{SCRAM_MODULE} {ALICE}"),
+        {
+            "refused": "UnsupportedSaslMechanismException",
+            "words": "Client SASL mechanism 'SCRAM-SHA-256' not enabled in the server, enabled mechanisms are [PLAIN]",
+        },
+        "authentication failed .* mechanism=SCRAM-SHA-256",
+    ),
+    "an unknown authority": (
+        "SSL",
+        of_java("SSL") | {"ssl.truststore.location": str(FILES.other_ca)},
+        {"refused": "SslAuthenticationException", "words": "SSL handshake failed"},
+        NO_TRUST,
+    ),
+    "a certificate that has expired": (
+        "MUTUAL",
+        of_java("SSL", ssl_keystore_type="PEM", ssl_keystore_location=str(FILES.expired)),
+        {"refused": "SslAuthenticationException", "words": "Failed to process post-handshake messages"},
+        "TLS failed .* listener=MUTUAL reason=.*certificate has expired",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "client", [client for client in MATRIX if client.name.startswith("java")], ids=lambda c: c.name
+)
+@pytest.mark.parametrize(("listener", "properties", "step", "line"), JAVA_CASES.values(), ids=JAVA_CASES)
+def test_java_clients_are_told_the_same_as_by_kafka(
+    broker: SecureBroker, client: Driver, listener: str, properties: dict[str, str], step: dict[str, object], line: str
+) -> None:
+    if (reason := client.missing()) is not None:
+        pytest.skip(f"{client.name}: {reason}")
+    found = client.run(broker.address(listener), "login", Given(properties=properties))
+    assert found == [step]
+    lines = broker.wait_for_warnings() if line else broker.warnings()
+    assert [bool(re.search(line, one)) for one in lines] == ([True] if line else [])

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trustme
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 _directory = TemporaryDirectory(prefix="sluice-certificates-")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -30,7 +31,10 @@ class Certificates:
         self.stranger = self._issued(directory / "stranger.pem", other.issue_cert("s@example.org", common_name="s"))
 
     def _issued(self, path: Path, certificate: trustme.LeafCert) -> Path:
-        certificate.private_key_and_cert_chain_pem.write_to_path(path)
+        # PKCS#8, which is what Java reads.
+        key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
+        chain = [blob.bytes() for blob in certificate.cert_chain_pems]
+        path.write_bytes(b"".join([key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), *chain]))
         return path
 
     @property

@@ -1,4 +1,5 @@
 import java.util.List;
+import java.util.Map;
 
 /** What a verb works with; each takes what it needs of it. */
 final class Given {
@@ -31,4 +32,5 @@ final class Given {
     String isolation;
     String protocol;
     String assignor;
+    Map<String, String> properties;
 }

@@ -43,6 +43,7 @@ public final class Main {
         Groups.register(verbs);
         Admins.register(verbs);
         GroupAdmins.register(verbs);
+        Logins.register(verbs);
         say("version", version());
         BufferedReader calls = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = calls.readLine(); line != null; line = calls.readLine()) {

@@ -1,0 +1,33 @@
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+
+/** Who gets in: asks for the cluster with the properties that are given, and tells what became of it. */
+final class Logins {
+    private static final int PATIENCE_MS = 8_000;
+
+    private Logins() {
+    }
+
+    static void register(Map<String, Main.Verb> verbs) {
+        verbs.put("login", Logins::login);
+    }
+
+    private static void login(String bootstrap, Given given, Main.Steps steps) throws Exception {
+        Map<String, Object> config = new HashMap<>(given.properties);
+        config.put("bootstrap.servers", bootstrap);
+        config.put("default.api.timeout.ms", PATIENCE_MS);
+        config.put("request.timeout.ms", PATIENCE_MS);
+        // One attempt: every further one would be a line in the broker's log.
+        config.put("reconnect.backoff.ms", 60_000);
+        config.put("reconnect.backoff.max.ms", 60_000);
+        config.put("retries", 0);
+        try (Admin admin = Admin.create(config)) {
+            steps.tell("nodes", admin.describeCluster().nodes().get().size());
+        } catch (ExecutionException refused) {
+            Throwable cause = refused.getCause();
+            steps.tell("refused", cause.getClass().getSimpleName(), "words", String.valueOf(cause.getMessage()));
+        }
+    }
+}
