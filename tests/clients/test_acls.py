@@ -29,14 +29,16 @@ from tests.support.wire import WireClient, error_codes
 
 QUICK_GROUP = "group.initial.rebalance.delay.ms=0"
 UNPROTECTED_IS_FREE = "allow.everyone.if.no.acl.found=true"
+FREE = "free"
 Attempt = Callable[[str, str], None]  # bootstrap, the name of what is protected
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with an authorizer that stops cleanly in the end."""
+    """A broker with an authorizer, and with a topic that is free for all; it stops cleanly in the end."""
     properties = overrides(AUTHORIZER_ON, UNPROTECTED_IS_FREE, QUICK_GROUP)
     with running_broker(tmp_path_factory.mktemp("secured") / "log", *properties) as process:
+        create(process, FREE)
         yield process
         assert process.stop()[0] == 0
 
@@ -95,7 +97,7 @@ def aiokafka_read(bootstrap: str, name: str) -> None:
 
 def aiokafka_join(bootstrap: str, name: str) -> None:
     async def main() -> None:
-        consumer = aiokafka.AIOKafkaConsumer("free", bootstrap_servers=bootstrap, group_id=name)
+        consumer = aiokafka.AIOKafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)
         try:
             await consumer.start()
         finally:
@@ -150,7 +152,7 @@ def kafka_python_read(bootstrap: str, name: str) -> None:
 
 
 def kafka_python_join(bootstrap: str, name: str) -> None:
-    consumer = kafka.KafkaConsumer("free", bootstrap_servers=bootstrap, group_id=name)
+    consumer = kafka.KafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)
     try:
         consumer.poll(TIMEOUT_S * 1000)
     finally:
@@ -198,7 +200,7 @@ def confluent_read(bootstrap: str, name: str) -> None:
 
 
 def confluent_join(bootstrap: str, name: str) -> None:
-    confluent_consume(bootstrap, name, lambda consumer: consumer.subscribe(["free"]))
+    confluent_consume(bootstrap, name, lambda consumer: consumer.subscribe([FREE]))
 
 
 def confluent_transact(bootstrap: str, name: str) -> None:
