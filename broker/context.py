@@ -114,7 +114,8 @@ class RequestContext:
     @property
     def client_host(self) -> str:
         """Where the request came from, as Java prints an address: "/127.0.0.1"."""
-        return f"/{self.connection.peer.rpartition(':')[0]}"
+        address = self.connection.peer.rpartition(":")[0]
+        return f"/{_as_java_prints(address) if ':' in address else address}"
 
     def wait_for_answer(self) -> Outcome:
         """Parks the request without an operation: whoever keeps it answers it by `Dispatcher.complete`, not within this
@@ -122,6 +123,16 @@ class RequestContext:
         """
         self.connection.park(_nothing)
         return PARKED
+
+
+def _as_java_prints(address: str) -> str:
+    """An IPv6 address without a shorthand for its zeros: hosts in access control lists are compared as text."""
+    from ipaddress import IPv6Address  # most clients have none
+
+    number, percent, scope = address.partition("%")
+    packed = IPv6Address(number).packed
+    groups = (f"{int.from_bytes(packed[at : at + 2]):x}" for at in range(0, len(packed), 2))
+    return f"{':'.join(groups)}{percent}{scope}"
 
 
 def _nothing() -> None:
