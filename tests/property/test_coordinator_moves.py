@@ -11,9 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
+from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.apis.end_txn import EndTxnRequest
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.offset_commit import OffsetCommitRequest
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitRequest
 from sluice.protocol.errors import ErrorCode
@@ -46,20 +50,19 @@ class RoutingClient:
             client = self._clients[node_id] = self._broker.client(node_id=node_id)
         return client.ask(request, version)
 
-    def _partition(self, request: Any) -> Partition:
+    def _partition(self, request: Message) -> Partition:
         if isinstance(request, ProduceRequest):
             return self._broker.partition(index=request.topic_data[0].partition_data[0].index)
         if isinstance(request, FetchRequest):
             return self._broker.partition(index=request.topics[0].partitions[0].partition)
         if isinstance(request, TxnOffsetCommitRequest):
             return coordinated(self._broker, GROUP_METADATA_TOPIC, request.group_id)
-        if isinstance(request, InitProducerIdRequest | EndTxnRequest):
-            return coordinated(self._broker, TRANSACTION_STATE_TOPIC, request.transactional_id or "")
-        of_group = getattr(request, "group_id", None)
-        if of_group is not None and not hasattr(request, "transactional_id"):
-            return coordinated(self._broker, GROUP_METADATA_TOPIC, of_group)
-        name = getattr(request, "transactional_id", None) or getattr(request, "v3_and_below_transactional_id", "")
-        return coordinated(self._broker, TRANSACTION_STATE_TOPIC, name)
+        if isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
+            return coordinated(self._broker, GROUP_METADATA_TOPIC, request.group_id)
+        if isinstance(request, AddPartitionsToTxnRequest):
+            return coordinated(self._broker, TRANSACTION_STATE_TOPIC, request.v3_and_below_transactional_id)
+        assert isinstance(request, InitProducerIdRequest | AddOffsetsToTxnRequest | EndTxnRequest)
+        return coordinated(self._broker, TRANSACTION_STATE_TOPIC, request.transactional_id or "")
 
 
 def coordinated(broker: VirtualBroker, topic: str, key: str) -> Partition:
@@ -168,6 +171,17 @@ class Offsets(RuleBasedStateMachine):
     @rule(number=st.sampled_from([0, 1]), node_id=NODES)
     def transactional_id_moves(self, number: int, node_id: int) -> None:
         move_or_reload(self.broker, coordinated(self.broker, TRANSACTION_STATE_TOPIC, MODES[number][0]), node_id)
+
+    @rule(node_id=NODES)
+    def everything_moves(self, node_id: int) -> None:
+        for group in GROUPS:
+            self.group_moves(group, node_id)
+        for number in range(len(MODES)):
+            self.transactional_id_moves(number, node_id)
+
+    def teardown(self) -> None:
+        self.everything_moves(1)
+        self.every_group_has_its_offset()
 
     @invariant()
     def every_group_has_its_offset(self) -> None:
