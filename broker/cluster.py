@@ -90,6 +90,8 @@ class PartitionState(NamedTuple):
     leader: int
     leader_epoch: int = 0
     partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class Partition:
@@ -123,10 +125,10 @@ class Partition:
         self.topic = topic
         self.index = index
         self.log = log
-        self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch = state
+        self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch, self.adding, self.removing = (
+            state
+        )
         self.traffic = topic.traffic_on(self.leader)
-        self.adding: tuple[int, ...] = ()
-        self.removing: tuple[int, ...] = ()
         self.behind: dict[int, Behind] = {}
         self.replicated_offset = log.high_watermark
         self.epoch_start_offset = log.high_watermark  # where the leader's log ended as it began to lead
@@ -137,7 +139,8 @@ class Partition:
     @property
     def state(self) -> PartitionState:
         """What the metadata log has of it."""
-        return PartitionState(self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch)
+        epochs = self.leader_epoch, self.partition_epoch
+        return PartitionState(self.replicas, self.isr, self.leader, *epochs, self.adding, self.removing)
 
     @property
     def low_watermark(self) -> int:
@@ -374,23 +377,18 @@ class Cluster:
         if validate_only:
             self._extend(topic, partitions, self.logs.new)
             return topic
-        if self.metadata_log is not None:
-            failed = self.metadata_log.topic_created(topic.name, topic.topic_id, own, partitions)
-            if failed:
-                return TopicError(failed, None)
-        try:
-            self._add(topic, partitions)
-        except OSError as failure:
-            if self.metadata_log is not None:
-                self.metadata_log.topic_deleted(topic.topic_id)
-            self._delete_logs(topic)
-            return TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{failure.filename}: {failure.strerror}")
+        error = self._store(topic, partitions)
+        if error is not None:
+            return error
+        self._know(topic)
         self.topics_created += 1
         return topic
 
     def restore(self, name: str, topic_id: bytes, own: Mapping[str, str], partitions: Sequence[PartitionState]) -> None:
-        """A topic is there again, with these configs of its own, and what its logs have on disk."""
-        self._add(Topic(name, topic_id, TopicConfig(self.config, own)), partitions)
+        """A topic is there again, with these configs of its own, and what its logs have on disk. Raises OSError."""
+        topic = Topic(name, topic_id, TopicConfig(self.config, own))
+        self._extend(topic, partitions, self.logs.create)
+        self._know(topic)
 
     def add_partitions(
         self, topic: Topic, count: int, assignments: Sequence[Collection[int]] | None = None
@@ -406,13 +404,11 @@ class Cluster:
             return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
         else:
             replicas = self._place(count - len(topic.partitions), replication_factor)
-        partitions = self._led(replicas)
-        if self.metadata_log is not None:
-            failed = self.metadata_log.partitions_added(topic.topic_id, len(topic.partitions), partitions)
-            if failed:
-                return TopicError(failed, None)
-        self._begin(topic, partitions)
-        return None
+        first = len(topic.partitions)
+        error = self._store(topic, self._led(replicas))
+        if error is None:
+            self._begin(topic.partitions[first:])
+        return error
 
     def refused_assignments(
         self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
@@ -470,20 +466,24 @@ class Cluster:
             "segment.bytes": str(self.config.integer(f"{_internal_prefix(name)}.segment.bytes")),
         }
 
-    def adopt(self, name: str, topic_id: bytes | None, leader_epochs: Sequence[int]) -> ErrorCode:
-        """Takes a topic that the data directory has, with the broker's defaults: nothing says what was set on it.
+    def adopt(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
+        """Takes topics that the data directory has, with the broker's defaults: nothing says what was set on them.
 
-        `leader_epochs` are its partitions'. Raises OSError, SluiceError.
+        Of each the name, the id if it is known, and its partitions' leader epochs. Raises OSError, SluiceError.
         """
-        own = self._internal_configs(name) if name in INTERNAL_TOPICS else {}
-        topic = Topic(name, topic_id or self._new_topic_id(), TopicConfig(self.config, own))
-        placed = self._led(self._place(len(leader_epochs), 1))
-        partitions = [state._replace(leader_epoch=epoch) for state, epoch in zip(placed, leader_epochs, strict=True)]
-        failed = ErrorCode.NONE
-        if self.metadata_log is not None:
-            failed = self.metadata_log.topic_created(name, topic.topic_id, own, partitions)
+        topics: list[tuple[Topic, Sequence[PartitionState]]] = []
+        for name, topic_id, leader_epochs in found:
+            own = self._internal_configs(name) if name in INTERNAL_TOPICS else {}
+            placed = self._led(self._place(len(leader_epochs), 1))
+            partitions = [
+                state._replace(leader_epoch=epoch) for state, epoch in zip(placed, leader_epochs, strict=True)
+            ]
+            topics.append((Topic(name, topic_id or self._new_topic_id(), TopicConfig(self.config, own)), partitions))
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topics_created(topics)
         if not failed:
-            self._add(topic, partitions)
+            for topic, states in topics:
+                self._extend(topic, states, self.logs.create)
+                self._know(topic)
         return failed
 
     def delete(self, topic: Topic) -> ErrorCode:
@@ -503,10 +503,36 @@ class Cluster:
             if self.controller_in_use is not None:
                 self.controller.publisher.partition_deleted(partition)
 
-    def _add(self, topic: Topic, partitions: Sequence[PartitionState]) -> None:
-        self._begin(topic, partitions)
+    def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
+        """Makes the logs of a topic's new partitions, and makes durable that there are such; or neither, and says why.
+
+        What is there of logs when the process dies is nobody's (stored_topics).
+        """
+        first = len(topic.partitions)
+        try:
+            self._extend(topic, partitions, self.logs.create)
+            error = self._write_partitions(topic, first, partitions)
+        except OSError as failure:
+            error = TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{failure.filename}: {failure.strerror}")
+        if error is not None:
+            for partition in topic.partitions[first:]:
+                self.logs.delete(partition.log.name)
+            del topic.partitions[first:]
+        return error
+
+    def _write_partitions(self, topic: Topic, first: int, partitions: Sequence[PartitionState]) -> TopicError | None:
+        if self.metadata_log is None:
+            return None
+        if topic.topic_id in self.topics_by_id:
+            failed = self.metadata_log.partitions_added(topic.topic_id, first, partitions)
+        else:
+            failed = self.metadata_log.topics_created([(topic, partitions)])
+        return TopicError(failed, None) if failed else None
+
+    def _know(self, topic: Topic) -> None:
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
+        self._begin(topic.partitions)
 
     def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
         """New partitions on these brokers: those that live are in sync, and the first of them leads."""
@@ -516,9 +542,8 @@ class Cluster:
             partitions.append(PartitionState(replicas, isr, isr[0]))
         return partitions
 
-    def _begin(self, topic: Topic, partitions: Sequence[PartitionState]) -> None:
-        self._extend(topic, partitions, self.logs.create)
-        for partition in topic.partitions[len(topic.partitions) - len(partitions) :]:
+    def _begin(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
             if not self._is_simple or len(partition.isr) < len(partition.replicas):
                 self.controller.created(partition)
 

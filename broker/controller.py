@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from sluice.protocol.errors import ErrorCode
 
-from .cluster import NO_LEADER, Partition, PartitionState, Topic
+from .cluster import NO_LEADER, Partition, Topic
 from .elections import Election, elect
 from .metadata_image import Publisher
 from .reassignment import Plan, Replicas, completed
@@ -218,20 +218,18 @@ class Controller:
 
     def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
         """The one place where leader, ISR and epochs change."""
-        before = partition.state
         partition.partition_epoch += 1
-        if leader == before.leader:
+        if leader == partition.leader:
             partition.isr = isr
             self.replication.update(partition)
         else:
             self._lead(partition, leader, isr)
-        self._changed(partition, before)
+        self._changed(partition)
 
-    def _changed(self, partition: Partition, before: PartitionState) -> None:
-        """Writes down what is another, and tells the brokers. What cannot be written holds all the same."""
-        metadata_log = self._cluster.metadata_log
-        if metadata_log is not None:
-            metadata_log.partition_changed(partition.topic.topic_id, partition.index, before, partition.state)
+    def _changed(self, partition: Partition) -> None:
+        """Has it written down, and tells the brokers. What cannot be written holds all the same."""
+        if self._cluster.metadata_log is not None:
+            self._cluster.metadata_log.partition_changed(partition)
         self.publisher.partition_changed(partition)
 
     def _lead(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
@@ -271,13 +269,12 @@ class Controller:
 
     def reassign(self, partition: Partition, plan: Plan) -> None:
         """Begins to move a partition; it has all its replicas, old and new, until the new ones are in sync."""
-        before = partition.state
         partition.replicas, partition.adding, partition.removing = plan
         partition.partition_epoch += 1
         for node_id in plan.adding:
             if node_id not in partition.isr and node_id not in partition.behind:
                 self.replication.add(partition, node_id)
-        self._changed(partition, before)
+        self._changed(partition)
         self.replication.follow(partition, plan.adding)
         self.complete_reassignment(partition)
 
@@ -290,7 +287,6 @@ class Controller:
     def settle(self, partition: Partition, settled: Replicas) -> None:
         """The partition has these replicas, and no reassignment is in progress."""
         replicas, isr = settled
-        before = partition.state
         gone = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()
         partition.behind = {node_id: one for node_id, one in partition.behind.items() if node_id in replicas}
@@ -298,7 +294,6 @@ class Controller:
         if elected.leader == partition.leader and gone:
             # So that what still believes in another replica learns better, the epoch is another all the same.
             self._lead_on(partition)
-        self._changed(partition, before)
         self._change(partition, *elected)
 
     def _lead_on(self, partition: Partition) -> None:

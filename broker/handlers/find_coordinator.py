@@ -9,6 +9,7 @@ from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.context import RequestContext
 from sluice.broker.coordinator_log import coordinator_of
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.errors import NotDurableError
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -44,7 +45,10 @@ def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     resource_type, refusal = _PROTECTED[key_type]
     if not allowed(ctx, AclOperation.DESCRIBE, resource_type, key):
         return _refused(ctx, key, refusal)
-    broker = coordinator_of(ctx.broker, _TOPICS[key_type], key)
+    try:
+        broker = coordinator_of(ctx.broker, _TOPICS[key_type], key)
+    except NotDurableError:  # the topic is not there, and cannot be made
+        broker = None
     if broker is None:
         return _refused(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     endpoint = ctx.endpoint_of(broker)

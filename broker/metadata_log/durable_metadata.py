@@ -5,10 +5,10 @@ ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, Scram
 ProducerIdControlManager.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import PartitionState
+from sluice.broker.cluster import Partition, PartitionState, Topic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
@@ -40,10 +40,14 @@ _TOPIC = 2  # type of resource, of a config
 class DurableMetadata:
     """The log, in the cluster's words."""
 
-    def __init__(self, log: MetadataLog, directory_id: bytes) -> None:
-        """`directory_id` is that of the log directory in which all replicas are."""
+    def __init__(self, log: MetadataLog, directory_id: bytes, later: Callable[[Callable[[], None]], None]) -> None:
+        """`directory_id` is that of the log directory in which all replicas are; `later` calls what it is given when
+        all is done that is being done.
+        """
         self._log = log
         self._directory_id = directory_id
+        self._later = later
+        self._changed: dict[Partition, None] = {}  # partitions of which that is not written down yet
 
     @property
     def image(self) -> MetadataImage:
@@ -57,23 +61,23 @@ class DurableMetadata:
 
     def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
         """Makes records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        if self._changed:
+            self._write_changed()
         return self._log.append(records) if records else ErrorCode.NONE
 
     def close(self) -> None:
         """Nothing more will be said."""
+        self._write_changed()
         self._log.close()
 
-    def topic_created(
-        self, name: str, topic_id: bytes, configs: Mapping[str, str], partitions: Iterable[PartitionState]
-    ) -> ErrorCode:
-        """There will be a topic with these configs of its own."""
-        return self.append(
-            [
-                TopicRecord(name=name, topic_id=topic_id),
-                *_configs(_TOPIC, name, {}, configs),
-                *self._partitions(topic_id, 0, partitions),
-            ]
-        )
+    def topics_created(self, topics: Iterable[tuple[Topic, Sequence[PartitionState]]]) -> ErrorCode:
+        """There will be topics, with these partitions, and the configs they have: all or none."""
+        records: list[MetadataMessage] = []
+        for topic, partitions in topics:
+            records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
+            records += _configs(_TOPIC, topic.name, {}, topic.config.own)
+            records += self._partitions(topic.topic_id, 0, partitions)
+        return self.append(records)
 
     def partitions_added(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> ErrorCode:
         """A topic will have more partitions, from index `first` on."""
@@ -83,24 +87,47 @@ class DurableMetadata:
         """A topic will go, with its partitions and configs."""
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
-    def partition_changed(
-        self, topic_id: bytes, index: int, before: PartitionState, after: PartitionState
-    ) -> ErrorCode:
-        """A partition will have another leader, or others in sync, or be elsewhere."""
-        return self.append([self.partition_change(topic_id, index, before, after)])
+    def partition_changed(self, partition: Partition) -> None:
+        """A partition has another leader, or others in sync, or is elsewhere: this is written down soon.
 
-    def partition_change(
-        self, topic_id: bytes, index: int, before: PartitionState, after: PartitionState
-    ) -> PartitionChangeRecord:
-        """What `partition_changed` writes. Where the leader's epoch rises, there is a leader that leads anew."""
-        moved = after.replicas != before.replicas
-        has_elr = self.image.topics[topic_id].partitions[index].eligible_leader_replicas is not None
+        Together with others that change at the same time, for one broker that stops changes all that it led. The state
+        that was written last is the one to compare with, so what could not be written is made up for.
+        """
+        if not self._changed:
+            self._later(self._write_changed)
+        self._changed[partition] = None
+
+    def _write_changed(self) -> None:
+        changed, self._changed = self._changed, {}
+        self.append([record for partition in changed for record in self._changes(partition)])
+
+    def _changes(self, partition: Partition) -> Iterator[PartitionChangeRecord]:
+        topic = self.image.topics.get(partition.topic.topic_id)
+        before = None if topic is None else topic.partitions.get(partition.index)
+        if before is None:  # it was deleted
+            return
+        # A record is one step of the partition's epoch, and with a leader one of the leader's.
+        leaders = partition.leader_epoch - before.leader_epoch
+        for steps_left in range(max(partition.partition_epoch - before.partition_epoch, leaders), 1, -1):
+            yield PartitionChangeRecord(
+                topic_id=partition.topic.topic_id,
+                partition_id=partition.index,
+                leader=partition.leader if steps_left <= leaders else SAME_LEADER,
+            )
+        yield self.change(partition.topic.topic_id, before, partition.state)
+
+    def change(self, topic_id: bytes, before: PartitionRecord, after: PartitionState) -> PartitionChangeRecord:
+        """What makes a partition what it is `after`. Where the leader's epoch rises, there is one that leads anew."""
+        moved = list(after.replicas) != before.replicas
+        has_elr = before.eligible_leader_replicas is not None or before.last_known_elr is not None
         return PartitionChangeRecord(
             topic_id=topic_id,
-            partition_id=index,
-            leader=after.leader if after.leader_epoch != before.leader_epoch else SAME_LEADER,
-            isr=list(after.isr) if after.isr != before.isr else None,
-            replicas=list(after.replicas) if moved else None,
+            partition_id=before.partition_id,
+            leader=after.leader if after.leader_epoch > before.leader_epoch else SAME_LEADER,
+            isr=_other(before.isr, after.isr),
+            replicas=_other(before.replicas, after.replicas),
+            adding_replicas=_other(before.adding_replicas, after.adding),
+            removing_replicas=_other(before.removing_replicas, after.removing),
             directories=[self._directory_id] * len(after.replicas) if moved else None,
             # Nobody here keeps an ELR (KIP-966); one that a Kafka kept would not be right any more.
             eligible_leader_replicas=[] if has_elr else None,
@@ -174,6 +201,8 @@ class DurableMetadata:
                 topic_id=topic_id,
                 replicas=list(partition.replicas),
                 isr=list(partition.isr),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
                 leader=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 partition_epoch=partition.partition_epoch,
@@ -181,6 +210,11 @@ class DurableMetadata:
             )
             for index, partition in enumerate(partitions, first)
         ]
+
+
+def _other(before: list[int], after: tuple[int, ...]) -> list[int] | None:
+    """A list that is another; None: it is the same."""
+    return None if before == list(after) else list(after)
 
 
 def _configs(kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[MetadataMessage]:

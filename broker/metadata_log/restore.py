@@ -7,6 +7,7 @@ stays in the log, and is named in one line.
 
 import logging
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from sluice.broker.broker import Broker
 from sluice.broker.cluster import NO_LEADER, Cluster, PartitionState
@@ -38,7 +39,8 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
     first = next(iter(cluster.brokers.values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
-    metadata = DurableMetadata(open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms), directory_id)
+    metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms)
+    metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.housekeeping.later, 0))
     registrations = [
         _registration(broker, metadata.end_offset + index, directory_id)
         for index, broker in enumerate(cluster.brokers.values())
@@ -72,9 +74,9 @@ def _registration(broker: Broker, epoch: int, directory_id: bytes) -> RegisterBr
 
 def _elections(metadata: DurableMetadata, node_ids: Collection[int]) -> list[MetadataMessage]:
     return [
-        metadata.partition_change(topic.topic_id, index, _state(partition), _elected(partition, node_ids))
+        metadata.change(topic.topic_id, partition, _elected(partition, node_ids))
         for topic in metadata.image.topics.values()
-        for index, partition in topic.partitions.items()
+        for partition in topic.partitions.values()
     ]
 
 
@@ -85,7 +87,8 @@ def _elected(partition: PartitionRecord, node_ids: Collection[int]) -> Partition
     in_sync = tuple(node_id for node_id in before.isr if node_id in here) or here[:1]
     leader = next((node_id for node_id in here if node_id in in_sync), NO_LEADER)
     isr = in_sync if leader != NO_LEADER else before.isr
-    return PartitionState(before.replicas, isr, leader, before.leader_epoch + 1, before.partition_epoch + 1)
+    epochs = before.leader_epoch + 1, before.partition_epoch + 1
+    return PartitionState(before.replicas, isr, leader, *epochs, before.adding, before.removing)
 
 
 def _state(partition: PartitionRecord) -> PartitionState:
@@ -95,6 +98,8 @@ def _state(partition: PartitionRecord) -> PartitionState:
         partition.leader,
         partition.leader_epoch,
         partition.partition_epoch,
+        tuple(partition.adding_replicas),
+        tuple(partition.removing_replicas),
     )
 
 

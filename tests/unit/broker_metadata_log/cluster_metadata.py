@@ -42,9 +42,4 @@ def known(broker: VirtualBroker) -> dict[str, object]:
 
 def led(broker: VirtualBroker, topic: str) -> list[PartitionState]:
     """Where each partition of a topic is, and who leads it."""
-    return [
-        PartitionState(
-            partition.replicas, partition.isr, partition.leader, partition.leader_epoch, partition.partition_epoch
-        )
-        for partition in broker.cluster.topics[topic].partitions
-    ]
+    return [partition.state for partition in broker.cluster.topics[topic].partitions]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.cluster import PartitionState
+from sluice.broker.metadata_log.restore import _state
 from sluice.broker.security.acl import AclOperation
 from sluice.broker.security.scram_credentials import ScramMechanism, credential
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -42,11 +44,11 @@ from sluice.protocol.metadata.security import (
 )
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
-from sluice.protocol.metadata.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
 from tests.support.virtual_broker import VirtualBroker
 
-from .cluster_metadata import DIRECTORY_ID, known, start
+from .cluster_metadata import DIRECTORY_ID, known, led, start
 
 Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
 
@@ -363,3 +365,85 @@ def test_partitions_of_three_brokers_are_written_with_their_replicas(tmp_path: P
     assert [record.leader for record in partitions] == [record.replicas[0] for record in partitions]
     assert all(len(record.replicas) == len(record.directories) == 2 for record in partitions)
     assert known(start(tmp_path, "sluice.brokers=3")) == known(broker)
+
+
+class TestThePartitionsOfABrokerThatStops:
+    """What the controller changes is one batch, and in the log what it is in memory."""
+
+    @pytest.fixture
+    def broker(self, tmp_path: Path) -> VirtualBroker:
+        """Three, with a topic of five partitions."""
+        broker = start(tmp_path, "sluice.brokers=3", "sluice.election.delay.ms=0")
+        broker.topic("n", 5, 2)
+        return broker
+
+    def test_have_other_leaders_in_one_batch(self, broker: VirtualBroker) -> None:
+        before = led(broker, "n")
+        with batches(broker) as appended_batches:
+            broker.cluster_server.stop_broker(2)
+            broker.advance(1)
+        after = led(broker, "n")
+        of_broker_2 = [state for state in before if 2 in state.replicas]
+        assert [len(batch) for batch in appended_batches] == [len(of_broker_2)]
+        assert all(state.leader != 2 for state in after)
+        assert written(broker, "n") == after
+
+    def test_are_written_before_what_comes_next(self, broker: VirtualBroker) -> None:
+        with batches(broker) as appended_batches:
+            broker.cluster_server.stop_broker(2)
+            broker.topic("later")
+        changes, later = appended_batches
+        assert {type(record) for record in changes} == {PartitionChangeRecord}
+        assert isinstance(later[0], TopicRecord)
+
+    def test_that_are_deleted_meanwhile_are_not_written(self, broker: VirtualBroker) -> None:
+        broker.cluster_server.stop_broker(2)
+        assert not broker.broker.delete_topic(broker.cluster.topics["n"])
+        with batches(broker) as appended_batches:
+            broker.advance(1)
+        assert appended_batches == []
+
+    def test_are_led_and_make_up_for_what_could_not_be_written(self, broker: VirtualBroker) -> None:
+        with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
+            broker.cluster_server.stop_broker(2)
+            broker.advance(1)
+        assert all(state.leader != 2 for state in led(broker, "n"))
+        assert written(broker, "n") != led(broker, "n")
+        broker.run(broker.cluster_server.start_broker(2))
+        broker.cluster_server.stop_broker(3)
+        broker.advance(60_000)
+        changed = [index for index, state in enumerate(led(broker, "n")) if 3 in state.replicas or 2 in state.replicas]
+        assert [written(broker, "n")[index] for index in changed] == [led(broker, "n")[index] for index in changed]
+
+    def test_are_where_they_were_after_a_start(self, broker: VirtualBroker, tmp_path: Path) -> None:
+        broker.cluster_server.stop_broker(2)
+        broker.advance(1)
+        before = led(broker, "n")
+        after = led(start(tmp_path, "sluice.brokers=3"), "n")
+        assert [state.replicas for state in after] == [state.replicas for state in before]
+        assert [state.leader_epoch for state in after] == [state.leader_epoch + 1 for state in before]
+
+
+@contextmanager
+def batches(broker: VirtualBroker) -> Iterator[list[list[MetadataMessage]]]:
+    """What is appended together."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    into: list[list[MetadataMessage]] = []
+    append = log._log.append
+
+    def watched(messages: list[MetadataMessage]) -> ErrorCode:
+        into.append(list(messages))
+        return append(messages)
+
+    log._log.append = watched  # type: ignore[method-assign,assignment]  # as above
+    yield into
+    log._log.append = append  # type: ignore[method-assign]
+
+
+def written(broker: VirtualBroker, topic: str) -> list[PartitionState]:
+    """What the log has of a topic's partitions."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    partitions = log.image.topics[broker.cluster.topics[topic].topic_id].partitions
+    return [_state(partitions[index]) for index in sorted(partitions)]
