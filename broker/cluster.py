@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
     from .controller import Controller
+    from .log_cleaner import LogCleaner
     from .metadata_log.durable_metadata import DurableMetadata
     from .replication import Behind
     from .security.acl import Acl
@@ -261,6 +262,7 @@ class Cluster:
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self._deep_max_bytes = None if walked < 0 else walked
         self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self._clean_logs_later()
 
     def close(self) -> None:
         """Stops time for what belongs to no broker, and closes the logs."""
@@ -341,6 +343,12 @@ class Cluster:
         from .configs.client_metrics_configs import ClientMetricsConfigs  # as above
 
         return ClientMetricsConfigs()
+
+    @cached_property
+    def _log_cleaner(self) -> "LogCleaner":
+        from .log_cleaner import LogCleaner  # with the first log that is compacted
+
+        return LogCleaner(self.logs, self.config, self.clock, self.housekeeping)
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
@@ -658,6 +666,12 @@ class Cluster:
             retention_bytes=config.integer("retention.bytes"),
             retention_ms=config.integer("retention.ms"),
             cleanup_deletes="delete" in config.names("cleanup.policy"),
+            segment_ms=config.integer("segment.ms"),
+            segment_jitter_ms=config.integer("segment.jitter.ms"),
+            delete_retention_ms=config.integer("delete.retention.ms"),
+            min_cleanable_dirty_ratio=config.number("min.cleanable.dirty.ratio"),
+            min_compaction_lag_ms=config.integer("min.compaction.lag.ms"),
+            max_compaction_lag_ms=config.integer("max.compaction.lag.ms"),
             file_delete_delay_ms=config.integer("file.delete.delay.ms"),
             flush_messages=config.integer("flush.messages"),
             flush_ms=config.integer("flush.ms"),
@@ -690,6 +704,15 @@ class Cluster:
         now_ms = self.clock.wall_ms()
         self.logs.enforce_retention(now_ms)
         self.logs.expire_producers(now_ms)
+
+    def _clean_logs_later(self) -> None:
+        self.housekeeping.later(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
+
+    def _clean_logs(self) -> None:
+        self._clean_logs_later()
+        enabled = self.config.boolean("log.cleaner.enable")
+        if enabled and any(log.config.append.compacted for log in self.logs):
+            self._log_cleaner.start()
 
 
 def _internal_prefix(name: str) -> str:

@@ -51,7 +51,14 @@ def address_of(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
 
 
-_RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+_MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
+# Times that can be set in more than one unit, and how many ms are in each. The finest that is set counts.
+_UNITS_MS = {
+    "log.retention.ms": {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
+    "log.roll.ms": {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
+    "log.roll.jitter.ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
+}
+_SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units}
 _ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
 _SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
 _LARGEST_PORT = 65535
@@ -117,7 +124,7 @@ class Config(Values):
 
         From the property itself on, as in Kafka: of a retention in hours, `log.retention.ms` says nothing.
         """
-        names = tuple(_RETENTION_UNITS_MS) if name in _RETENTION_UNITS_MS else (name,)
+        names = _SAME_TIME.get(name, (name,))
         static = {key: text_of(self._static[key]) for key in names if key in self._origins}
         defaults = {key: PROPERTIES[key].default for key in names}
         layers: list[tuple[str, Mapping[str, str | None]]] = [
@@ -148,15 +155,11 @@ class Config(Values):
             for row in PROPERTIES.values()
         ]
 
-    def retention_property(self) -> str:
-        """Which of log.retention.ms, .minutes and .hours counts: the finest that is set."""
-        set_ = (name for name in _RETENTION_UNITS_MS if self._values[name] is not None)
-        return next(set_)  # hours have a default
-
-    def retention_ms(self) -> int:
-        """Age past which segments are dropped, in milliseconds; -1: none."""
-        name = self.retention_property()
-        return max(-1, self.integer(name) * _RETENTION_UNITS_MS[name])
+    def milliseconds(self, name: str) -> int:
+        """A time that can be set in more than one unit, by the name that is in ms; -1: none."""
+        units_ms = _UNITS_MS[name]
+        finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
+        return max(-1, self.integer(finest) * units_ms[finest])
 
     def listeners(self, broker: int = 0) -> list[Endpoint]:
         """Where to listen, a controller's listeners left out. The brokers' ports count on from the first's."""
@@ -349,8 +352,8 @@ def _in_force(row: Property, broker: Config, own: Mapping[str, str]) -> Value:
     if row.name in own:
         return row.kind.parse(own[row.name])
     default_of = TOPIC_DEFAULT_OF.get(row.name)
-    if default_of == "log.retention.ms":
-        return broker.retention_ms()
+    if default_of in _UNITS_MS:
+        return broker.milliseconds(default_of)
     if default_of is not None:
         return broker.value(default_of)
     return None if row.default is None else row.kind.parse(row.default)

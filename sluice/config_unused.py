@@ -46,13 +46,10 @@ group.streams.topology.description.plugin.class host.name initial.broker.registr
 inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.per.broker.percentage
-log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms log.cleaner.enable
-log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
-log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
+log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
 log.cleaner.threads log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes
 log.local.retention.ms log.message.format.version
 log.message.timestamp.difference.max.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
-log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms
 max.decompressed.message.bytes max.request.partition.size.limit
 metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
 metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms

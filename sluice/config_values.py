@@ -181,6 +181,11 @@ class Values:
         assert type(value) is int, name
         return value
 
+    def number(self, name: str) -> float:
+        value = self._values[name]
+        assert type(value) is float, name
+        return value
+
     def boolean(self, name: str) -> bool:
         value = self._values[name]
         assert type(value) is bool, name

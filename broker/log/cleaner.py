@@ -22,16 +22,16 @@ overflow, so that there is nothing to split.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from sluice.protocol.records.batch import BatchHeader
 
-from .cleaner_batches import RECORDS_A_STEP, BatchCleaner, LastRecord, Steps
+from .cleaner_batches import RECORDS_A_STEP, BatchCleaner, Steps
 from .cleaner_offsets import OffsetMap
 from .cleaner_sections import Section
 from .cleaner_transactions import CleanedTransactions
 from .log_config import LogConfig
-from .producer_state import AbortedTransaction
+from .producer_state import AbortedTransaction, LastRecord
 
 _LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment, in which offsets have 32 bits
 
@@ -43,6 +43,8 @@ class CleanableSegment(Protocol):
     def base_offset(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def last_append_ms(self) -> int: ...
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Batches in order, from the first on that ends at or after `offset`."""
 
@@ -50,43 +52,45 @@ class CleanableSegment(Protocol):
         """Adds a batch to the end; False if there is no room for it."""
 
 
-class CleanableLog(Protocol):
+S = TypeVar("S", bound=CleanableSegment)
+
+
+class CleanableLog(Protocol[S]):
     """A log as a cleaning sees it."""
 
-    name: str
     config: LogConfig
     high_watermark: int
 
-    def segments_before(self, offset: int) -> Sequence[CleanableSegment]:
+    @property
+    def largest_segment_bytes(self) -> int: ...
+    def segments_before(self, offset: int) -> Sequence[S]:
         """Those that begin before `offset`, oldest first."""
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
         """Those whose records may lie between `offset` and `upper_offset` (exclusive)."""
 
     def last_records(self) -> Mapping[int, LastRecord]:
-        """Of each producer that is remembered, what of it must stay."""
+        """What must be left of each producer that is remembered."""
 
-    def begin_cleaned(self, group: Sequence[CleanableSegment]) -> CleanableSegment:
-        """A segment for what is left of `group`."""
+    def begin_cleaned(self, group: Sequence[S]) -> S | None:
+        """A segment for what is left of `group`; None if the log does not have all of it any more."""
 
-    def discard_cleaned(self, cleaned: CleanableSegment) -> None:
+    def discard_cleaned(self, cleaned: S) -> None:
         """Lets `cleaned` go, which stands for nothing."""
 
-    def replace_group(
-        self, group: Sequence[CleanableSegment], cleaned: CleanableSegment, aborted: Sequence[AbortedTransaction]
-    ) -> bool:
+    def replace_group(self, group: Sequence[S], cleaned: S, aborted: Sequence[AbortedTransaction]) -> bool:
         """Puts `cleaned` into the place of `group`; False if the log does not have all of it any more.
 
         `aborted`: those aborted transactions whose markers were in the group and stay for the sake of their records.
         """
 
 
-class LogCleaning:
+class LogCleaning(Generic[S]):
     """A cleaning under way."""
 
     def __init__(
         self,
-        log: CleanableLog,
+        log: CleanableLog[S],
         first_dirty_offset: int,
         first_uncleanable_offset: int,
         now_ms: int,
@@ -110,7 +114,7 @@ class LogCleaning:
         # The last of the segments may go on after where the map was full.
         up_to_offset = self._first_uncleanable_offset
         transactions = CleanedTransactions(self._log.aborted_transactions(segments[0].base_offset, up_to_offset))
-        for group in group_by_size(segments, self._log.config.segment_bytes, up_to_offset):
+        for group in group_by_size(segments, self._log.largest_segment_bytes, up_to_offset):
             if not (yield from self._clean_group(group, transactions)):
                 return
         self.end_offset = end_offset
@@ -135,10 +139,13 @@ class LogCleaning:
                 yield
             offsets.latest_offset = end - 1
 
-    def _clean_group(self, group: Sequence[CleanableSegment], transactions: CleanedTransactions) -> Steps[bool]:
+    def _clean_group(self, group: Sequence[S], transactions: CleanedTransactions) -> Steps[bool]:
         """Cleans one group; returns whether it was replaced."""
         log = self._log
         cleaned = log.begin_cleaned(group)
+        if cleaned is None:
+            return False
+        last_append_ms = group[-1].last_append_ms
         known = len(transactions.kept)
         cleaner = BatchCleaner(
             self._offsets,
@@ -154,7 +161,7 @@ class LogCleaning:
                     remains = yield from cleaner.clean(header, batch)
                     if remains is not None:
                         data, max_timestamp = remains
-                        fits = cleaned.append(data, header.last_offset, max_timestamp, self._now_ms)
+                        fits = cleaned.append(data, header.last_offset, max_timestamp, last_append_ms)
                         assert fits
                         self.bytes_kept += len(data)
                     yield
@@ -164,12 +171,10 @@ class LogCleaning:
         return log.replace_group(group, cleaned, transactions.kept[known:])
 
 
-def group_by_size(
-    segments: Sequence[CleanableSegment], most_bytes: int, first_uncleanable_offset: int
-) -> Iterator[Sequence[CleanableSegment]]:
+def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
     """Neighbours that together have at most `most_bytes`, and offsets that fit into one segment."""
     ends = _ends(segments, first_uncleanable_offset)
-    group: list[CleanableSegment] = []
+    group: list[S] = []
     size = 0
     for segment, end in zip(segments, ends, strict=True):
         if group and (size + segment.size > most_bytes or end - 1 - group[0].base_offset > _LARGEST_OFFSET_RANGE):

@@ -18,7 +18,6 @@ Differs: Kafka has batches of magic 0 and 1 on disk from old releases; here ther
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from sluice.protocol.records.batch import (
@@ -40,8 +39,8 @@ from sluice.protocol.records.compression import compress
 from .cleaner_offsets import OffsetMap
 from .cleaner_sections import Section
 from .cleaner_transactions import CleanedTransactions
+from .producer_state import NO_OFFSET, LastRecord
 
-NO_DATA_OFFSET = -1
 RECORDS_A_STEP = 500  # about half a millisecond
 _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
@@ -50,14 +49,6 @@ _T = TypeVar("_T")
 Steps = Generator[None, None, _T]
 # What remains of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]
-
-
-@dataclass(frozen=True)
-class LastRecord:
-    """What must not be lost of a producer: where its last batch ends (NO_DATA_OFFSET: unknown), or else its epoch."""
-
-    last_data_offset: int
-    producer_epoch: int
 
 
 class BatchCleaner:
@@ -113,7 +104,7 @@ class BatchCleaner:
         last = self._last_records.get(header.producer_id)
         if last is None:
             return False
-        if last.last_data_offset != NO_DATA_OFFSET:
+        if last.last_data_offset != NO_OFFSET:
             return header.last_offset == last.last_data_offset
         return header.is_control and header.producer_epoch == last.producer_epoch
 

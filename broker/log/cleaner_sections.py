@@ -88,8 +88,7 @@ class Section:
                 position = end
         except (IndexError, VarintError):
             raise _unreadable(self._header) from None
-        self._position = position
-        self._left -= count
+        self._went_to(position, count)
         return True
 
     def sift(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
@@ -151,8 +150,13 @@ class Section:
                 position = end
         except (IndexError, VarintError):
             raise _unreadable(self._header) from None
+        self._went_to(position, count)
+
+    def _went_to(self, position: int, records: int) -> None:
         self._position = position
-        self._left -= count
+        self._left -= records
+        if not self._left and position < len(self._data):
+            raise _unreadable(self._header)
 
     def keep_all(self) -> None:
         """All records stay: those of a control batch."""

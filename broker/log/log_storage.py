@@ -93,11 +93,14 @@ class LogStorage(Protocol):
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         """A new segment, for the active end of the log; there is room in it for a batch of `size` bytes."""
 
+    def largest_segment_bytes(self, log: StoredLog) -> int:
+        """As large may a segment of this log become, if it is not for a single batch."""
+
     def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
         """Nothing will be appended to this one any more."""
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """A segment of `size` bytes for what compaction leaves; the log gets it by `replace`, or it is `deleted`."""
+        """A segment for what compaction leaves of `size` bytes; the log gets it by `replace`, or it is `deleted`."""
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         """`new`, complete now, stands for `old`: either is there after a crash, never both, never neither."""

@@ -7,7 +7,7 @@ from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .memory_budget import MemoryBudget
 from .segment import Segment
-from .segment_memory import PAGE_BYTES
+from .segment_memory import PAGE_BYTES, allocate
 
 if TYPE_CHECKING:
     from .log_storage import LogSegment, StoredLog
@@ -38,6 +38,9 @@ class MemoryStorage:
         self.budget.watch(log, now_ms)
         return Segment(base_offset, memory, now_ms)
 
+    def largest_segment_bytes(self, log: "StoredLog") -> int:
+        return min(log.config.segment_bytes, self.budget.largest_segment_bytes)
+
     def segment_filled(self, log: "StoredLog", segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)
         resident_bytes = segment.resident_bytes()
@@ -45,12 +48,17 @@ class MemoryStorage:
         segment.charged_bytes = resident_bytes
 
     def begin_cleaned(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
-        return Segment(base_offset, self.budget.allocate(max(size, 1)), now_ms)
+        # Not charged: what it is to replace is, and would have to go for it. A batch can be larger afterwards.
+        segment = Segment(base_offset, allocate(size * 2 + PAGE_BYTES), now_ms)
+        segment.charged_bytes = 0
+        return segment
 
     def replace(self, log: "StoredLog", old: "Sequence[LogSegment]", new: "LogSegment") -> None:
-        self.segment_filled(log, new)
+        assert isinstance(new, Segment)
         for segment in old:
             self.delete(segment)
+        new.move_to(allocate(max(new.size, 1)))
+        self.segment_filled(log, new)
 
     def delete(self, segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)
@@ -70,5 +78,4 @@ class MemoryStorage:
     def _capacity(self, log: "StoredLog", size: int) -> int:
         """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
         half = 1 << (log.size_in_bytes >> 1).bit_length() >> 1
-        most = min(log.config.segment_bytes, self.budget.largest_segment_bytes)
-        return max(min(half, most), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
+        return max(min(half, self.largest_segment_bytes(log)), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)

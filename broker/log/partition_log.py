@@ -4,6 +4,8 @@ Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - a read returns whole batches; Kafka cuts the last one where max_bytes ends, and clients throw the piece away;
 - a read goes on through the following segments; Kafka stops at the end of one;
 - a batch larger than segment.bytes gets a segment of its own size; Kafka refuses it (RECORD_LIST_TOO_LARGE);
+- a batch goes into a new segment by its timestamp alone (segment.ms): without one it never does, where Kafka goes by
+  the segment's age; and the jitter is from the log's name and end, so that two runs give the same segments;
 - a truncation keeps what is known of producers that have nothing in what goes; Kafka reads all from a snapshot.
 Where the bytes are is behind `LogStorage`: memory, with one bound over all partitions, or a directory.
 
@@ -11,13 +13,15 @@ Where the bytes are is behind `LogStorage`: memory, with one bound over all part
 leader is the only one.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from msgspec.structs import replace
 
+from sluice.config_values import LONG_MAX
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
@@ -28,12 +32,15 @@ from sluice.protocol.records.validate import validate
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .log_results import AppendResult, LogRead, TimestampOffset
-from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch, read_marker
+from .producer_state import AbortedTransaction, LastRecord, Marker, ProducerState, Refusal, StoredBatch, read_marker
 from .retention import count_over_age, count_over_size
 
 if TYPE_CHECKING:
     from .log_storage import LogSegment, LogStorage, RestoredLog
 
+# When the active segment is full by time: a timestamp, or one of these. Every timestamp is above the first.
+_NOT_KNOWN = -2
+_NEVER = LONG_MAX
 # Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
 _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
 
@@ -46,9 +53,11 @@ class PartitionLog:
         "_base_offsets",
         "_epochs",
         "_producers",
+        "_rolls_after",
         "_segments",
         "_storage",
         "config",
+        "first_dirty_offset",
         "has_followers",
         "high_watermark",
         "last_stable_offset",
@@ -68,6 +77,7 @@ class PartitionLog:
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.size_in_bytes = 0
+        self.first_dirty_offset = 0  # what is before it has been compacted
         self.has_followers = True  # else the high watermark moves with every append
         self._storage = storage
         self._producers = ProducerState(name)
@@ -83,6 +93,7 @@ class PartitionLog:
     def update_config(self, config: LogConfig) -> None:
         """Takes the topic's new configuration; segments that are there keep their sizes."""
         self.config = config
+        self._rolls_after = _NOT_KNOWN
         self._append_config = replace(config.append, partition=self.name)
         self._storage.configure(config)
 
@@ -146,10 +157,10 @@ class PartitionLog:
             if verdict is not None:
                 return self._answer(verdict)
         try:
-            if not (self._segments and self._segments[-1].append(records, last_offset, max_timestamp, now_ms)):
-                self._roll(len(records), now_ms)
-                fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
-                assert fits
+            if max_timestamp > self._rolls_after or not self._segments[-1].append(
+                records, last_offset, max_timestamp, now_ms
+            ):
+                self._append_to_other(records, last_offset, max_timestamp, now_ms)
         except OSError as error:
             return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, reason=self._storage.failed(error))
         self.size_in_bytes += len(records)
@@ -319,6 +330,49 @@ class PartitionLog:
         """The epoch of the record at `offset`, of the last record for the log end offset; -1: not known."""
         return self._epochs.at(offset)
 
+    # Compaction: what is asked of a CleanableLog (cleaner.py)
+
+    @property
+    def largest_segment_bytes(self) -> int:
+        return self._storage.largest_segment_bytes(self)
+
+    def segments_before(self, offset: int) -> "Sequence[LogSegment]":
+        return self._segments[: bisect_left(self._base_offsets, offset)]
+
+    def last_records(self) -> "Mapping[int, LastRecord]":
+        return self._producers.last_records()
+
+    def begin_cleaned(self, group: "Sequence[LogSegment]") -> "LogSegment | None":
+        if self._place_of(group) is None:
+            return None
+        size = sum(segment.size for segment in group)
+        return self._storage.begin_cleaned(self, group[0].base_offset, size, group[-1].last_append_ms)
+
+    def discard_cleaned(self, cleaned: "LogSegment") -> None:
+        self._storage.delete(cleaned)
+
+    def replace_group(
+        self, group: "Sequence[LogSegment]", cleaned: "LogSegment", aborted: Sequence[AbortedTransaction]
+    ) -> bool:
+        first = self._place_of(group)
+        if first is None:
+            self._storage.delete(cleaned)
+            return False
+        end = first + len(group)
+        self._producers.replace_aborted(cleaned.base_offset, self._base_offsets[end], aborted)
+        self._storage.replace(self, group, cleaned)
+        self._segments[first:end] = [cleaned]
+        self._base_offsets[first:end] = [cleaned.base_offset]
+        self.size_in_bytes += cleaned.size - sum(segment.size for segment in group)
+        return True
+
+    def _place_of(self, group: "Sequence[LogSegment]") -> int | None:
+        """Which of the segments the first of the group is; None: not all of it is there, before the active one."""
+        first = bisect_left(self._base_offsets, group[0].base_offset)
+        end = first + len(group)
+        is_there = end < len(self._segments) and self._segments[first:end] == list(group)
+        return first if is_there else None
+
     # Letting go
 
     def delete_records_before(self, offset: int) -> ErrorCode:
@@ -380,6 +434,8 @@ class PartitionLog:
         self._cut_segments(offset)
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
+        self.first_dirty_offset = min(self.first_dirty_offset, offset)
+        self._rolls_after = _NOT_KNOWN
         if not self._segments:
             self._begin()
         cut_off.discard(NO_PRODUCER_ID)
@@ -413,6 +469,7 @@ class PartitionLog:
         self._storage.forget(self, self._segments)
         self._segments.clear()
         self._base_offsets.clear()
+        self._rolls_after = _NOT_KNOWN
         self.size_in_bytes = 0
         self._move_log_start(self.log_end_offset)
 
@@ -440,6 +497,31 @@ class PartitionLog:
 
     # Steps of an append
 
+    def _append_to_other(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Appends where the active segment is not known to be the right one: mostly to a new one."""
+        if self._rolls_after == _NOT_KNOWN and self._segments:
+            active = self._segments[-1]
+            first = next(active.batches(active.base_offset), None)
+            self._rolls_after = self._roll_time(max_timestamp if first is None else first[0].max_timestamp)
+            if max_timestamp <= self._rolls_after and active.append(records, last_offset, max_timestamp, now_ms):
+                return
+        self._roll(len(records), now_ms)
+        self._rolls_after = self._roll_time(max_timestamp)
+        fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+        assert fits
+
+    def _roll_time(self, first_timestamp: int) -> int:
+        """The greatest timestamp that goes into a segment whose first batch has this one (segment.ms)."""
+        if first_timestamp < 0:
+            return _NEVER
+        config = self.config
+        most_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.append.compacted else config.segment_ms
+        return first_timestamp + most_ms - self._jitter_ms(min(config.segment_jitter_ms, config.segment_ms))
+
+    def _jitter_ms(self, most_ms: int) -> int:
+        """How much earlier than others this log begins its next segment."""
+        return crc32(f"{self.name} {self.log_end_offset}".encode()) % most_ms if most_ms else 0
+
     def _roll(self, size: int, now_ms: int) -> None:
         """Begins a segment with room for `size` bytes."""
         if self._segments:
@@ -465,6 +547,7 @@ class PartitionLog:
         """Makes an empty log what it is: without segments, or with one that is empty."""
         self._segments = list(self._storage.first_segments(self, self.log_end_offset))
         self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._rolls_after = _NOT_KNOWN
 
     def _end_of_oldest(self) -> int:
         """Where the oldest segment ends, with the gap behind it."""

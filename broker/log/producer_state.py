@@ -103,6 +103,15 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     last_stable_offset: int
 
 
+class LastRecord(msgspec.Struct, frozen=True, gc=False):
+    """What compaction must leave of a producer: its last batch, which ends here (NO_OFFSET: none is known), or else the
+    last marker of this epoch.
+    """
+
+    last_data_offset: int
+    producer_epoch: int
+
+
 class Verification:
     """A producer whose first transactional batch has been asked about and not been stored yet."""
 
@@ -353,6 +362,13 @@ class ProducerState:
         if verification and not (verification.raises_epochs and verification.epoch == header.producer_epoch):
             del self._verifications[producer_id]
 
+    def last_records(self) -> dict[int, LastRecord]:
+        """Of each producer, what must be left of it."""
+        return {
+            producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
+            for producer_id, entry in self._entries.items()
+        }
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the oldest undecided transaction began, for a high watermark that only grows; None: all are decided."""
         if self._unreplicated:
@@ -420,6 +436,10 @@ class ProducerState:
             self.marker_stored(header, read_marker(batch), header.base_offset)
         else:
             self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
+
+    def replace_aborted(self, start_offset: int, end_offset: int, kept: Iterable[AbortedTransaction]) -> None:
+        """Of the aborted transactions with markers from `start_offset` to `end_offset` (exclusive), only these stay."""
+        self._aborted[self._ended_before(start_offset) : self._ended_before(end_offset)] = kept
 
     def truncate_from_start(self, log_start_offset: int) -> None:
         """Forgets aborted transactions whose records are gone. Producers are kept: retention does not unmake them."""

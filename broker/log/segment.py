@@ -109,6 +109,12 @@ class Segment:
             yield read_header(self.memory, start), self.memory[start:end]
             start = end
 
+    def move_to(self, memory: memoryview) -> None:
+        """Puts the batches, of which nobody has been given any yet, into `memory`."""
+        memory[: self.size] = self.memory[: self.size]
+        self.memory = memory
+        self.capacity = len(memory)
+
     def truncate_to(self, offset: int) -> None:
         """As LogSegment says. Nothing is appended here after that: readers may hold what is cut off."""
         kept = bisect_left(self._last_offsets, offset - self.base_offset)

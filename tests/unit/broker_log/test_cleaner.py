@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.log.cleaner import CleanableSegment, LogCleaning
-from sluice.broker.log.cleaner_batches import LastRecord
+from sluice.broker.log.cleaner import LogCleaning
 from sluice.broker.log.log_config import LogConfig
-from sluice.broker.log.producer_state import AbortedTransaction
+from sluice.broker.log.producer_state import AbortedTransaction, LastRecord
 from sluice.protocol.records.batch import BatchHeader, ensure_valid, read_header
 from sluice.protocol.records.log_validator import AppendConfig
 from sluice.protocol.records.record import Record, iter_records
@@ -25,6 +24,8 @@ CASES = json.loads((Path(__file__).parent / "kafka_cleaner" / "cases.json").read
 
 class ListedSegment:
     """A segment of a case: its batches in a list."""
+
+    last_append_ms = 0
 
     def __init__(self, base_offset: int, batches: Sequence[bytes]) -> None:
         self.base_offset = base_offset
@@ -50,14 +51,9 @@ class ListedSegment:
 class ListedLog:
     """A log of a case, as it is before one cleaning."""
 
-    name = "cleaned-0"
-
     def __init__(self, case: Case, cleaning: Cleaning) -> None:
-        self.config = LogConfig(
-            AppendConfig(),
-            segment_bytes=case["segment_bytes"],
-            delete_retention_ms=case["delete_retention_ms"],
-        )
+        self.config = LogConfig(AppendConfig(), delete_retention_ms=case["delete_retention_ms"])
+        self.largest_segment_bytes = case["segment_bytes"]
         self.high_watermark = cleaning["high_watermark"]
         self.producers = {
             producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in cleaning["producers"]
@@ -69,7 +65,7 @@ class ListedLog:
         ]
         self.aborted = [AbortedTransaction(*aborted) for aborted in cleaning["before"]["aborted"]]
 
-    def segments_before(self, offset: int) -> Sequence[CleanableSegment]:
+    def segments_before(self, offset: int) -> Sequence[ListedSegment]:
         return [segment for segment in self.segments if segment.base_offset < offset]
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
@@ -78,16 +74,15 @@ class ListedLog:
     def last_records(self) -> Mapping[int, LastRecord]:
         return self.producers
 
-    def begin_cleaned(self, group: Sequence[CleanableSegment]) -> ListedSegment:
+    def begin_cleaned(self, group: Sequence[ListedSegment]) -> ListedSegment:
         return ListedSegment(group[0].base_offset, [])
 
-    def discard_cleaned(self, cleaned: CleanableSegment) -> None:
+    def discard_cleaned(self, cleaned: ListedSegment) -> None:
         raise AssertionError("nothing fails here")
 
     def replace_group(
-        self, group: Sequence[CleanableSegment], cleaned: CleanableSegment, aborted: Sequence[AbortedTransaction]
+        self, group: Sequence[ListedSegment], cleaned: ListedSegment, aborted: Sequence[AbortedTransaction]
     ) -> bool:
-        assert isinstance(cleaned, ListedSegment)
         first = [segment.base_offset for segment in self.segments].index(group[0].base_offset)
         start, end = group[0].base_offset, self.segments[first + len(group)].base_offset
         self.segments[first : first + len(group)] = [cleaned]

@@ -103,6 +103,7 @@ def test_map_that_is_full_takes_no_key_more_not_even_one_it_has() -> None:
     [
         pytest.param(0, 0x7E, id="is longer than the batch"),
         pytest.param(0, 0x01, id="has a negative length"),
+        pytest.param(0, 0x0C, id="is shorter than the batch"),
         pytest.param(2, 0xFF, id="has a timestamp that does not end"),
         pytest.param(4, 0x7E, id="has a key longer than itself"),
         pytest.param(4, 0xFE, id="has a key whose length does not end"),

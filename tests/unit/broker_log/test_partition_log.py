@@ -1,12 +1,14 @@
 """The log of one partition: what an append answers, what a read returns, how the offsets move."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sluice.broker.log.cleaner import LogCleaning
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.log_results import AppendResult, TimestampOffset
@@ -670,3 +672,107 @@ class LogAgainstModel(RuleBasedStateMachine):
 
 LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestLogAgainstModel = LogAgainstModel.TestCase
+
+
+def compact(log: PartitionLog) -> None:
+    """Cleans all but the active segment."""
+    cleaning = LogCleaning(log, 0, log.segments[-1].base_offset, NOW_MS, 1000)
+    for _ in cleaning.steps():
+        pass
+
+
+def keyed(key: bytes, timestamp: int) -> memoryview:
+    return memoryview(bytearray(build_batch([Record(0, timestamp, key, b"v")])))
+
+
+def test_readers_pass_over_what_compaction_took() -> None:
+    # One batch a segment, and no two fit into one after it was cleaned.
+    config = LogConfig(AppendConfig(), segment_bytes=100, segment_ms=5)
+    log = new_log(config)
+    for number, key in enumerate((b"a", b"b", b"a", b"a", b"b", b"c")):
+        append(log, keyed(key, NOW_MS + number * 10))
+    log.advance_high_watermark(6)
+    compact(log)
+    assert [(segment.base_offset, segment.size > 0) for segment in log.segments] == [
+        (0, False),
+        (1, False),
+        (2, False),
+        (3, True),
+        (4, True),
+        (5, True),
+    ]
+    for offset in range(4):
+        assert read_offsets(log, offset) == [(3, 3), (4, 4), (5, 5)]
+        assert log.size_available(offset, 10**6, 6, True) == log.read(offset, 10**6, 6, True).size
+        assert log.bytes_between(offset, 6, 10**6) == log.size_in_bytes
+    assert log.read(0, 10**6, 3, True).size == 0
+    found = log.offset_for_timestamp(NOW_MS)
+    assert found is not None
+    assert found.offset == 3
+    assert log.end_offset_for_epoch(LEADER_EPOCH) == (LEADER_EPOCH, 6)
+    assert log.delete_records_before(4) == ErrorCode.NONE
+    assert read_offsets(log, 4) == [(4, 4), (5, 5)]
+
+
+def test_readers_keep_what_compaction_takes() -> None:
+    log = new_log(LogConfig(AppendConfig(), segment_ms=5))
+    for number in range(3):
+        append(log, keyed(b"a", NOW_MS + number * 10))
+    log.advance_high_watermark(3)
+    held = log.read(0, 10**6, 3, True).parts
+    before = [bytes(part) for part in held]
+    compact(log)
+    for number in range(100):
+        append(log, keyed(b"b", NOW_MS + 100 + number * 10))
+    assert [bytes(part) for part in held] == before
+
+
+@pytest.mark.parametrize(
+    ("config", "timestamps", "segments"),
+    [
+        pytest.param({}, [0, 6 * 86_400_000, 8 * 86_400_000], [0, 2], id="segment.ms: a week"),
+        pytest.param({"segment_ms": 10}, [0, 10, 11, 12], [0, 2], id="more than segment.ms after the first batch"),
+        pytest.param({"segment_ms": 10}, [20, 0, 5, 31], [0, 3], id="the first batch counts, not the oldest"),
+        pytest.param({"segment_ms": 10}, [-1, 0, 100], [0], id="not where the first batch has no time"),
+        pytest.param({"segment_ms": 100, "max_compaction_lag_ms": 10}, [0, 11], [0], id="the lag of the not compacted"),
+        pytest.param(
+            {"segment_ms": 100, "max_compaction_lag_ms": 10, "append": AppendConfig(compacted=True)},
+            [0, 11],
+            [0, 1],
+            id="max.compaction.lag.ms where the log is compacted",
+        ),
+    ],
+)
+def test_segment_ends_by_time(config: dict[str, Any], timestamps: list[int], segments: list[int]) -> None:
+    log = new_log(LogConfig(**({"append": AppendConfig()} | config)))
+    for timestamp in timestamps:
+        time_ms = NOW_MS + timestamp if timestamp >= 0 else -1
+        append(log, keyed(b"k", time_ms), now_ms=max(time_ms, NOW_MS))
+    assert [segment.base_offset for segment in log.segments] == segments
+
+
+def test_jitter_ends_segments_of_different_logs_at_different_times() -> None:
+    def batches_in_first_segment(name: str) -> int:
+        config = LogConfig(AppendConfig(), segment_ms=50, segment_jitter_ms=40)
+        log = PartitionLog(name, config, MemoryStorage(MEMORY_BYTES))
+        while len(log.segments) < 2:
+            append(log, keyed(b"k", NOW_MS + log.log_end_offset))
+        return log.segments[1].base_offset
+
+    counts = {batches_in_first_segment(f"t-{index}") for index in range(20)}
+    assert len(counts) > 10
+    assert min(counts) > 10
+    assert max(counts) <= 51
+    assert batches_in_first_segment("t-0") == batches_in_first_segment("t-0")
+
+
+def test_segment_ms_that_is_altered_holds_for_the_active_segment() -> None:
+    log = new_log()
+    for timestamp in (0, 20):
+        append(log, keyed(b"k", NOW_MS + timestamp))
+    assert len(log.segments) == 1
+    log.update_config(LogConfig(AppendConfig(), segment_ms=10))
+    append(log, keyed(b"k", NOW_MS + 5))
+    assert len(log.segments) == 1
+    append(log, keyed(b"k", NOW_MS + 11))
+    assert len(log.segments) == 2

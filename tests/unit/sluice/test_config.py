@@ -68,7 +68,7 @@ def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
     file = _file(tmp_path, KAFKAS_OWN)
     config = Config.load(file)
     assert config.integer("node.id") == 7
-    assert config.retention_ms() == 24 * 3_600_000
+    assert config.milliseconds("log.retention.ms") == 24 * 3_600_000
     assert _addresses(config) == [("PLAINTEXT", "", 9092)], "the controller's listener is left out"
     assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
     assert config.warnings == [
@@ -274,7 +274,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
 )
 def test_retention_is_what_is_set_most_finely(overrides: list[str], expected_ms: int) -> None:
     config = Config.load(overrides=overrides)
-    assert config.retention_ms() == expected_ms
+    assert config.milliseconds("log.retention.ms") == expected_ms
     assert TopicConfig(config, {}).integer("retention.ms") == expected_ms
 
 
@@ -420,7 +420,7 @@ def test_what_is_wrong_with_a_topics_configs_is_told_in_kafkas_words(own: dict[s
 def test_what_is_altered_while_it_runs_goes_before_what_it_was_started_with() -> None:
     config = Config.load(overrides=["message.max.bytes=1000"])
     config.set_dynamic({"message.max.bytes": "3000"}, {"message.max.bytes": "2000", "log.retention.ms": "5"})
-    assert (config.integer("message.max.bytes"), config.retention_ms()) == (3000, 5)
+    assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (3000, 5)
     assert config.synonyms("message.max.bytes") == [
         Synonym("message.max.bytes", "3000", DYNAMIC_BROKER_CONFIG),
         Synonym("message.max.bytes", "2000", DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -428,7 +428,7 @@ def test_what_is_altered_while_it_runs_goes_before_what_it_was_started_with() ->
         Synonym("message.max.bytes", "1048588", DEFAULT_CONFIG),
     ]
     config.set_dynamic({}, {})
-    assert (config.integer("message.max.bytes"), config.retention_ms()) == (1000, 604_800_000)
+    assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (1000, 604_800_000)
 
 
 def test_a_retention_in_hours_is_a_synonym_of_one_in_milliseconds_only_where_that_is_set() -> None:
