@@ -34,7 +34,7 @@ class Acls:
         self._write = write
         self._by_id: dict[bytes, Acl] = {}
         self._ids: dict[Acl, bytes] = {}
-        self._on = [_OnType() for _ in ResourceType]  # lists, for the hash of an enum's member is slow
+        self._on = [_OnType() for _ in ResourceType]  # by the type's number
 
     def __len__(self) -> int:
         return len(self._by_id)
