@@ -160,9 +160,10 @@ class Acceptor:
         quotas.max_connections_per_address = config.integer(_PER_ADDRESS)
         overrides = config.rates(_OVERRIDES)
         quotas.overrides = {normal_address(host) or host: int(count) for host, count in overrides.items()}
-        for listener in quotas.listeners.values():
-            listener.max_connections = config.integer(MAX_CONNECTIONS)
-            listener.rate.hold_to(config.integer(MAX_RATE))
+        for name, listener in quotas.listeners.items():
+            own = config.of_listener(name)
+            listener.max_connections = own.integer(MAX_CONNECTIONS)
+            listener.rate.hold_to(own.integer(MAX_RATE))
         self._close_exceeding()
         self._make_use_of_room()
 

@@ -152,7 +152,8 @@ class Server:
     def _limit_connections(self) -> None:
         """Puts the broker's limits in force."""
         config = self.broker.config
-        if self.acceptor is not None or any(config.is_set(name) for name in _LIMITS):
+        own = [f"listener.name.{endpoint.name.lower()}.{name}" for endpoint in self.endpoints for name in _LIMITS]
+        if self.acceptor is not None or any(map(config.is_set, (*_LIMITS, *own))):
             self._accept_limited().configure(config)
 
     def _limit_address(self, address: Address, rate: float | None) -> None:

@@ -117,7 +117,8 @@ class Config(Values):
         """
         self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
         altered = {**cluster_wide, **per_broker}
-        self._values = self._static | {name: PROPERTIES[name].kind.parse(text) for name, text in altered.items()}
+        rows = {name: row_of(name) for name in altered}
+        self._values = self._static | {name: row.kind.parse(altered[name]) for name, row in rows.items() if row}
 
     def synonyms(self, name: str) -> list[Synonym]:
         """What the value of a property may come from, the first that is set going before the others.
@@ -126,7 +127,7 @@ class Config(Values):
         """
         names = _SAME_TIME.get(name, (name,))
         static = {key: text_of(self._static[key]) for key in names if key in self._origins}
-        defaults = {key: PROPERTIES[key].default for key in names}
+        defaults = {key: PROPERTIES[key].default for key in names if key in PROPERTIES}
         layers: list[tuple[str, Mapping[str, str | None]]] = [
             *self._dynamic.items(),
             (STATIC_BROKER_CONFIG, static),
@@ -210,7 +211,7 @@ class Config(Values):
         unused = []
         for origin, key, value in pairs:
             name = _ALIASES.get(key, key)
-            row = _row_of_listener(name) if name.startswith(_LISTENER_PREFIX) else PROPERTIES.get(name)
+            row = row_of(name)
             if row is None:
                 if not _is_known(name):
                     raise ConfigError(f"{origin}: {_unknown(name)}")
@@ -414,7 +415,10 @@ def _is_known(name: str) -> bool:
     return name in NAMES or name.startswith(PREFIXES)
 
 
-def _row_of_listener(name: str) -> Property | None:
+def row_of(name: str) -> Property | None:
+    """What is known of a property of the broker, or of one of its listeners; None: nothing, it has no effect."""
+    if not name.startswith(_LISTENER_PREFIX):
+        return PROPERTIES.get(name)
     from sluice.config_listener import row_of_listener
 
     return row_of_listener(name)

@@ -2,7 +2,7 @@
 `listener.name.<listener>.<mechanism>.<property>` (KIP-103, KIP-85; names in lower case).
 
 Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName. A mechanism's own setting goes before the
-listener's, and that before the broker's. Loaded only where a listener has more than plain text.
+listener's, and that before the broker's. Loaded only where a listener has more than plain text, or limits.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from sluice.errors import ConfigError
 PREFIX = "listener.name."
 _OF_MECHANISM = frozenset({"sasl.jaas.config", "connections.max.reauth.ms"})
 _OF_SASL = frozenset({"sasl.enabled.mechanisms", "sasl.server.max.receive.size"})
-_OF_LISTENER = _OF_MECHANISM | _OF_SASL | {name for name in PROPERTIES if name.startswith("ssl.")}
+_LIMITS = frozenset({"max.connections", "max.connection.creation.rate"})
+_OF_LISTENER = _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES if name.startswith("ssl.")}
 
 
 def row_of_listener(name: str) -> Property | None:

@@ -9,9 +9,9 @@ replicas, so of what single brokers have of their own, the first broker's holds 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from sluice.config import refused_value
+from sluice.config import refused_value, row_of
 from sluice.config_setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
-from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF
+from sluice.config_table import PROPERTIES, TOPIC_DEFAULT_OF, Property
 from sluice.config_values import text_of
 from sluice.protocol.errors import ErrorCode
 
@@ -54,14 +54,14 @@ class BrokerConfigs:
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
     def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
-        fixed = [key for key in own if key not in ALTERABLE]
+        fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
         if fixed:
             message = (
                 f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
                 f"this broker can: {', '.join(sorted(ALTERABLE))}"
             )
             return Refusal(ErrorCode.INVALID_REQUEST, message)
-        problems = (refused_value(PROPERTIES[key], value) or _refused_limit(key, value) for key, value in own.items())
+        problems = (refused_value(_row(key), value) or _refused_limit(key, value) for key, value in own.items())
         problem = next(filter(None, problems), None)
         # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
         return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
@@ -93,10 +93,23 @@ def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal |
     return Refusal(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
 
 
+def _row(key: str) -> Property:
+    row = row_of(key)
+    assert row is not None, f"{key} cannot be altered"
+    return Property(key, row.kind, row.default, row.spec, row.doc)
+
+
+def _is_limit_of_listener(key: str) -> bool:
+    row = row_of(key)
+    return row is not None and row.name != key and row.name in _LIMITS_OVER_0
+
+
 def _refused_limit(key: str, value: str) -> str | None:
-    return f"Invalid {key} {value}" if key in _LIMITS_OVER_0 and PROPERTIES[key].kind.parse(value) == 0 else None
+    row = _row(key)
+    limits = key.endswith(tuple(_LIMITS_OVER_0))
+    return f"Invalid {key} {value}" if limits and row.kind.parse(value) == 0 else None
 
 
 def _default(key: str, value: str) -> Setting:
-    row = PROPERTIES[key]
+    row = _row(key)
     return Setting(row, text_of(row.kind.parse(value)), [Synonym(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG)], "")

@@ -110,6 +110,12 @@ def test_one_too_many_waits_until_another_goes() -> None:
     assert answered_ms([fourth]) == [60_000]
 
 
+def test_a_listener_has_its_own_number() -> None:
+    broker = VirtualBroker(TWO, MAP, "listener.name.external.max.connections=1")
+    assert answered_ms(connect(broker, 2)) == [0, None]
+    assert answered_ms(connect(broker, 3, listener=1)) == [0] * 3
+
+
 def test_for_the_brokers_listener_the_connection_that_was_idle_longest_goes() -> None:
     broker = VirtualBroker(TWO, MAP, INTER_BROKER, "max.connections=2", "listener.name.internal.max.connections=9")
     first, second = connect(broker, 2)
@@ -200,9 +206,21 @@ def test_a_rate_that_is_raised_lets_the_one_that_waits_wait_on() -> None:
     assert answered_ms(clients) == [1_000] * 3
 
 
+def test_the_limit_of_a_listener_can_be_altered() -> None:
+    broker = VirtualBroker(TWO, MAP)
+    dotted = {"listener.name.external.max.connections": "1"}
+    assert broker.broker.configs.replace(BROKER, "", dotted, validate_only=False) is None
+    assert answered_ms(connect(broker, 2)) == [0, None]
+    assert answered_ms(connect(broker, 2, listener=1)) == [0, 0]
+    assert broker.broker.configs.replace(BROKER, "", {}, validate_only=False) is None
+    assert answered_ms(connect(broker, 2)) == [0, 0], "who waits comes first"
+
+
 @pytest.mark.parametrize(
     ("configs", "problem"),
     [
+        ({"listener.name.plaintext.max.connections": "0"}, "Invalid listener.name.plaintext.max.connections 0"),
+        ({"listener.name.plaintext.max.connections.per.ip": "1"}, "Cannot update these configs dynamically"),
         ({"max.connections": "0"}, "Invalid max.connections 0"),
         ({"max.connection.creation.rate": "0"}, "Invalid max.connection.creation.rate 0"),
         ({"max.connections": "x"}, "Invalid value x for configuration max.connections: must be an integer from 0 to"),

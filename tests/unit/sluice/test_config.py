@@ -29,7 +29,7 @@ listeners=PLAINTEXT://:9092,CONTROLLER://:9093
 advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
-listener.name.plaintext.max.connections=50
+listener.name.plaintext.num.network.threads=50
 num.network.threads=3
 log.dirs=/tmp/kraft-combined-logs
 log.retention.hours=24
@@ -73,7 +73,7 @@ def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
     assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
     assert config.warnings == [
         f"{file}: Kafka's, without effect here: process.roles, controller.quorum.voters, "
-        "listener.name.plaintext.max.connections, num.network.threads"
+        "listener.name.plaintext.num.network.threads, num.network.threads"
     ]
     assert config.text("log.dirs") == "/tmp/kraft-combined-logs"
 
