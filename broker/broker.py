@@ -13,7 +13,6 @@ from sluice.config import Config, Endpoint
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
-from sluice.quotas.entity import QuotaTable
 from sluice.quotas.quota_managers import QuotaManagers
 
 from .cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Cluster, Partition, Topic
@@ -22,7 +21,9 @@ from .enforcement import Enforcement
 from .features import listed_features
 from .housekeeping import Housekeeping
 from .quota_profile import PROFILES
+from .quota_rules import RulesOfQuotas
 from .releases import advertised_by, served_as
+from .throttle_times import ThrottleTimesByClient
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.api_versions import ApiVersion
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # Kafka's Metrics looks for expired sensors this often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
+# How soon a quota callback is told that topics or leaders changed.
+_METADATA_CHECK_MS = 1_000
 # GetTelemetrySubscriptions and PushTelemetry: clients that find them advertised use them.
 _OF_TELEMETRY = (71, 72)
 
@@ -76,9 +79,12 @@ class Broker:
         self.housekeeping = Housekeeping(self.timer)
         self.every, self.later = self.housekeeping.every, self.housekeeping.later
         self.profile = PROFILES[config.text("quota.profile")]
-        new_rules = partial(QuotaTable, self.profile.empty_client_id)
-        self.quotas = QuotaManagers(config, self.profile.rate, new_rules, cluster.quota_stores)
-        self.enforcement = Enforcement(self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock)
+        self._rules = RulesOfQuotas(config, self.profile.empty_client_id)
+        self.quotas = QuotaManagers(config, self.profile.rate, self._rules.of, cluster.quota_stores)
+        throttle_times = ThrottleTimesByClient(config.integer("sluice.metrics.client.ids.max"))
+        self.enforcement = Enforcement(
+            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times
+        )
         self.authorizer = self._new_authorizer()
         self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn)
         release = config.text("sluice.kafka.release")
@@ -95,6 +101,8 @@ class Broker:
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._producer_ids = iter(range(0))
         self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        if self._rules.callback is not None:
+            self.every(_METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas))
         cluster.join(self)
 
     def leads(self, partition: Partition) -> bool:
@@ -281,6 +289,7 @@ class Broker:
     def close(self) -> None:
         """Stops time: nothing that waits completes any more."""
         self.timer.close()
+        self._rules.close()
         if self._is_alone:
             self.cluster.close()
 
@@ -299,5 +308,6 @@ class Broker:
     def _expire_sensors(self) -> None:
         now_ms = self.enforcement.time.at(self.clock.wall_ms())
         self.quotas.expire(now_ms)
+        self.enforcement.throttle_times.expire(now_ms)
         if self.cluster.controller_quotas.mutation is not None:
             self.cluster.controller_quotas.mutation.expire(now_ms)

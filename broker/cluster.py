@@ -20,7 +20,6 @@ from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 from sluice.purgatory.timer import Timer
-from sluice.quotas.entity import QuotaTable
 from sluice.quotas.quota_managers import ControllerQuotas
 from sluice.quotas.store import QuotaStores
 
@@ -30,6 +29,7 @@ from .log.log_config import LogConfig
 from .log.log_manager import LogManager
 from .log.partition_log import PartitionLog
 from .quota_profile import PROFILES
+from .quota_rules import RulesOfQuotas
 from .random_uuid import random_uuid
 from .replica_placement import assignment_problem, place, placement_problem
 
@@ -255,8 +255,8 @@ class Cluster:
         self._random = random
         self.next_producer_id = 0  # the first that no broker was given
         self.quota_stores = QuotaStores(config)
-        rules = QuotaTable(PROFILES[config.text("quota.profile")].empty_client_id)
-        self.controller_quotas = ControllerQuotas(config, rules, self.quota_stores)
+        self._rules = RulesOfQuotas(config, PROFILES[config.text("quota.profile")].empty_client_id)
+        self.controller_quotas = ControllerQuotas(config, self._rules.of("ControllerMutation"), self.quota_stores)
         walked = config.integer("sluice.record.validation.max.bytes")
         # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
@@ -267,6 +267,7 @@ class Cluster:
     def close(self) -> None:
         """Stops time for what belongs to no broker, and closes the logs."""
         self.timer.close()
+        self._rules.close()
         if self.metadata_log is not None:
             self.metadata_log.close()
         self.logs.close()

@@ -9,6 +9,8 @@ from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
+    from sluice.quotas.told import Told
+
     from .broker import Broker
     from .connection import Connection
     from .dispatch import Route
@@ -60,6 +62,7 @@ class RequestContext:
         "route",
         "sasl",
         "started_ms",
+        "told",
         "user",
         "version",
         "worked_ms",
@@ -84,6 +87,7 @@ class RequestContext:
         self.fetch: Fetch | None = None  # the fetch in flight
         self.charged_bytes = 0  # what a held fetch was charged before it read
         self.started_ms = 0.0  # when its turn began, monotonic
+        self.told: Told | None = None  # the throttle times in its answers, while there are quotas
         self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
         self.error_code = 0  # the first error in the response, for the metrics
 

@@ -25,10 +25,12 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 from sluice.quotas.steady_time import SteadyTime
+from sluice.quotas.told import Told
 
 from .context import NO_RESPONSE, PARKED, Outcome, RequestContext
 from .quota_profile import HOLD, MUTE, WITHHOLD, Profile
 from .request_time import RequestTime
+from .throttle_times import ThrottleTimesByClient
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
@@ -47,30 +49,47 @@ class _TellsThrottleTime(Protocol):
     throttle_time_ms: int
 
 
-class _Muted(DelayedOperation):
-    """A connection that is not read until its throttle time is over."""
+class _Wait(DelayedOperation):
+    """A connection that serves a throttle time, which the manager `by` demands."""
 
-    __slots__ = ("_ctx",)
+    __slots__ = ("_by", "_ctx")
 
-    def __init__(self, ctx: RequestContext, throttle_ms: int) -> None:
+    def __init__(self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int) -> None:
         super().__init__(throttle_ms)
         self._ctx = ctx
+        self._by = by
+        by.queue_size += 1
 
     def on_complete(self) -> None:
+        self._by.queue_size -= 1
+        self.go_on()
+
+    def go_on(self) -> None:
+        """The throttle time is over."""
+        raise NotImplementedError
+
+
+class _Muted(_Wait):
+    """A connection that is not read until its throttle time is over."""
+
+    __slots__ = ()
+
+    def go_on(self) -> None:
         self._ctx.connection.resume()
 
 
-class _Held(DelayedOperation):
+class _Held(_Wait):
     """A response that goes out when its throttle time is over. It holds no record bytes of the request."""
 
-    __slots__ = ("_ctx", "_finish")
+    __slots__ = ("_finish",)
 
-    def __init__(self, ctx: RequestContext, throttle_ms: int, finish: Callable[[], None]) -> None:
-        super().__init__(throttle_ms)
-        self._ctx = ctx
+    def __init__(
+        self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int, finish: Callable[[], None]
+    ) -> None:
+        super().__init__(ctx, by, throttle_ms)
         self._finish = finish  # answers, or makes it wait again
 
-    def on_complete(self) -> None:
+    def go_on(self) -> None:
         connection = self._ctx.connection
         connection.waiting = False
         self._finish()
@@ -78,18 +97,19 @@ class _Held(DelayedOperation):
             connection.resume()
 
 
-class _HeldFetch(DelayedOperation):
+class _HeldFetch(_Wait):
     """A fetch that reads the log, and answers, when its throttle time is over."""
 
-    __slots__ = ("_ctx", "_read", "_throttle_ms")
+    __slots__ = ("_read", "_throttle_ms")
 
-    def __init__(self, ctx: RequestContext, read: Callable[[], FetchResponse], throttle_ms: int) -> None:
-        super().__init__(throttle_ms)
-        self._ctx = ctx
+    def __init__(
+        self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int, read: Callable[[], FetchResponse]
+    ) -> None:
+        super().__init__(ctx, by, throttle_ms)
         self._read = read
         self._throttle_ms = throttle_ms
 
-    def on_complete(self) -> None:
+    def go_on(self) -> None:
         self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
 
     def _answer(self) -> FetchResponse:
@@ -108,6 +128,7 @@ class Enforcement:
         controller: ControllerQuotas,
         throttled: DelayedOperationPurgatory,
         clock: Clock,
+        throttle_times: ThrottleTimesByClient,
     ) -> None:
         self.profile = profile
         self.quotas = quotas
@@ -115,6 +136,7 @@ class Enforcement:
         self.throttled = throttled
         self.time = SteadyTime(quotas.produce.config.window_ms)
         self.request_time = RequestTime(clock)
+        self.throttle_times = throttle_times
 
     def finisher(self, api_key: int) -> "Callable[[Dispatcher, RequestContext, Message | Outcome], None]":
         """What is done with the responses of an API."""
@@ -179,9 +201,11 @@ class Enforcement:
         if not quotas.produce.quotas_enabled and quotas.request is None:
             dispatcher.answer(ctx, response)
             return
-        throttle_ms = quotas.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, self.time.at(ctx.now_ms))
+        now_ms = self.time.at(ctx.now_ms)
+        throttle_ms = quotas.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, now_ms)
         if throttle_ms <= 0 and quotas.request is None:
             dispatcher.answer(ctx, response)
+            (ctx.told or _told_to(ctx)).produce.zero(now_ms)
             return
         self._finish(dispatcher, ctx, response, throttle_ms, quotas.produce, exempt=response is NO_RESPONSE)
 
@@ -216,12 +240,14 @@ class Enforcement:
             self._withhold(dispatcher, ctx, response, byte_ms, self.quotas.fetch)
         elif throttle_ms <= 0:
             dispatcher.send(ctx, body)
+            if self.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # it may have been held before
+                (ctx.told or _told_to(ctx)).fetch.zero(now_ms)
         else:
-            self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
+            by = self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
             # What is not sent costs nothing: the client comes back for the same bytes.
             self.quotas.fetch.unrecord(ctx.user, ctx.client_id, size, now_ms)
             dispatcher.answer(ctx, _throttled(ctx, fetch, throttle_ms))
-            self._wait(ctx, _Muted(ctx, throttle_ms))
+            self._wait(ctx, _Muted(ctx, by, throttle_ms))
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
@@ -234,8 +260,8 @@ class Enforcement:
         throttle_ms = max(byte_ms, request_ms)
         if throttle_ms <= 0:
             return read()
-        self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
-        self._wait(ctx, _HeldFetch(ctx, read, throttle_ms))
+        by = self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
+        self._wait(ctx, _HeldFetch(ctx, by, throttle_ms, read))
         return PARKED
 
     # -- how all of them wait ------------------------------------------------------------------------------------------
@@ -261,13 +287,13 @@ class Enforcement:
         if throttle_ms <= 0:
             self._answer(dispatcher, ctx, response, exempt=exempt)
             return
-        self._note(ctx, manager, other_ms, request_ms, now_ms)
+        by = self._note(ctx, manager, other_ms, request_ms, now_ms)
         _tell(response, throttle_ms)
         if throttling is MUTE:
             self._answer(dispatcher, ctx, response, exempt=exempt)
-            self._wait(ctx, _Muted(ctx, throttle_ms))
+            self._wait(ctx, _Muted(ctx, by, throttle_ms))
         else:
-            self._wait(ctx, _Held(ctx, throttle_ms, lambda: dispatcher.answer(ctx, response)))
+            self._wait(ctx, _Held(ctx, by, throttle_ms, lambda: dispatcher.answer(ctx, response)))
 
     def _withhold(
         self,
@@ -286,8 +312,8 @@ class Enforcement:
             if request_ms <= 0:
                 self._answer(dispatcher, ctx, response)
                 return
-            self._note(ctx, None, 0, request_ms, now_ms)
-            self._wait(ctx, _Held(ctx, request_ms, lambda: dispatcher.answer(ctx, response)))
+            by = self._note(ctx, None, 0, request_ms, now_ms)
+            self._wait(ctx, _Held(ctx, by, request_ms, lambda: dispatcher.answer(ctx, response)))
 
         if other_ms <= 0:
             charge_time()
@@ -299,10 +325,10 @@ class Enforcement:
                 self.request_time.go_on()
                 charge_time()
 
-        self._note(ctx, manager, other_ms, 0, self.time.at(ctx.now_ms))
+        by = self._note(ctx, manager, other_ms, 0, self.time.at(ctx.now_ms))
         if self.quotas.request is not None:
             self.request_time.park(ctx)
-        self._wait(ctx, _Held(ctx, other_ms, go_on))
+        self._wait(ctx, _Held(ctx, by, other_ms, go_on))
 
     def _answer(
         self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome, *, exempt: bool = False
@@ -330,16 +356,30 @@ class Enforcement:
 
     def _note(
         self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
-    ) -> None:
-        """Tells the quota that demands the longer wait; of two equal ones, as in Kafka, that of request time."""
+    ) -> ClientQuotaManager:
+        """Tells the quota that demands the longer wait, of two equal ones that of request time, as in Kafka; which is
+        returned.
+        """
         by = manager if other_ms > request_ms else self.quotas.request
         assert by is not None, "a wait that no quota demands"
-        by.record_throttle_time(ctx.user, ctx.client_id, max(other_ms, request_ms), now_ms)
+        throttle_ms = max(other_ms, request_ms)
+        by.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, now_ms)
+        if ctx.route.api_key == PRODUCE:
+            (ctx.told or _told_to(ctx)).produce.record(throttle_ms, now_ms)
+        elif ctx.route.api_key == FETCH:
+            (ctx.told or _told_to(ctx)).fetch.record(throttle_ms, now_ms)
+        self.throttle_times.add(ctx.route.api_name, ctx.user, ctx.client_id, throttle_ms, now_ms)
+        return by
 
     def _wait(self, ctx: RequestContext, operation: DelayedOperation) -> None:
         ctx.connection.park(operation.force_complete)
         ctx.connection.mute()
         self.throttled.delay(operation)
+
+
+def _told_to(ctx: RequestContext) -> Told:
+    ctx.told = Told()
+    return ctx.told
 
 
 def _answer(dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:

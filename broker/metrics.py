@@ -11,6 +11,7 @@ have replicas, and what passed through a partition for its leader.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from math import nan
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
@@ -18,21 +19,36 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 import sluice
-from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER
+from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.timer import LATENESS_BOUNDS_MS
+from sluice.quotas.entity import sanitize
 from sluice.quotas.manager import ClientQuotaManager, ClientUsage
+from sluice.quotas.mutation_quota import MutationUsage
 from sluice.quotas.sensor import UNLIMITED
 
 from .broker import Broker
 from .cluster import Partition
 from .dispatch import Route
 from .server import Server
+from .throttle_times import OTHER
 
 if TYPE_CHECKING:
     from .security.secure_listener import Authentications
 
-OTHER = "__other__"
+# Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
+_RATE: Callable[[ClientUsage], float] = attrgetter("rate")
+_WAIT: Callable[[ClientUsage], float] = attrgetter("throttle_time_avg_ms")
+_ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
+    "Produce": {"byte_rate": _RATE, "throttle_time": _WAIT},
+    "Fetch": {"byte_rate": _RATE, "throttle_time": _WAIT},
+    "Request": {"request_time": _RATE, "throttle_time": _WAIT},
+    "ControllerMutation": {
+        "mutation_rate": _RATE,
+        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,  # of several: no such thing
+        "throttle_time": _WAIT,
+    },
+}
 
 
 class BrokerCollector(Collector):
@@ -48,6 +64,7 @@ class BrokerCollector(Collector):
         yield from self._requests()
         yield from self._purgatories()
         yield from self._quotas()
+        yield from self._accepting()
         yield from self._topics()
         yield from self._fetch_sessions()
         yield from self._authentications()
@@ -79,6 +96,8 @@ class BrokerCollector(Collector):
     def _purgatories(self) -> Iterator[Metric]:
         broker = self._broker
         purgatories = [broker.fetches, broker.produces, broker.delete_records, broker.throttled]
+        if self._server.acceptor is not None:
+            purgatories.append(self._server.acceptor.waiting)
         if broker.groups_in_use is not None:
             purgatories += [broker.groups_in_use.rebalances, broker.groups_in_use.heartbeats]
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
@@ -91,22 +110,56 @@ class BrokerCollector(Collector):
         yield _gauge(kafka + "numdelayedoperations", [([p.name], p.delayed) for p in purgatories])
 
     def _quotas(self) -> Iterator[Metric]:
-        now_ms = self._broker.clock.wall_ms()
-        most = self._broker.config.integer("sluice.metrics.client.ids.max")
-        throttle, rates, averages = [], [], []
-        for manager in (self._broker.quotas.produce, self._broker.quotas.fetch):
-            clients = _capped(manager, now_ms, most)
-            resource = manager.kind
-            throttle += [([resource, c.user, c.client_id], c.throttle_time_total_ms / 1e3) for c in clients]
-            rate = [([c.user, c.client_id], c.rate) for c in clients]
-            average = [([c.user, c.client_id], c.throttle_time_avg_ms) for c in clients]
-            yield _gauge(f"kafka_server_{resource.lower()}_byte_rate", rate)
-            yield _gauge(f"kafka_server_{resource.lower()}_throttle_time", average)
-            rates += [([resource, *labels], value) for labels, value in rate]
-            averages += [([resource, *labels], value) for labels, value in average]
-        yield _gauge("kafka_server_quota_byte_rate", rates)
-        yield _gauge("kafka_server_quota_throttle_time", averages)
+        broker = self._broker
+        now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+        most = broker.config.integer("sluice.metrics.client.ids.max")
+        # The controller's are told by the first broker alone, for all.
+        is_first = broker.node_id == min(broker.cluster.brokers)
+        mutation = broker.cluster.controller_quotas.mutation if is_first else None
+        managers = {manager.kind: manager for manager in (*broker.quotas, *([] if mutation is None else [mutation]))}
+        by_attribute: dict[str, list[tuple[list[str], float]]] = {}
+        throttle: list[tuple[list[str], float]] = []
+        for kind, attributes in _ATTRIBUTES.items():
+            manager = managers.get(kind)
+            clients = [] if manager is None else _capped(manager, now_ms, most)
+            throttle += [([kind, c.user, c.client_id], c.throttle_time_total_ms / 1e3) for c in clients]
+            for attribute, value_of in attributes.items():
+                rows = [([c.user, c.client_id], value_of(c)) for c in clients]
+                yield _gauge(f"kafka_server_{kind.lower()}_{attribute}", rows)
+                by_attribute.setdefault(attribute, []).extend(([kind, *labels], value) for labels, value in rows)
+            waiting = 0 if manager is None else manager.queue_size
+            yield _gauge(f"kafka_server_{kind.lower()}_queue_size", [([], waiting)])
+        for attribute, rows in by_attribute.items():
+            yield _gauge(f"kafka_server_quota_{attribute}", rows)
+        request = broker.quotas.request
+        exempt = [] if request is None else [(list[str](), request.exempt_request_time(now_ms))]
+        yield _gauge("kafka_server_request_exempt_request_time", exempt)
         yield _counter("sluice_throttle_seconds_total", throttle)
+        times = broker.enforcement.throttle_times.by_api.items()
+        waits = (
+            ([api, sanitize(user), client], each.counts, each.total_ms / 1e3) for (api, user, client), each in times
+        )
+        yield _histogram("sluice_throttle_time_seconds", waits, THROTTLE_SECONDS_BOUNDS)
+
+    def _accepting(self) -> Iterator[Metric]:
+        acceptor = self._server.acceptor
+        rate: list[tuple[list[str], float]] = []
+        rates: list[tuple[list[str], float]] = []
+        waits: list[tuple[list[str], float]] = []
+        closed: list[tuple[list[str], float]] = []
+        if acceptor is not None:
+            quotas, now_ms = acceptor.quotas, acceptor.now_ms()
+            most = self._broker.config.integer("sluice.metrics.client.ids.max")
+            rate = [([], quotas.rate.rate.peek(now_ms))]
+            addresses = [*quotas.address_rates.items()][:most]
+            rates = [([name, ""], each.rate.rate.peek(now_ms)) for name, each in quotas.listeners.items()]
+            rates += [(["", address], each.rate.peek(now_ms)) for address, each in addresses]
+            waits = [([name], each.throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
+            closed = [([name], each.address_throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
+        yield _gauge(SOCKET_SERVER + "broker_connection_accept_rate", rate)
+        yield _gauge(SOCKET_SERVER + "connection_accept_rate", rates)
+        yield _gauge(SOCKET_SERVER + "connection_accept_throttle_time", waits)
+        yield _gauge(SOCKET_SERVER + "ip_connection_accept_throttle_time", closed)
 
     def _topics(self) -> Iterator[Metric]:
         node_id, topics = self._broker.node_id, self._broker.cluster.topics

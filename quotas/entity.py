@@ -45,8 +45,15 @@ class QuotaEntity(Struct, frozen=True):
 class QuotaRules(Protocol):
     """What a manager asks: which bucket a client's use counts to, and which limit holds for a bucket."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether buckets and limits change only with what is set, so that they may be remembered."""
+
     def __bool__(self) -> bool:
         """Whether any quota may hold at all."""
+
+    def have_changed(self) -> bool:
+        """Whether limits may have changed since this was asked last, otherwise than by what was set."""
 
     def set(self, entity: QuotaEntity, bound: float | None) -> None:
         """Sets the bound per second for `entity`; None removes it."""
@@ -56,6 +63,15 @@ class QuotaRules(Protocol):
 
     def limit(self, bucket: Bucket) -> float | None:
         """The bound that holds for a bucket, in units per second; None when there is none."""
+
+    def holding(self, bucket: Bucket) -> QuotaEntity | None:
+        """Whose bound that is; None when there is none, or no entity has it."""
+
+    def candidates(self, user: str, client_id: str) -> "list[tuple[QuotaEntity, float | None]]":
+        """The entities that may decide for a client, the most specific first, with the bounds that are set."""
+
+    def why(self, user: str, client_id: str) -> str:
+        """Why a client counts to its bucket, in words."""
 
 
 class QuotaTable:
@@ -69,6 +85,8 @@ class QuotaTable:
 
     __slots__ = ("_empty_client_id", "_quotas", "_quotas_per_level")
 
+    is_fixed = True
+
     def __init__(self, empty_client_id: EmptyClientId) -> None:
         self._empty_client_id = empty_client_id
         self._quotas: dict[QuotaEntity, float] = {}
@@ -77,6 +95,10 @@ class QuotaTable:
     def __bool__(self) -> bool:
         """Whether any quota is set at all."""
         return bool(self._quotas)
+
+    def have_changed(self) -> bool:
+        """Never."""
+        return False
 
     def set(self, entity: QuotaEntity, bound: float | None) -> None:
         """Sets the bound per second for `entity`; None removes it, and does nothing where none is set."""
@@ -101,13 +123,36 @@ class QuotaTable:
 
     def limit(self, bucket: Bucket) -> float | None:
         """The bound that holds for a bucket, in units per second; None when there is none."""
+        entity = self.holding(bucket)
+        return None if entity is None else self._quotas[entity]
+
+    def holding(self, bucket: Bucket) -> QuotaEntity | None:
+        """Whose bound that is; None when there is none."""
         user, client_id = bucket
         users: tuple[Name, ...] = (None,) if user is None else (user, DEFAULT)
         client_ids: tuple[Name, ...] = (None,) if client_id is None else (client_id, DEFAULT)
         for entity in (QuotaEntity(u, c) for u in users for c in client_ids):
             if entity in self._quotas:
-                return self._quotas[entity]
+                return entity
         return None
+
+    def candidates(self, user: str, client_id: str) -> list[tuple[QuotaEntity, float | None]]:
+        """The entities that may decide for a client, the most specific first, with the bounds that are set."""
+        entities = [*(entity for entity, _ in _more_specific(user, client_id)), *_of_client_ids(client_id)]
+        return [(entity, self._quotas.get(entity)) for entity in entities]
+
+    def why(self, user: str, client_id: str) -> str:
+        """Why a client counts to its bucket, in words."""
+        if not self._quotas_per_level:
+            return "no quota of this kind is set, so nothing is counted"
+        if self.bucket(user, client_id) == (None, None):
+            return "the client has no id, which no quota of client ids holds (Kafka 2.0 and later)"
+        if len(self._quotas_per_level) > 1:
+            return "quotas are set at several levels: the most specific one that matches decides"
+        ((by_user, by_client_id),) = self._quotas_per_level
+        if by_user and by_client_id:
+            return "all quotas are of users and client ids together: each pair is counted by itself"
+        return f"all quotas are of {'users' if by_user else 'client ids'}: each is counted by itself"
 
     def _most_specific(self, user: str, client_id: str) -> Bucket:
         if not self._quotas_per_level:
@@ -115,18 +160,27 @@ class QuotaTable:
         if len(self._quotas_per_level) == 1:
             ((by_user, by_client_id),) = self._quotas_per_level
             return user if by_user else None, client_id if by_client_id else None
-        both, user_alone = (user, client_id), (user, None)
-        for entity, bucket in (
-            (QuotaEntity(user, client_id), both),
-            (QuotaEntity(user, DEFAULT), both),
-            (QuotaEntity(user, None), user_alone),
-            (QuotaEntity(DEFAULT, client_id), both),
-            (QuotaEntity(DEFAULT, DEFAULT), both),
-            (QuotaEntity(DEFAULT, None), user_alone),
-        ):
+        for entity, bucket in _more_specific(user, client_id):
             if entity in self._quotas:
                 return bucket
         return None, client_id
+
+
+def _more_specific(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Bucket], ...]:
+    """The entities that say more than a client id, in the order of precedence, and the bucket each makes."""
+    both, user_alone = (user, client_id), (user, None)
+    return (
+        (QuotaEntity(user, client_id), both),
+        (QuotaEntity(user, DEFAULT), both),
+        (QuotaEntity(user, None), user_alone),
+        (QuotaEntity(DEFAULT, client_id), both),
+        (QuotaEntity(DEFAULT, DEFAULT), both),
+        (QuotaEntity(DEFAULT, None), user_alone),
+    )
+
+
+def _of_client_ids(client_id: str) -> tuple[QuotaEntity, QuotaEntity]:
+    return QuotaEntity(None, client_id), QuotaEntity(None, DEFAULT)
 
 
 def sanitize(name: str) -> str:

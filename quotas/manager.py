@@ -71,13 +71,14 @@ class ClientQuotaManager:
     without an id. `now_ms` is wall-clock time. A charge of `value` is bytes, but nothing here depends on that.
     """
 
-    __slots__ = ("_rules", "_sensors", "_sensors_by_client", "config", "kind", "quotas_enabled")
+    __slots__ = ("_sensors", "_sensors_by_client", "config", "kind", "queue_size", "quotas_enabled", "rules")
 
     def __init__(self, kind: str, config: QuotaConfig, rules: QuotaRules) -> None:
         self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request", "ControllerMutation"
         self.config = config
-        self._rules = rules
-        self.quotas_enabled = False  # whether any quota is set: a broker without quotas need not count
+        self.rules = rules
+        self.quotas_enabled = bool(rules)  # whether any quota is set: a broker without quotas need not count
+        self.queue_size = 0  # connections that wait now because of these quotas: whoever makes them wait counts them
         self._sensors: dict[Bucket, ClientSensors] = {}
         # What `_find_sensors` found. Several clients may share a bucket, and a change of quotas may move them.
         self._sensors_by_client: dict[tuple[str, str], ClientSensors] = {}
@@ -85,8 +86,12 @@ class ClientQuotaManager:
     def set_quota(self, entity: QuotaEntity, bound: float | None) -> None:
         """Sets the bound in bytes/s for `entity`; None removes it. Holds from the next request on."""
         assert bound is None or bound >= 0.0, f"a quota of {bound} for {entity}"
-        self._rules.set(entity, bound)
-        self.quotas_enabled = bool(self._rules)
+        self.rules.set(entity, bound)
+        self.quotas_enabled = bool(self.rules)
+        self.hold_to_limits()
+
+    def hold_to_limits(self) -> None:
+        """Holds everyone to the limits that there are now; what was recorded stays."""
         self._sensors_by_client.clear()
         for bucket, sensors in self._sensors.items():
             sensors.quota.hold_to(self._bound(bucket))
@@ -112,7 +117,7 @@ class ClientQuotaManager:
         Does nothing where nothing can have been charged: without quotas, or for a bucket that was never recorded to
         (a quota set in between may have moved the client). Kafka takes it off a new sensor, whose rate goes negative.
         """
-        sensors = self._sensors.get(self._rules.bucket(user, client_id))
+        sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if self.quotas_enabled and sensors is not None:
             sensors.quota.record(-value, now_ms)
 
@@ -122,7 +127,7 @@ class ClientQuotaManager:
         One whole window less than there are samples, because that is what the rate divides by at least. A fetch is cut
         to it: otherwise a client that asks for more than ten seconds' worth would get nothing for ever.
         """
-        limit = self._rules.limit(self._rules.bucket(user, client_id))
+        limit = self.rules.limit(self.rules.bucket(user, client_id))
         if limit is None:
             return float_info.max
         return limit * (self.config.num_samples - 1) * (self.config.window_ms / MS_PER_S)
@@ -140,16 +145,16 @@ class ClientQuotaManager:
         This drops stale samples, as every measuring does (see `SampledStat`), which shifts the divisor of later rates.
         Kafka's own JMX reporter does the same whenever someone looks at `byte-rate`.
         """
-        sensors = self._sensors.get(self._rules.bucket(user, client_id))
+        sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if sensors is None:
             return None
         sensors.quota.rate.measure(now_ms)
         sensors.throttle_time.measure(now_ms)
         return self._usage(sensors, now_ms)
 
-    def sensors(self) -> list[tuple[Bucket, ClientSensors]]:
-        """All buckets with what is recorded of them."""
-        return list(self._sensors.items())
+    def peek_sensors(self, bucket: Bucket) -> ClientSensors | None:
+        """What is recorded of a bucket, to look at; None for one that nobody recorded to."""
+        return self._sensors.get(bucket)
 
     def snapshot(self, now_ms: int) -> list[ClientUsage]:
         """The use of all buckets, for metrics. Reads only: a scrape changes nothing of what is enforced."""
@@ -166,18 +171,21 @@ class ClientQuotaManager:
         self._sensors_by_client.clear()
 
     def _find_sensors(self, user: str, client_id: str, now_ms: int) -> ClientSensors:
-        bucket = self._rules.bucket(user, client_id)
+        if self.rules.have_changed():
+            self.hold_to_limits()
+        bucket = self.rules.bucket(user, client_id)
         sensors = self._sensors.get(bucket)
         if sensors is None:
             sensors = self._sensors[bucket] = ClientSensors(bucket, self._new_sensor(self._bound(bucket), now_ms))
-        self._sensors_by_client[user, client_id] = sensors
+        if self.rules.is_fixed:
+            self._sensors_by_client[user, client_id] = sensors
         return sensors
 
     def _new_sensor(self, bound: float, now_ms: int) -> Sensor:
         return Sensor(self.config.rate(self.config.num_samples, self.config.window_ms), bound, now_ms)
 
     def _bound(self, bucket: Bucket) -> float:
-        limit = self._rules.limit(bucket)
+        limit = self.rules.limit(bucket)
         return UNLIMITED if limit is None else limit
 
     def _usage(self, sensors: ClientSensors, now_ms: int) -> ClientUsage:

@@ -33,14 +33,16 @@ class QuotaManagers:
     __slots__ = ("_new_rules", "config", "fetch", "produce", "request")
 
     def __init__(
-        self, config: Config, rate: type[Rate], new_rules: Callable[[], QuotaRules], stores: QuotaStores
+        self, config: Config, rate: type[Rate], new_rules: Callable[[str], QuotaRules], stores: QuotaStores
     ) -> None:
-        """`rate` is the arithmetic, `new_rules` makes what finds a client's quotas."""
+        """`rate` is the arithmetic, `new_rules` makes what finds a client's quotas of one kind."""
         self.config = _windows(config, "quota", rate)
         self._new_rules = new_rules
-        self.produce = ClientQuotaManager("Produce", self.config, new_rules())
-        self.fetch = ClientQuotaManager("Fetch", self.config, new_rules())
+        self.produce = ClientQuotaManager("Produce", self.config, new_rules("Produce"))
+        self.fetch = ClientQuotaManager("Fetch", self.config, new_rules("Fetch"))
         self.request: ClientRequestQuotaManager | None = None  # None: no quota of the kind was ever set
+        if not self.produce.rules.is_fixed:
+            self._measure_requests()  # there may be a limit that nobody set
         stores.of_clients[PRODUCER_BYTE_RATE].follow(self.produce.set_quota)
         stores.of_clients[CONSUMER_BYTE_RATE].follow(self.fetch.set_quota)
         stores.of_clients[REQUEST_PERCENTAGE].follow(self._set_request_quota)
@@ -58,11 +60,14 @@ class QuotaManagers:
             manager.expire(now_ms)
 
     def _set_request_quota(self, entity: QuotaEntity, bound: float | None) -> None:
+        self._measure_requests().set_quota(entity, bound)
+
+    def _measure_requests(self) -> "ClientRequestQuotaManager":
         if self.request is None:
             from .request_quota import ClientRequestQuotaManager  # few ever have such quotas
 
-            self.request = ClientRequestQuotaManager(self.config, self._new_rules())
-        self.request.set_quota(entity, bound)
+            self.request = ClientRequestQuotaManager(self.config, self._new_rules("Request"))
+        return self.request
 
 
 class ControllerQuotas:
@@ -74,14 +79,19 @@ class ControllerQuotas:
         self._config = _windows(config, "controller.quota", Rate)
         self._rules = rules
         self.mutation: ControllerMutationQuotaManager | None = None  # None: as above
+        if not rules.is_fixed:
+            self._count_mutations()
         stores.of_clients[CONTROLLER_MUTATION_RATE].follow(self._set_mutation_quota)
 
     def _set_mutation_quota(self, entity: QuotaEntity, bound: float | None) -> None:
+        self._count_mutations().set_quota(entity, bound)
+
+    def _count_mutations(self) -> "ControllerMutationQuotaManager":
         if self.mutation is None:
             from .mutation_quota import ControllerMutationQuotaManager
 
             self.mutation = ControllerMutationQuotaManager(self._config, self._rules)
-        self.mutation.set_quota(entity, bound)
+        return self.mutation
 
 
 def _windows(config: Config, prefix: str, rate: type[Rate]) -> QuotaConfig:

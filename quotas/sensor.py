@@ -100,6 +100,11 @@ class SampledStat:
         """What `measure` would return, without dropping anything."""
         return self.combine([sample for sample in self._samples if not self._is_stale(sample, now_ms)])
 
+    def peek_samples(self, now_ms: int) -> list[tuple[Sample, bool]]:
+        """The samples from the oldest on, each with whether it is stale; to be looked at, not changed."""
+        seen = [(sample, self._is_stale(sample, now_ms)) for sample in self._samples]
+        return sorted(seen, key=lambda each: each[0].start_ms)
+
     def combine(self, samples: list[Sample]) -> float:
         """The statistic over `samples`, which are in the order of their slots: here their sum."""
         # In the order of slots, not of time, and from 0.0, because the order decides the last bits of a double.

@@ -18,6 +18,10 @@ class SteadyTime:
         self._latest_ms = 0
         self._set_back_ms = 0
 
+    def peek(self, wall_ms: int) -> int:
+        """The time for quotas when the clock shows `wall_ms`, for someone who only looks."""
+        return wall_ms + self._set_back_ms
+
     def at(self, wall_ms: int) -> int:
         """The time for quotas when the clock shows `wall_ms`."""
         if wall_ms >= self._latest_ms:

@@ -363,6 +363,8 @@ _ROWS: tuple[Property, ...] = (
              "Windows for which the quota of controller mutations may be saved up."),
     Property("controller.quota.window.size.seconds", _COUNT, "1", "KIP-599",
              "Length of such a window."),
+    Property("client.quota.callback.class", text(), None, "KIP-257",
+             "A Python class, by its dotted path, that decides who is counted together and which limit holds."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
              "How throttling is done: by the request's version, as KIP-13 has it, or as a Kafka release did."),
     # What clients tell of themselves.

@@ -26,6 +26,9 @@ REQUEST_SECONDS_BOUNDS = (
     30.0,
 )
 
+# Upper bounds of throttle times, in seconds: request quotas throttle for a second at most, byte rates without bound.
+THROTTLE_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
 
 class Metric(NamedTuple):
     """One metric family; `kind` is Prometheus' type."""
@@ -39,6 +42,7 @@ class Metric(NamedTuple):
 _CLIENT = ("user", "client_id")
 _LISTENER = ("listener",)
 SOCKET_SERVER = "kafka_server_socket_server_metrics_"
+_RESOURCE = ("resource", "user", "clientId")
 
 METRICS = {
     metric.name: metric
@@ -65,6 +69,12 @@ METRICS = {
             "Throttle time that clients were told to serve, by the quota that demanded it.",
             ("resource", *_CLIENT),
         ),
+        Metric(
+            "sluice_throttle_time_seconds",
+            "histogram",
+            "Throttle times that clients were made to serve, by API.",
+            ("api", *_CLIENT),
+        ),
         Metric("sluice_purgatory_operations", "gauge", "Operations that wait in a purgatory.", ("kind",)),
         Metric(
             "sluice_purgatory_lateness_seconds",
@@ -83,8 +93,61 @@ METRICS = {
         ),
         Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second in the quota's windows.", _CLIENT),
         Metric("kafka_server_fetch_throttle_time", "gauge", "Average throttle time of fetch requests, ms.", _CLIENT),
-        Metric("kafka_server_quota_byte_rate", "gauge", "As above, by resource.", ("resource", "user", "clientId")),
-        Metric("kafka_server_quota_throttle_time", "gauge", "As above, by resource.", ("resource", "user", "clientId")),
+        Metric(
+            "kafka_server_request_request_time", "gauge", "Percent of a thread that requests took, in windows.", _CLIENT
+        ),
+        Metric("kafka_server_request_throttle_time", "gauge", "Average throttle time for request time, ms.", _CLIENT),
+        Metric(
+            "kafka_server_request_exempt_request_time", "gauge", "Percent of a thread that exempt requests took, 30 s."
+        ),
+        Metric(
+            "kafka_server_controllermutation_mutation_rate",
+            "gauge",
+            "Partitions created and deleted per second, over 30 to 60 s.",
+            _CLIENT,
+        ),
+        Metric("kafka_server_controllermutation_tokens", "gauge", "Partitions that may be mutated now.", _CLIENT),
+        Metric(
+            "kafka_server_controllermutation_throttle_time",
+            "gauge",
+            "Average throttle time for mutations, ms.",
+            _CLIENT,
+        ),
+        Metric("kafka_server_produce_queue_size", "gauge", "Connections that wait for a produce quota now."),
+        Metric("kafka_server_fetch_queue_size", "gauge", "Connections that wait for a fetch quota now."),
+        Metric("kafka_server_request_queue_size", "gauge", "Connections that wait for a request quota now."),
+        Metric(
+            "kafka_server_controllermutation_queue_size", "gauge", "Connections that wait for a mutation quota now."
+        ),
+        Metric("kafka_server_quota_byte_rate", "gauge", "As above, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_request_time", "gauge", "As above, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_mutation_rate", "gauge", "As above, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_tokens", "gauge", "As above, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_throttle_time", "gauge", "As above, by resource.", _RESOURCE),
+        # New connections; those of one listener or of one address.
+        Metric(
+            f"{SOCKET_SERVER}broker_connection_accept_rate",
+            "gauge",
+            "Connections taken in per second, in the quota's windows, while connections are limited.",
+        ),
+        Metric(
+            f"{SOCKET_SERVER}connection_accept_rate",
+            "gauge",
+            "The same of one listener, or of one address that has a limit.",
+            ("listener", "ip"),
+        ),
+        Metric(
+            f"{SOCKET_SERVER}connection_accept_throttle_time",
+            "gauge",
+            "Average time that connections waited because of a rate, ms.",
+            _LISTENER,
+        ),
+        Metric(
+            f"{SOCKET_SERVER}ip_connection_accept_throttle_time",
+            "gauge",
+            "Average time after which connections of throttled addresses were closed, ms.",
+            _LISTENER,
+        ),
         Metric(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
             "gauge",

@@ -8,15 +8,18 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 import sluice
-from sluice.broker.metrics import OTHER, registry
+from sluice.broker.metrics import registry
+from sluice.broker.throttle_times import OTHER
 from sluice.metrics import METRICS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
 from tests.support.sasl import SASL, logged_in
 from tests.support.virtual_broker import VirtualBroker
 
+EVERYONE = {"client-id": None}
 QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
 
 
@@ -41,10 +44,12 @@ def value(broker: VirtualBroker, name: str, **labels: str) -> float:
 
 def used() -> VirtualBroker:
     """A broker on which each family has something to show."""
-    broker = VirtualBroker(*QUOTAS, *SASL)
+    broker = VirtualBroker(*QUOTAS, *SASL, "max.connections=1000")
     broker.topic()
+    broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = logged_in(broker)
     client.ask(MetadataRequest(topics=[]), 9)
+    client.ask(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
     client.ask(fetch(0), 11)
     client.send(produce_of(12_000, 9, "client"), 9)
     return broker
@@ -321,3 +326,81 @@ def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
                     scrape(broker)
     assert throttles[:4] == throttles[4:]
     assert any(throttles)
+
+
+# -- quotas of every kind ----------------------------------------------------------------------------------------------
+
+
+def test_request_time_and_mutations_are_told_by_kafkas_names_in_both_spellings() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
+    client = broker.client()
+    client.ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    assert value(broker, "kafka_server_request_request_time", user="", client_id="client") == 0
+    assert value(broker, "kafka_server_quota_request_time", resource="Request", user="", clientId="client") == 0
+    assert value(broker, "kafka_server_controllermutation_mutation_rate", user="", client_id="client") == 1 / 30
+    assert value(broker, "kafka_server_controllermutation_tokens", user="", client_id="client") == 54
+    tokens = {"resource": "ControllerMutation", "user": "", "clientId": "client"}
+    assert value(broker, "kafka_server_quota_tokens", **tokens) == 54
+    assert value(broker, "kafka_server_quota_mutation_rate", **tokens) == 1 / 30
+    assert value(broker, "kafka_server_request_exempt_request_time") == 0
+
+
+def test_mutations_are_told_by_the_first_broker_alone() -> None:
+    broker = VirtualBroker("sluice.brokers=2")
+    broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
+    broker.client(node_id=2).ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    families = {family.name: family for family in registry(broker.cluster_server.servers).collect()}
+    (sample,) = families["kafka_server_controllermutation_tokens"].samples
+    assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}
+
+
+def test_connections_that_wait_for_a_quota_are_counted_by_its_kind_until_they_go_on() -> None:
+    broker = VirtualBroker(*QUOTAS, "quota.profile=kafka-4.4")
+    broker.topic()
+    client = broker.client()
+    client.send(produce_of(12_000, 9, "client"), 9)
+    assert value(broker, "kafka_server_produce_queue_size") == 1
+    assert value(broker, "kafka_server_fetch_queue_size") == 0
+    broker.advance(2_000)
+    assert value(broker, "kafka_server_produce_queue_size") == 0
+
+
+@pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
+def test_a_client_that_leaves_while_it_waits_is_not_counted_any_more(version: int) -> None:
+    broker = VirtualBroker(*QUOTAS)
+    broker.topic()
+    client = broker.client()
+    client.send(produce_of(12_000, version, "client"), version)
+    client.connection.cut()
+    broker.settle()
+    assert value(broker, "kafka_server_produce_queue_size") == 0
+
+
+def test_throttle_times_are_a_histogram_by_api_and_client() -> None:
+    broker = VirtualBroker(*QUOTAS, "sluice.metrics.client.ids.max=1")
+    broker.topic()
+    for client_id in ("one", "two", "three"):
+        broker.client(client_id).send(produce_of(12_000, 9, client_id), 9)
+    family = scrape(broker)["sluice_throttle_time_seconds"]
+    counts = {sample.labels["client_id"]: sample.value for sample in family.samples if sample.name.endswith("_count")}
+    assert counts == {"one": 1, OTHER: 2}
+    assert value(broker, "sluice_throttle_time_seconds_sum", api="Produce", user="", client_id=OTHER) == 4
+    user = {"api": "Produce", "user": "ANONYMOUS", "client_id": "one"}
+    assert value(broker, "sluice_throttle_time_seconds_bucket", **user, le="1.0") == 0
+    assert value(broker, "sluice_throttle_time_seconds_bucket", **user, le="2.0") == 1
+
+
+def test_new_connections_are_told_by_kafkas_names() -> None:
+    broker = VirtualBroker("max.connection.creation.rate=1")
+    broker.cluster.client_quotas.alter({"ip": None}, {"connection_creation_rate": 1000.0})
+    for _ in range(12):
+        broker.client()
+    prefix = "kafka_server_socket_server_metrics_"
+    assert value(broker, prefix + "broker_connection_accept_rate") == 1.1, "the twelfth has not been looked at"
+    assert value(broker, prefix + "connection_accept_rate", listener="PLAINTEXT", ip="") == 1.1
+    assert value(broker, prefix + "connection_accept_rate", listener="", ip="127.0.0.1") == 1.0
+    assert value(broker, prefix + "connection_accept_throttle_time", listener="PLAINTEXT") == 1_000
+    assert math.isnan(value(broker, prefix + "ip_connection_accept_throttle_time", listener="PLAINTEXT"))
+    assert value(broker, "sluice_purgatory_operations", kind="Accept") == 1

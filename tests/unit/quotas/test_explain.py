@@ -1,0 +1,165 @@
+"""Why a client waits: the entity that matched, the samples, and the last delay in numbers."""
+
+import pytest
+
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
+from sluice.quotas.explain import Candidate, QuotaExplanation, SampleSeen, explain
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.quotas.mutation_quota import ControllerMutationQuotaManager
+from sluice.quotas.request_quota import ClientRequestQuotaManager
+
+EVERYONE = QuotaEntity(client_id=DEFAULT)
+ALICE = QuotaEntity(user="alice")
+
+
+def manager_with(*quotas: tuple[QuotaEntity, float]) -> ClientQuotaManager:
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    for entity, bound in quotas:
+        manager.set_quota(entity, bound)
+    return manager
+
+
+def explained(
+    manager: ClientQuotaManager, now_ms: int = 0, user: str = "alice", client_id: str = "c"
+) -> QuotaExplanation:
+    (explanation,) = explain([manager], user, client_id, now_ms)
+    return explanation
+
+
+def test_the_example_of_kip_13_in_numbers() -> None:
+    manager = manager_with((EVERYONE, 5e6))
+    for now_ms in range(0, 9000, 1000):
+        manager.record("alice", "c", 5e6, now_ms)
+    assert manager.record("alice", "c", 15e6, 9000) == 2000
+    found = explained(manager, 9000)
+    assert (found.kind, found.unit, found.bound, found.rate, found.window_size_ms) == (
+        "Produce",
+        "bytes",
+        5e6,
+        6e6,
+        10_000,
+    )
+    assert found.arithmetic == "60,000,000 / 10.000 s = 6,000,000 a second"
+    assert found.last_delay is not None
+    assert found.last_delay.arithmetic == "(6,000,000 - 5,000,000) / 5,000,000 * 10000 ms = 2000 ms"
+    assert found.samples[-1] == SampleSeen(9000, 9000, 1, 15e6, counts=True)
+    assert len(found.samples) == 10
+
+
+def test_a_warm_sensor_gives_3_s_for_the_same() -> None:
+    manager = manager_with((EVERYONE, 5e6))
+    for now_ms in range(0, 20_000, 1000):
+        manager.record("alice", "c", 5e6, now_ms)
+    assert manager.record("alice", "c", 15e6, 20_000) == 3000
+    found = explained(manager, 20_000)
+    assert found.arithmetic == "65,000,000 / 10.000 s = 6,500,000 a second", "eleven samples over ten seconds"
+    assert found.last_delay is not None
+    assert found.last_delay.arithmetic == "(6,500,000 - 5,000,000) / 5,000,000 * 10000 ms = 3000 ms"
+
+
+CANDIDATES: dict[str, tuple[list[tuple[QuotaEntity, float]], str, tuple[str | None, str | None], str]] = {
+    "the default of client ids": (
+        [(EVERYONE, 1.0)],
+        "None <default>",
+        (None, "c"),
+        "all quotas are of client ids: each is counted by itself",
+    ),
+    "a user before a client id": (
+        [(EVERYONE, 1.0), (ALICE, 2.0)],
+        "alice None",
+        ("alice", None),
+        "quotas are set at several levels: the most specific one that matches decides",
+    ),
+    "the default user": (
+        [(QuotaEntity(user=DEFAULT), 1.0)],
+        "<default> None",
+        ("alice", None),
+        "all quotas are of users: each is counted by itself",
+    ),
+    "both": (
+        [(QuotaEntity("alice", DEFAULT), 1.0)],
+        "alice <default>",
+        ("alice", "c"),
+        "all quotas are of users and client ids together: each pair is counted by itself",
+    ),
+}
+
+
+@pytest.mark.parametrize(("quotas", "holds", "bucket", "why"), CANDIDATES.values(), ids=CANDIDATES)
+def test_which_entity_matched_and_why(
+    quotas: list[tuple[QuotaEntity, float]], holds: str, bucket: tuple[str | None, str | None], why: str
+) -> None:
+    found = explained(manager_with(*quotas))
+    assert [f"{candidate.user} {candidate.client_id}" for candidate in found.candidates] == [
+        "alice c",
+        "alice <default>",
+        "alice None",
+        "<default> c",
+        "<default> <default>",
+        "<default> None",
+        "None c",
+        "None <default>",
+    ]
+    assert [f"{each.user} {each.client_id}" for each in found.candidates if each.holds] == [holds]
+    assert (found.user, found.client_id) == bucket
+    assert found.why == why
+    assert (found.rate, found.samples, found.last_delay) == (None, [], None), "nothing was recorded"
+
+
+def test_without_any_quota() -> None:
+    found = explained(manager_with())
+    assert found.why == "no quota of this kind is set, so nothing is counted"
+    assert (found.bound, found.rate) == (None, None)
+
+
+def test_a_client_that_no_quota_matches_has_no_limit() -> None:
+    found = explained(manager_with((QuotaEntity(client_id="other"), 5.0)))
+    assert (found.bound, [each for each in found.candidates if each.holds]) == (None, [])
+    assert found.candidates[-2] == Candidate(None, "c", None)
+
+
+def test_a_client_without_an_id_where_it_is_unlimited() -> None:
+    found = explained(manager_with((EVERYONE, 5.0)), client_id="")
+    assert (found.bound, found.why) == (
+        None,
+        "the client has no id, which no quota of client ids holds (Kafka 2.0 and later)",
+    )
+
+
+def test_stale_samples_are_told_and_not_counted() -> None:
+    manager = manager_with((EVERYONE, 5.0))
+    manager.record("alice", "c", 20.0, 0)
+    manager.record("alice", "c", 30.0, 5_000)
+    found = explained(manager, 12_000)
+    assert [(sample.value, sample.counts) for sample in found.samples] == [(20.0, False), (30.0, True)]
+    assert (found.rate, found.arithmetic) == (3.0, "30 / 10.000 s = 3 a second")
+
+
+def test_explaining_changes_nothing() -> None:
+    asked, alone = manager_with((EVERYONE, 100.0)), manager_with((EVERYONE, 100.0))
+    now_ms = 0
+    for burst in range(30):
+        for at_ms in range(now_ms, now_ms + burst * burst * 23, 997):
+            explained(asked, at_ms)
+        now_ms += burst * burst * 23
+        assert asked.record("alice", "c", 900.0, now_ms) == alone.record("alice", "c", 900.0, now_ms)
+
+
+def test_request_time_is_cut_to_a_window() -> None:
+    manager = ClientRequestQuotaManager(QuotaConfig(), QuotaTable("unlimited"))
+    manager.set_quota(EVERYONE, 1.0)
+    manager.record("alice", "c", 25.0, 0)
+    found = explained(manager)
+    assert found.last_delay is not None
+    assert found.last_delay.throttle_ms == 1_000
+    assert found.last_delay.arithmetic == "(2.500 - 1) / 1 * 10000 ms = 15000 ms, cut to a window: 1000 ms"
+
+
+def test_mutations_are_told_in_tokens() -> None:
+    manager = ControllerMutationQuotaManager(QuotaConfig(), QuotaTable("unlimited"))
+    manager.set_quota(EVERYONE, 5.0)
+    manager.record("alice", "c", 65.0, 1_000_000)
+    found = explained(manager, 1_000_000)
+    assert (found.tokens, found.arithmetic) == (-10.0, "-10 tokens; 5 more a second")
+    assert found.last_delay is not None
+    assert found.last_delay.arithmetic == "10 tokens owed / 5 a second = 2000 ms"
