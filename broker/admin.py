@@ -87,7 +87,7 @@ def application(server: "ClusterServer") -> "Starlette":
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    from . import admin_cluster
+    from . import admin_cluster, admin_quotas
     from .metrics import registry
 
     metrics = registry(server.servers)
@@ -115,4 +115,4 @@ def application(server: "ClusterServer") -> "Starlette":
         return None if may_read(request) else _unauthorized()
 
     own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
-    return Starlette(routes=[*own, *admin_cluster.routes(server, refused)])
+    return Starlette(routes=[*own, *admin_cluster.routes(server, refused), *admin_quotas.routes(server, refused)])

@@ -22,6 +22,7 @@ COMMANDS = {
     "config": "Show what can be configured.",
     "protocol": "Show how messages are read and written.",
     "healthcheck": "Ask a running broker whether it is well.",
+    "quota": "Show and change quotas, and explain why a client waits.",
 }
 
 

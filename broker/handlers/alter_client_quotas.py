@@ -3,7 +3,10 @@
 Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.quotas.client_quotas`.
 """
 
+from collections.abc import Mapping
+
 from sluice.broker.authorized import allowed_on_cluster
+from sluice.broker.cluster import Cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.alter_client_quotas import (
@@ -41,7 +44,13 @@ def _alter(
         # Kafka says this also where it is a key of the entity that comes twice.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    cluster = ctx.broker.cluster
+    return alter(ctx.broker.cluster, entity, changes, validate_only=validate_only)
+
+
+def alter(
+    cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool
+) -> tuple[ErrorCode, str | None]:
+    """Alters the quotas of one entity, None removing one: all of it, or nothing and why not."""
     problem = cluster.client_quotas.refusal(entity, changes)
     if problem is not None:
         return ErrorCode.INVALID_REQUEST, problem

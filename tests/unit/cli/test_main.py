@@ -43,7 +43,7 @@ def test_every_command_is_where_its_name_says(name: str) -> None:
     [
         pytest.param(
             ["surv"],
-            "surv is not a command, which are serve, demo, config, protocol, healthcheck.",
+            "surv is not a command, which are serve, demo, config, protocol, healthcheck, quota.",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),

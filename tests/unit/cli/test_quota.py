@@ -1,0 +1,135 @@
+"""`sluice quota` against a running broker, and what it says when something is wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice.cli.main import cli
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.records import produce_of
+from tests.support.wire import WireClient
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli, ["quota", *args])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    log: Path = tmp_path_factory.mktemp("quota") / "log"
+    properties = overrides("quota.producer.default=5000", "num.partitions=1")
+    with running_broker(log, *properties) as running:
+        yield running
+
+
+def test_quotas_are_set_listed_and_deleted(broker: BrokerProcess) -> None:
+    to = ("--bootstrap", broker.bootstrap)
+    assert run("list", *to).stdout == "no quotas\n"
+    assert run("set", *to, "--user", "alice", "producer_byte_rate=2M", "request_percentage=12.5").stdout == (
+        "user alice: producer_byte_rate = 2000000\nuser alice: request_percentage = 12.5\n"
+    )
+    run("set", *to, "--user", "alice", "--client-default", "consumer_byte_rate=512Ki")
+    run("set", *to, "--ip", "10.0.0.1", "connection_creation_rate=5")
+    assert run("list", *to).stdout == (
+        "ip 10.0.0.1: connection_creation_rate=5\n"
+        "user alice: producer_byte_rate=2000000, request_percentage=12.5\n"
+        "user alice, client-id <default>: consumer_byte_rate=524288\n"
+    )
+    listed = run("list", *to, "--client-default", "--format", "json").stdout
+    assert json.loads(listed) == [
+        {"entity": {"user": "alice", "client-id": None}, "quotas": {"consumer_byte_rate": 524288.0}}
+    ]
+    deleted = run("delete", *to, "--user", "alice", "producer_byte_rate", "--format", "json").stdout
+    assert json.loads(deleted) == {"entity": {"user": "alice"}, "changed": {"producer_byte_rate": None}}
+    run("delete", *to, "--user", "alice", "request_percentage")
+    run("delete", *to, "--user", "alice", "--client-default", "consumer_byte_rate")
+    assert run("delete", *to, "--ip", "10.0.0.1", "connection_creation_rate").stdout == (
+        "ip 10.0.0.1: connection_creation_rate deleted\n"
+    )
+    assert run("list", *to).stdout == "no quotas\n"
+
+
+WRONG = {
+    "no entity": (["set", "producer_byte_rate=5"], 2, "whose quota? Name it with --user, --client, --ip"),
+    "two of a type": (
+        ["set", "--user", "a", "--user-default", "x=5"],
+        2,
+        "--user and --user-default exclude each other",
+    ),
+    "no value": (["set", "--user", "a", "producer_byte_rate"], 2, "must be KEY=VALUE, each key once; keys are"),
+    "a key twice": (["set", "--user", "a", "x=1", "x=2"], 2, "x=2: must be KEY=VALUE, each key once"),
+    "no rate": (
+        ["set", "--user", "a", "producer_byte_rate=2X"],
+        2,
+        "must be bytes per second of at least 1, such as 2M",
+    ),
+    "no number": (["set", "--user", "a", "request_percentage=lots"], 2, "request_percentage=lots: must be a number"),
+    "a key that is none": (["delete", "--user", "a", "x"], 2, "x: must be one of producer_byte_rate"),
+    "what the broker refuses": (
+        ["set", "--user", "a", "x=5"],
+        1,
+        "user a: INVALID_REQUEST: Invalid configuration key x",
+    ),
+    "zero": (
+        ["set", "--client-default", "request_percentage=0"],
+        1,
+        "client-id <default>: INVALID_REQUEST: Quota request_percentage must be greater than 0",
+    ),
+    "NaN": (["set", "--user", "a", "request_percentage=nan"], 1, "must be a finite number"),
+    "an address with a user": (["set", "--user", "a", "--ip", "1.2.3.4", "x=5"], 1, "Invalid quota entity combination"),
+    "a filter that the broker refuses": (
+        ["list", "--user", "a", "--ip", "1.2.3.4"],
+        1,
+        "INVALID_REQUEST: Invalid entity filter component combination.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("args", "exit_code", "message"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_told_in_one_line(broker: BrokerProcess, args: list[str], exit_code: int, message: str) -> None:
+    result = run(args[0], "--bootstrap", broker.bootstrap, *args[1:])
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert message in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
+    with WireClient(broker.bootstrap, client_id="bronze") as client:
+        client.ask(produce_of(60_000, 9, "bronze"), 9)
+        explained = run("explain", "bronze", "--admin", broker.admin)
+        in_json = run("explain", "bronze", "--admin", broker.admin, "--format", "json")
+    assert explained.exit_code == 0, explained.output
+    lines = explained.stdout.splitlines()
+    assert lines[0] == "client bronze of user ANONYMOUS, quota.profile=by-version"
+    assert "  -> client-id <default>: 5,000 a second" in lines
+    assert "  counted together: client-id bronze; limit: 5,000 a second" in lines
+    assert any(line.endswith("(6,000 - 5,000) / 5,000 * 10000 ms = 2000 ms") for line in lines)
+    assert any(line.endswith("produce 2000 ms on average, 2000 ms at most, waits now") for line in lines)
+    (seen,) = json.loads(in_json.stdout)["brokers"]
+    assert seen["quotas"][0]["last_delay"]["throttle_ms"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code", "message"),
+    [
+        (["explain", "c", "--admin", "ftp://x"], 2, "--admin: ftp://x: must begin with http:// or https://"),
+        (["explain", "c", "--admin", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: "),
+        (["list", "--bootstrap", "127.0.0.1:1"], 1, "127.0.0.1:1: no connection: "),
+        (["list", "--bootstrap", "somewhere"], 1, "somewhere: must be HOST:PORT"),
+    ],
+)
+def test_nobody_to_ask_is_told_in_one_line(args: list[str], exit_code: int, message: str) -> None:
+    result = run(*args)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_who_answers_in_another_protocol_is_no_broker(broker: BrokerProcess) -> None:
+    result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
