@@ -260,10 +260,18 @@ class Config(Values):
                 words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
                 map_name = "listener.security.protocol.map"
                 raise self._wrong(map_name, ",".join(self.names(map_name)), words)
+        self._warn_of_strays(own)
         for endpoint in self.advertised_listeners():
             if endpoint.name not in own or endpoint.host in EVERYWHERE:
                 words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
                 raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
+
+    def _warn_of_strays(self, own: Iterable[str]) -> None:
+        """Of what is set for a listener that there is not."""
+        prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
+        strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
+        if strays:
+            self.warnings.append(f"of no listener that there is (names in lower case): {', '.join(strays)}")
 
     def _check_queued_bytes(self) -> None:
         name = "queued.max.request.bytes"

@@ -40,6 +40,10 @@ class TlsClient(Client):
             self.tls.unwrap()
         self._send_outgoing()
 
+    def take_outgoing(self) -> bytes:
+        """What it would send next."""
+        return self._outgoing.read()
+
     def send_plain(self, data: bytes) -> None:
         """Sends bytes as they are."""
         super().send_bytes(data)

@@ -348,6 +348,18 @@ def test_another_request_in_an_exchange_is_an_illegal_state(request_: Any, versi
     assert counts(broker) == {"failed": 1}
 
 
+def test_a_client_that_does_not_hear_what_is_wrong_is_told_of_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS)
+    client = broker.client()
+    handshake(client, "OAUTHBEARER")
+    assert authenticate(client, bearer(token({"sub": "carol", "exp": 1}))).auth_bytes
+    client.send(ApiVersionsRequest(), 0)
+    refused(broker, client)
+    assert lines(caplog)[0]["reason"] == (
+        "ApiVersions in place of SaslAuthenticate, after invalid_token: expired (exp)"
+    )
+
+
 @pytest.mark.parametrize(
     ("request_", "version"),
     [(ListOffsetsRequest(), 0), (FindCoordinatorRequest(), 99)],

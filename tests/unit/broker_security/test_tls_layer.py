@@ -1,9 +1,12 @@
 """TLS between socket and connection: what works over plain text works here, and what fails is told once and to both."""
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sluice.broker.security.tls_layer import HANDSHAKE_TIMEOUT_MS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
@@ -235,6 +238,22 @@ def test_a_bad_certificate_is_told_to_the_client_and_in_the_log(
     assert client.alert.endswith(f"ALERT_{alert}")
     assert failures(caplog) == [reason]
     assert (client.is_open, broker.server.connections) == (False, set())
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st.DataObject) -> None:
+    broker = VirtualBroker(*TLS)
+    client = TlsClient(broker, CERTIFICATES.client_context())
+    with suppress(ssl.SSLWantReadError):
+        client.tls.do_handshake()
+    hello = bytearray(client.take_outgoing())
+    for _ in range(data.draw(st.integers(1, 5), label="changes")):
+        hello[data.draw(st.integers(0, len(hello) - 1))] = data.draw(st.integers(0, 255))
+    client.send_plain(bytes(hello[: data.draw(st.integers(1, len(hello)), label="bytes")]))
+    broker.advance(HANDSHAKE_TIMEOUT_MS)
+    (listener,) = broker.server.secure_listeners
+    assert (client.is_open, listener.authentications.failed) == (False, 1)
 
 
 def test_a_broker_that_stops_cuts_handshakes(caplog: pytest.LogCaptureFixture) -> None:
