@@ -12,7 +12,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.clock import Clock
 from sluice.config import EVERYWHERE, Endpoint
@@ -20,6 +20,9 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
 from .context import RequestContext
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
 
 log = logging.getLogger("sluice.broker")
 
@@ -39,9 +42,6 @@ class Requests(Protocol):
 
     @property
     def clock(self) -> Clock: ...
-
-    def context(self, connection: "Connection") -> RequestContext:
-        """What the requests are handled with."""
 
     def begin_turn(self, ctx: RequestContext) -> float:
         """A read brought requests. Returns monotonic ms."""
@@ -80,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        dispatcher: Requests,
+        dispatcher: "Dispatcher",
         reader: FrameReader,
         advertised: Endpoint,
         defer: Callable[[Callable[[], None]], object],
@@ -88,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         on_lost: "Callable[[Connection], None]",
     ) -> None:
         """`advertised` is what the client is told to connect to; `defer` runs a function in the loop's next turn."""
-        self._dispatcher = dispatcher
+        self._dispatcher: Requests = dispatcher
         self._reader = reader
         self._defer = defer
         self.advertised = advertised

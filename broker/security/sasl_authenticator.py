@@ -168,9 +168,6 @@ class SaslAuthenticator:
     def clock(self) -> Clock:
         return self._dispatcher.clock
 
-    def context(self, connection: "Connection") -> RequestContext:
-        return self._dispatcher.context(connection)
-
     def begin_turn(self, ctx: RequestContext) -> float:
         return self._dispatcher.begin_turn(ctx)
 
@@ -216,8 +213,7 @@ class SaslAuthenticator:
         if new_mechanism is None:
             self._mechanism_name = mechanism
             return False
-        # Once with headers, always with headers.
-        self._has_headers = handshake_version >= _HEADERS_SINCE or (self._has_headers and self._user is not None)
+        self._has_headers = handshake_version >= _HEADERS_SINCE
         if self.state is State.REAUTH_PROCESS_HANDSHAKE and mechanism != self._mechanism_name:
             self._step(Event.MECHANISM_CHANGED)
             return True

@@ -292,9 +292,10 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         except ssl.SSLZeroReturnError:
             return filled, True
         except ssl.SSLError as error:
-            self._door.failed(self.peer, failure_of(error, is_tls=True))
             self._send_outgoing()
-            self.abort()
+            assert self._connection is not None
+            self._connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
+            return 0, False  # nothing of it is looked at any more
         return filled, False
 
     def _tell_eof(self) -> bool:

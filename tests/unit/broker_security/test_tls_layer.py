@@ -240,6 +240,18 @@ def test_a_bad_certificate_is_told_to_the_client_and_in_the_log(
     assert (client.is_open, broker.server.connections) == (False, set())
 
 
+def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*TLS)
+    client = connected(broker)
+    client.send_plain(b"\x17\x03\x03\x00\x20" + bytes(32))
+    assert (client.is_open, broker.server.connections) == (False, set())
+    (record,) = caplog.records
+    assert record.getMessage() == "connection closed"
+    assert str(vars(record)["reason"]).startswith("TLS failed: ")
+    (listener,) = broker.server.secure_listeners
+    assert listener.authentications.failed == 0
+
+
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st.DataObject) -> None:
