@@ -10,7 +10,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-clients matrix lint format bench bench-peers clean
+.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ test: setup ## run the whole test suite
 test-clients: setup ## run the client matrix with Java, Go and Node as well
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py
+
+# With pytest's -s each run says how many records it was about.
+test-crash: setup ## kill the broker 50 times while it writes, with and without flush.messages=1
+	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
 
 matrix: setup ## the same, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build

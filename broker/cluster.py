@@ -692,8 +692,10 @@ class Cluster:
             return LogManager(memory_bytes)
         from .log.disk.log_directory import LogDirectory, Owner  # only those who have one wait for it
 
-        owner = Owner(self.cluster_id, config.integer("node.id"))
+        takes_cluster_id = config.origin("sluice.cluster.id") == "default"
+        owner = Owner(self.cluster_id, config.integer("node.id"), takes_cluster_id)
         directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
+        self.cluster_id = directory.cluster_id
         every = self.housekeeping.every
         every(_DIRECTORY_TICK_MS, directory.tick)
         every(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)

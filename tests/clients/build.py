@@ -32,10 +32,14 @@ def call(*command: str | Path, cwd: Path) -> None:
     subprocess.run(command, cwd=cwd, check=True, stdout=sys.stderr)
 
 
-def java(source: Path, target: Path, version: str) -> None:
+def jars(source: Path, target: Path, version: str) -> None:
     shutil.copy(source / "pom.xml", target)
     copy = ["dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"]
     call("mvn", "-q", "-B", f"-Dkafka.version={version}", *copy, cwd=target)
+
+
+def java(source: Path, target: Path, version: str) -> None:
+    jars(source, target, version)
     call("javac", "-cp", "lib/*", "-d", "classes", *sorted(source.glob("*.java")), cwd=target)
 
 
@@ -60,6 +64,7 @@ BUILDS = (
     Build("kafka-python-2", "kafka_python_2", (), "", python),
     Build("java-3.9", "java", ("java", "javac", "mvn"), "3.9.2", java),
     Build("java-4", "java", ("java", "javac", "mvn"), "4.4.0", java),
+    Build("kafka-tools", "kafka_tools", ("java", "mvn"), "4.3.1", jars),  # the newest there is on Maven Central
     Build("franz-go", "go", ("go",), "franz", go),
     Build("sarama", "go", ("go",), "sarama", go),
     Build("kafkajs", "node", ("node", "npm"), "", node),

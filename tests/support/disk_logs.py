@@ -14,7 +14,6 @@ from sluice.protocol.records.log_validator import COORDINATOR, AppendConfig
 from sluice.protocol.records.record import Record
 
 NOW_MS = 1_700_000_000_000
-OWNER = Owner("c2x1aWNlLWJyb2tlci0wMA", 1)
 TOPIC_ID = bytes(range(16))
 # Small, so that a test has several segments and index entries.
 CONFIG = LogConfig(AppendConfig(), segment_bytes=1000, index_interval_bytes=100)
@@ -23,16 +22,18 @@ CONFIG = LogConfig(AppendConfig(), segment_bytes=1000, index_interval_bytes=100)
 class Disk:
     """A data directory, with a clock that stands still until it is moved."""
 
+    OWNER = Owner("c2x1aWNlLWJyb2tlci0wMA", 1, takes_cluster_id=False)
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.now_ms = NOW_MS
         self.directory = self._opened()
 
     def _opened(self) -> LogDirectory:
-        return LogDirectory(str(self.path), OWNER, lambda: self.now_ms, Random(1).randbytes)
+        return LogDirectory(str(self.path), self.OWNER, lambda: self.now_ms, Random(1).randbytes)
 
-    def log(self, name: str = "t-0", config: LogConfig = CONFIG) -> PartitionLog:
-        log = self.directory.open_log(name, config, TOPIC_ID)
+    def log(self, name: str = "t-0", config: LogConfig = CONFIG, topic_id: bytes = TOPIC_ID) -> PartitionLog:
+        log = self.directory.open_log(name, config, topic_id)
         log.has_followers = False
         return log
 

@@ -62,10 +62,11 @@ _UNIQUE_BYTES = 16
 
 
 class Owner(NamedTuple):
-    """Whose a directory is."""
+    """Whose a directory is to be. With `takes_cluster_id` that of the directory will do, if it has one."""
 
     cluster_id: str
     node_id: int
+    takes_cluster_id: bool
 
 
 class _Deletion(NamedTuple):
@@ -93,6 +94,7 @@ class LogDirectory:
         self._logs: dict[str, _OpenLog] = {}
         self._deletions: list[_Deletion] = []
         self._lock = -1
+        self.cluster_id = owner.cluster_id
         try:
             self._lock = _lock(self.path)
             self.directory_id = self._identify(owner)
@@ -247,13 +249,13 @@ class LogDirectory:
             raise SluiceError(
                 f"{path}: version={version}: must be {' or '.join(_FORMATS)}, which is what is known here"
             )
-        self._check_owner(path, "cluster.id", values.get("cluster.id", owner.cluster_id), owner.cluster_id)
-        self._check_owner(path, _FORMATS[version], values.get(_FORMATS[version], ""), str(owner.node_id))
+        self.cluster_id = values.get("cluster.id", owner.cluster_id)
+        if self.cluster_id != owner.cluster_id and not owner.takes_cluster_id:
+            raise _of_another(path, "cluster.id", self.cluster_id, f"sluice.cluster.id={owner.cluster_id}")
+        node_id = values.get(_FORMATS[version], "")
+        if node_id != str(owner.node_id):
+            raise _of_another(path, _FORMATS[version], node_id, f"node.id={owner.node_id}")
         return uuid_from_printed(values.get("directory.id", "")) or random_uuid(self._random_bytes)
-
-    def _check_owner(self, path: str, name: str, found: str, expected: str) -> None:
-        if found != expected:
-            raise SluiceError(f"{path}: {name}={found}: must be {expected}, or the directory is another cluster's")
 
     def _take_clean_stop(self) -> bool:
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
@@ -314,6 +316,10 @@ def _lock(path: str) -> int:
         os.close(handle)
         raise SluiceError(f"{path}: is in use by another broker, which holds the lock on {LOCK}") from None
     return handle
+
+
+def _of_another(path: str, name: str, found: str, ours: str) -> SluiceError:
+    return SluiceError(f"{path}: {name}={found}: the directory is not this broker's, which has {ours}")
 
 
 def _unlink_all(paths: Sequence[str]) -> None:

@@ -43,18 +43,9 @@ class SegmentIndex:
             words.byteswap()
         self._offsets, self._positions = words[::2], words[1::2]
         self._times = bytearray(_read_entries(time_path, _TIME_ENTRY))
-        self._drop_unused()
         self._check(path, time_path, size)
         self._saved, self._saved_times = len(self._offsets), len(self._times)
         return self
-
-    def _drop_unused(self) -> None:
-        """Takes off the zeroes behind the entries: Kafka's files are made in their full size, and cut when it stops."""
-        while self._positions and not self._positions[-1]:
-            self._positions.pop()
-            self._offsets.pop()
-        while self._times and self._times.endswith(bytes(_TIME_ENTRY.size)):
-            del self._times[-_TIME_ENTRY.size :]
 
     def _check(self, path: str, time_path: str, size: int) -> None:
         for file, entry_bytes, values in (
@@ -152,7 +143,9 @@ def _read_entries(path: str, entry: Struct) -> bytes:
         data = file.read()
     if len(data) % entry.size:
         raise CorruptIndexError(f"{path}: has {len(data)} bytes, which is no multiple of {entry.size}")
-    return data
+    # Kafka makes the files of the active segment in their full size, and cuts them when it stops.
+    used = len(data.rstrip(b"\0"))
+    return data[: -(-used // entry.size) * entry.size]
 
 
 def _write_behind(path: str, data: bytes, position: int) -> None:

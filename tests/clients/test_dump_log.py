@@ -1,0 +1,81 @@
+"""Kafka's own kafka-dump-log reads what is in a data directory, and finds nothing wrong with it.
+
+The tool is in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts it, or, as a class path, in
+KAFKA_TOOLS_CLASSPATH.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.log.log_config import LogConfig
+from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.log_validator import AppendConfig
+from tests.clients.external import BUILT
+from tests.support.disk_logs import NOW_MS, Disk, append, batch, end_transaction
+
+CONFIG = LogConfig(AppendConfig(), segment_bytes=8_000, index_interval_bytes=1000)
+# What it says of an index or a time index that is not right, in whole or in part.
+COMPLAINTS = ("mismatch", "Mismatches", "Missing", "Corrupt", "corrupt", "Exception", "out of order", "isvalid: false")
+
+
+def class_path() -> str:
+    given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
+    if given:
+        return given
+    built = BUILT / "kafka-tools"
+    if not (built / "built").exists():
+        reason = built / "reason"
+        pytest.skip(reason.read_text() if reason.exists() else "kafka-tools is not built: make test-clients")
+    return f"{built}/lib/*"
+
+
+def dump(files: list[Path], *options: str) -> str:
+    if shutil.which("java") is None:
+        pytest.skip("there is no java here")
+    tool = ["java", "-Xmx256m", "-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments"]
+    done = subprocess.run(
+        [*tool, "--files", ",".join(map(str, files)), *options],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Path]:
+    """The directory of a partition that has everything: several segments, transactions, producers, compression."""
+    disk = Disk(tmp_path)
+    log = disk.log(config=CONFIG)
+    for number in range(60):
+        append(log, batch([bytes(50)] * 5, timestamp=NOW_MS + number, producer_id=1, sequence=5 * number))
+        if number % 3 == 0:
+            append(log, batch([b"z" * 500] * 3, timestamp=NOW_MS + number, compression=1 + number % 4))
+        if number % 7 == 0:
+            append(log, batch(2, producer_id=100 + number, transactional=True, timestamp=NOW_MS + number))
+            end_transaction(log, ABORT if number % 2 else COMMIT, 100 + number)
+    append(log, batch(producer_id=99, transactional=True))
+    disk.directory.close()
+    yield tmp_path / "t-0"
+
+
+def test_kafkas_tool_reads_all_of_our_files(written: Path) -> None:
+    files = sorted(path for path in written.iterdir() if path.suffix in (".log", ".index", ".timeindex", ".txnindex"))
+    assert {path.suffix for path in files} == {".log", ".index", ".timeindex", ".txnindex"}
+    assert sum(path.suffix == ".log" for path in files) > 2
+    told = dump([*files, *sorted(written.glob("*.snapshot"))], "--deep-iteration", "--print-data-log")
+    assert not [line for line in told.splitlines() if any(complaint in line for complaint in COMPLAINTS)]
+    assert "producerId: 99" in told, "the producers' snapshot was not read"
+    assert told.count("baseOffset:") > 80
+
+
+def test_kafkas_tool_finds_the_indexes_sane(written: Path) -> None:
+    for path in sorted(written.glob("*.index")):
+        assert "passed sanity check" in dump([path], "--index-sanity-check")

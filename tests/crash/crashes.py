@@ -1,0 +1,150 @@
+"""A broker that is killed again and again, and a producer that does not give up: what `make test-crash` is made of.
+
+The producer is a real client, idempotent, with acks=all, in this process; the broker is a process of its own with a
+data directory. What was acknowledged is compared with what a consumer then finds: each record once, and of each
+partition in the order in which it was sent.
+"""
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from socket import create_server
+from threading import Event, Thread
+from time import monotonic, sleep
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.broker_process import BrokerProcess
+
+TOPIC = "survivors"
+PARTITIONS = 3
+# From when a broker has acknowledged something until it is killed.
+_LONGEST_LIFE_S = 0.5
+_GIVES_UP_AFTER_S = 60
+
+
+class Writer:
+    """Sends numbers as fast as they are taken, and keeps those that were acknowledged, by partition."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.sent = 0
+        self.acknowledged: list[list[int]] = [[] for _ in range(PARTITIONS)]
+        self.failed: list[str] = []
+        self._ends = Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 1,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "message.timeout.ms": 0,
+                "logger": None,
+                "log_level": 0,
+            }
+        )
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            for _ in range(50):
+                number, self.sent = self.sent, self.sent + 1
+                self._producer.produce(
+                    TOPIC, str(number).encode(), partition=number % PARTITIONS, on_delivery=self._delivered
+                )
+            self._producer.poll(0.005)
+            while len(self._producer) > 5000 and not self._ends.is_set():
+                self._producer.poll(0.01)
+
+    def _delivered(self, error: object, message: Message) -> None:
+        if error is None:
+            self.acknowledged[message.partition() or 0].append(int(message.value() or b""))
+        else:
+            self.failed.append(str(error))
+
+    def wait_for_acknowledgement(self) -> None:
+        """Waits until something more has been acknowledged."""
+        before, deadline = self._count(), monotonic() + _GIVES_UP_AFTER_S
+        while self._count() == before:
+            assert monotonic() < deadline, "nothing is acknowledged any more"
+            sleep(0.005)
+
+    def _count(self) -> int:
+        return sum(map(len, self.acknowledged))
+
+    def finish(self) -> None:
+        """Stops sending, and waits for what is on the way."""
+        self._ends.set()
+        self._thread.join()
+        assert self._producer.flush(_GIVES_UP_AFTER_S) == 0, "the producer did not get rid of its records"
+
+
+def free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def survive(folder: Path, kills: int, seed: int, properties: Sequence[str] = ()) -> int:
+    """Kills a broker so many times while it is written to; returns how many records were acknowledged."""
+    random = Random(seed)
+    port = free_port()
+    arguments = ["--port", str(port), "--admin-port", "0", "--data-dir", str(folder / "data")]
+    for item in [f"num.partitions={PARTITIONS}", *properties]:
+        arguments += ["--override", item]
+    bootstrap = f"127.0.0.1:{port}"
+    broker = BrokerProcess(folder / "log", *arguments)
+    try:
+        _create_topic(bootstrap)
+        writer = Writer(bootstrap)
+        try:
+            for kill in range(kills):
+                writer.wait_for_acknowledgement()
+                sleep(random.uniform(0, _LONGEST_LIFE_S))
+                broker.process.send_signal(signal.SIGKILL)
+                broker.process.communicate()
+                broker = BrokerProcess(folder / f"log-{kill}", *arguments)
+        finally:
+            writer.finish()
+        assert not writer.failed, f"seed {seed}: {writer.failed[:3]}"
+        found = _consume(bootstrap, sum(map(len, writer.acknowledged)))
+        # All that was sent was acknowledged in the end, so what is there is what was acknowledged, no more.
+        assert found == writer.acknowledged, f"seed {seed}: {_difference(found, writer.acknowledged)}"
+        assert writer.acknowledged == [list(range(one, writer.sent, PARTITIONS)) for one in range(PARTITIONS)]
+        return writer.sent
+    finally:
+        broker.kill()
+
+
+def _create_topic(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(timeout=_GIVES_UP_AFTER_S)
+
+
+def _consume(bootstrap: str, count: int) -> list[list[int]]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "judge", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    ended: set[int | None] = set()
+    deadline = monotonic() + _GIVES_UP_AFTER_S
+    while len(ended) < PARTITIONS:
+        assert monotonic() < deadline, f"{sum(map(len, found))} of {count} records were read"
+        for message in consumer.consume(1000, timeout=0.2):
+            if message.error() is not None:
+                ended.add(message.partition())
+            else:
+                found[message.partition() or 0].append(int(message.value() or b""))
+    consumer.close()
+    return found
+
+
+def _difference(found: list[list[int]], expected: list[list[int]]) -> str:
+    for partition, (there, sent) in enumerate(zip(found, expected, strict=True)):
+        if there != sent:
+            lost, extra = sorted(set(sent) - set(there)), len(there) - len(set(there))
+            return f"partition {partition}: lost {lost[:5]} ({len(lost)}), {extra} twice, of {len(sent)}"
+    return ""
