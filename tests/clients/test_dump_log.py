@@ -7,7 +7,6 @@ KAFKA_TOOLS_CLASSPATH.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def dump(files: list[Path], *options: str) -> str:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Iterator[Path]:
+def written(tmp_path: Path) -> Path:
     """The directory of a partition that has everything: several segments, transactions, producers, compression."""
     disk = Disk(tmp_path)
     log = disk.log(config=CONFIG)
@@ -63,7 +62,7 @@ def written(tmp_path: Path) -> Iterator[Path]:
             end_transaction(log, ABORT if number % 2 else COMMIT, 100 + number)
     append(log, batch(producer_id=99, transactional=True))
     disk.directory.close()
-    yield tmp_path / "t-0"
+    return tmp_path / "t-0"
 
 
 def test_kafkas_tool_reads_all_of_our_files(written: Path) -> None:
