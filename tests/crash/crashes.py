@@ -14,7 +14,8 @@ from threading import Event, Thread
 from time import monotonic, sleep
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.support.broker_process import BrokerProcess
 
