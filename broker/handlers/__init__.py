@@ -62,6 +62,7 @@ HANDLERS = {
         Handler(31, 0, 3),  # DeleteAcls
         Handler(32, 0, 4),  # DescribeConfigs
         Handler(33, 0, 2),  # AlterConfigs
+        Handler(34, 0, 2),  # AlterReplicaLogDirs
         Handler(35, 0, 5),  # DescribeLogDirs
         Handler(36, 0, 2),  # SaslAuthenticate
         Handler(37, 0, 3),  # CreatePartitions

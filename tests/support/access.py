@@ -159,6 +159,7 @@ TABLE = (
     Access("AlterConfigs", "of a topic", (_topic(ALTER_CONFIGS, "the resource"),)),
     Access("AlterConfigs", "of a group", (_group(ALTER_CONFIGS, "the resource"),)),
     Access("AlterConfigs", "of anything else", (_cluster(ALTER_CONFIGS, "the resource"),)),
+    Access("AlterReplicaLogDirs", "", (_cluster(ALTER, EACH_PARTITION),)),
     Access("DescribeLogDirs", "", (_cluster(DESCRIBE),)),
     Access("SaslAuthenticate", "", ()),
     Access("CreatePartitions", "", (_topic(ALTER, "the topic"),)),

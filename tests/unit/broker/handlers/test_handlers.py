@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sluice.broker.configs.client_metrics_configs import DEFAULT_INTERVAL_MS
 from sluice.broker.groups.consumer_group import ConsumerGroup
 from sluice.broker.handlers import HANDLERS
+from sluice.broker.handlers.describe_log_dirs import LOG_DIR
 from sluice.broker.telemetry import Subscription
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -18,6 +19,11 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from sluice.protocol.apis.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
 )
 from sluice.protocol.apis.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -111,6 +117,11 @@ def alter_partition_reassignments(version: int, topic_id: bytes) -> Message:
 def alter_user_scram_credentials(version: int, topic_id: bytes) -> Message:
     upsertion = ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
     return AlterUserScramCredentialsRequest(upsertions=[upsertion])
+
+
+def alter_replica_log_dirs(version: int, topic_id: bytes) -> Message:
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
+    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=LOG_DIR, topics=topics)])
 
 
 def describe_acls() -> Message:
@@ -236,6 +247,7 @@ PLAIN: dict[str, Maker] = {
     "AlterConfigs": lambda version, topic_id: AlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=2, resource_name="t")]
     ),
+    "AlterReplicaLogDirs": alter_replica_log_dirs,
     "DescribeLogDirs": lambda version, topic_id: DescribeLogDirsRequest(topics=None),
     "CreatePartitions": lambda version, topic_id: CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)]
