@@ -1,26 +1,13 @@
-"""Kafka's own kafka-acls.sh, and with it the admin client in Java: entries are added, listed and removed.
+"""Kafka's own kafka-acls.sh, and with it the admin client in Java: entries are added, listed and removed."""
 
-It is run from the jars of a Kafka, 4.0 or later: SLUICE_KAFKA_LIBS names the folder they are in (`libs` of a Kafka that
-was unpacked).
-"""
-
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.clients.driver import TIMEOUT_S
+from tests.clients.kafka_commands import kafka_command
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
-LIBS = os.environ.get("SLUICE_KAFKA_LIBS")
-pytestmark = [
-    pytest.mark.skipif(shutil.which("java") is None, reason="there is no java here"),
-    pytest.mark.skipif(LIBS is None, reason="SLUICE_KAFKA_LIBS names no folder with a Kafka's jars"),
-]
 ORDERS = "resourceType=TOPIC, name=orders, patternType=LITERAL"
 PREFIX = "resourceType=TOPIC, name=ord, patternType=PREFIXED"
 TX = "resourceType=TRANSACTIONAL_ID, name=tx, patternType=LITERAL"
@@ -35,23 +22,12 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]
         assert process.stop()[0] == 0
 
 
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The configuration of a logger that says nothing."""
-    file = tmp_path_factory.mktemp("log4j") / "log4j2.properties"
-    file.write_text("rootLogger.level = off\n")
-    return file
-
-
-def kafka_acls(broker: BrokerProcess, quiet: Path, *arguments: str) -> dict[str, set[str]]:
+def kafka_acls(broker: BrokerProcess, *arguments: str) -> dict[str, set[str]]:
     """What a call of it says: for each resource the entries it names, without what all of them have."""
-    jvm = ("java", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{LIBS}/*")
-    command = (*jvm, "org.apache.kafka.tools.AclCommand", "--bootstrap-server", broker.bootstrap, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * TIMEOUT_S, check=False)
-    assert done.returncode == 0, done.stderr
+    printed = kafka_command("AclCommand", "--bootstrap-server", broker.bootstrap, *arguments).stdout
     found: dict[str, set[str]] = {}
     entries = set[str]()
-    for line in map(str.strip, done.stdout.splitlines()):
+    for line in map(str.strip, printed.splitlines()):
         if "ResourcePattern(" in line:
             entries = found.setdefault(line.partition("ResourcePattern(")[2].partition(")")[0], set())
         elif line.startswith("(principal=User:"):
@@ -59,14 +35,14 @@ def kafka_acls(broker: BrokerProcess, quiet: Path, *arguments: str) -> dict[str,
     return found
 
 
-def test_entries_are_added_listed_and_removed(secured: BrokerProcess, quiet: Path) -> None:
+def test_entries_are_added_listed_and_removed(secured: BrokerProcess) -> None:
     alice = {f"alice, host=*, operation={operation}, permissionType=ALLOW" for operation in ("READ", "DESCRIBE")}
     carol = {f"carol, host=*, operation={operation}, permissionType=ALLOW" for operation in ("WRITE", "DESCRIBE")}
     carol_creates = "carol, host=*, operation=CREATE, permissionType=ALLOW"
     bob = {"bob, host=10.0.0.1, operation=ALL, permissionType=DENY"}
 
     def call(*arguments: str) -> dict[str, set[str]]:
-        return kafka_acls(secured, quiet, *arguments)
+        return kafka_acls(secured, *arguments)
 
     reads = ("--allow-principal", "User:alice", "--operation", "Read", "--operation", "Describe", "--topic", "orders")
     assert call("--add", *reads) == {ORDERS: alice}

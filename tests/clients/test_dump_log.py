@@ -1,12 +1,5 @@
-"""Kafka's own kafka-dump-log reads what is in a data directory, and finds nothing wrong with it.
+"""Kafka's own kafka-dump-log reads what is in a data directory, and finds nothing wrong with it."""
 
-The tool is in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts it, or, as a class path, in
-KAFKA_TOOLS_CLASSPATH.
-"""
-
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +7,7 @@ import pytest
 from sluice.broker.log.log_config import LogConfig
 from sluice.protocol.records.build import ABORT, COMMIT
 from sluice.protocol.records.log_validator import AppendConfig
-from tests.clients.external import BUILT
+from tests.clients.kafka_commands import kafka_command
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, end_transaction
 
 CONFIG = LogConfig(AppendConfig(), segment_bytes=8_000, index_interval_bytes=1000)
@@ -22,30 +15,8 @@ CONFIG = LogConfig(AppendConfig(), segment_bytes=8_000, index_interval_bytes=100
 COMPLAINTS = ("mismatch", "Mismatches", "Missing", "Corrupt", "corrupt", "Exception", "out of order", "isvalid: false")
 
 
-def class_path() -> str:
-    given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
-    if given:
-        return given
-    built = BUILT / "kafka-tools"
-    if not (built / "built").exists():
-        reason = built / "reason"
-        pytest.skip(reason.read_text() if reason.exists() else "kafka-tools is not built: make test-clients")
-    return f"{built}/lib/*"
-
-
 def dump(files: list[Path], *options: str) -> str:
-    if shutil.which("java") is None:
-        pytest.skip("there is no java here")
-    tool = ["java", "-Xmx256m", "-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments"]
-    done = subprocess.run(
-        [*tool, "--files", ",".join(map(str, files)), *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout + done.stderr
+    return "".join(kafka_command("DumpLogSegments", "--files", ",".join(map(str, files)), *options))
 
 
 @pytest.fixture

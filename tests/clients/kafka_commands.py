@@ -1,0 +1,44 @@
+"""Kafka's own commands, run from its jars.
+
+They are in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts them, or, as a class path, in
+KAFKA_TOOLS_CLASSPATH. A test that runs one is skipped where there are none, or no Java.
+"""
+
+import os
+import shutil
+import subprocess
+from typing import NamedTuple
+
+import pytest
+
+from tests.clients.external import BUILT
+
+_TIMEOUT_S = 100
+
+
+class Printed(NamedTuple):
+    """What a command that ended well printed."""
+
+    stdout: str
+    stderr: str
+
+
+def kafka_command(name: str, *arguments: str) -> Printed:
+    """Runs a class of `org.apache.kafka.tools`."""
+    if shutil.which("java") is None:
+        pytest.skip("there is no java here")
+    java = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(), f"org.apache.kafka.tools.{name}")
+    done = subprocess.run([*java, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return Printed(done.stdout, done.stderr)
+
+
+def _class_path() -> str:
+    given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
+    if given:
+        return given
+    built = BUILT / "kafka-tools"
+    if not (built / "built").exists():
+        reason = built / "reason"
+        pytest.skip(reason.read_text() if reason.exists() else "kafka-tools is not built: make test-clients")
+    return f"{built}/lib/*"
