@@ -197,7 +197,7 @@ class Controller:
     def created(self, partition: Partition) -> None:
         """There is a partition more, new or from disk."""
         self.replication.begin(partition)
-        self.publisher.partition_changed(partition)
+        self.publisher.partition_created(partition)
 
     def _online(self, partition: Partition) -> Election:
         unclean = partition.topic.config.boolean("unclean.leader.election.enable")

@@ -48,8 +48,13 @@ class Publisher:
         for topic in self._cluster.topics.values():
             image.partitions.update((partition, _leadership(partition)) for partition in topic.partitions)
 
+    def partition_created(self, partition: Partition) -> None:
+        """A partition is new: no broker has heard of it, not even one whose image was made just now."""
+        self.partition_deleted(partition)
+        self.partition_changed(partition)
+
     def partition_changed(self, partition: Partition) -> None:
-        """A partition is new, or its leader, its replicas or its ISR are others."""
+        """Its leader, its replicas or its ISR are others."""
         if self._lag_ms:
             leadership = _leadership(partition)
 

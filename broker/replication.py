@@ -7,8 +7,9 @@ log, the leader's; of a follower only an offset is known. Theory of operation:
   `sluice.replication.delay.ms` ago: `Partition.replicated_offset`, without a delay all there is.
 - Any other follower is in `Partition.behind`, with how far it got. One that begins to fetch again, or for the first
   time, or from another leader, has caught up when the delay is over; it leaves `behind`, and joins the ISR.
-- The high watermark is the least that any replica of the ISR has, and stays where fewer are in sync than
-  min.insync.replicas asks for. `PartitionLog.has_followers` says that appends do not move it by themselves.
+- The high watermark is the least that any replica of the ISR has. It stays where fewer are in sync than
+  min.insync.replicas asks for, and while a follower catches up, who would else never be as far as it.
+  `PartitionLog.has_followers` says that appends do not move it by themselves.
 - A follower of the ISR that has not caught up for `replica.lag.time.max.ms` is taken out of it by the leader, if that
   reaches the controller.
 
@@ -31,6 +32,7 @@ class Behind(NamedTuple):
 
     offset: int  # where its log ends
     since_ms: float  # since when, monotonic
+    target: int | None = None  # where it will end once it has caught up, if it fetches
 
 
 class Replication:
@@ -78,7 +80,7 @@ class Replication:
         for partition in self._replicas_on(node_id):
             followers = partition.replicas if partition.leader == node_id else (node_id,)
             for follower in followers:
-                if follower != partition.leader and follower not in partition.behind:
+                if follower != partition.leader:
                     self._leave_behind(partition, follower)
             self.update(partition)
         self._cluster.housekeeping.later(self._lag_max_ms, partial(self._shrink, node_id))
@@ -109,6 +111,7 @@ class Replication:
                 continue
             end = partition.log.log_end_offset
             caught_up = partial(self._caught_up, partition, node_id, end, partition.leader_epoch)
+            partition.behind[node_id] = behind._replace(target=end)
             if self._delay_ms and behind.offset < end:
                 self._cluster.housekeeping.later(self._delay_ms, caught_up)
             else:
@@ -126,9 +129,9 @@ class Replication:
         log, isr = partition.log, partition.isr
         followers = [node_id for node_id in isr if node_id != partition.leader]
         simulated = self._delay_ms > 0 and (followers or len(self._cluster.brokers) == 1)
-        too_few = len(isr) < partition.min_isr
-        log.has_followers = bool(simulated) or too_few or any(node_id in partition.behind for node_id in followers)
-        if too_few or partition.deleted:
+        stays = len(isr) < partition.min_isr or any(one.target is not None for one in partition.behind.values())
+        log.has_followers = bool(simulated) or stays or any(node_id in partition.behind for node_id in followers)
+        if stays or partition.deleted:
             return
         ends = [partition.behind[node_id].offset for node_id in followers if node_id in partition.behind]
         ends.append(partition.replicated_offset if simulated else log.log_end_offset)
@@ -143,7 +146,8 @@ class Replication:
 
     def _caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
         """A follower has what there was as it began to fetch."""
-        if self._is_of(partition, leader_epoch) and node_id in partition.behind and self._fetches(partition, node_id):
+        behind = partition.behind.get(node_id)
+        if behind is not None and behind.target == offset and self._is_of(partition, leader_epoch):
             del partition.behind[node_id]
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self._controller.caught_up(partition, node_id)
@@ -165,7 +169,9 @@ class Replication:
             self._cluster.housekeeping.later(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
     def _leave_behind(self, partition: Partition, node_id: int) -> None:
-        partition.behind[node_id] = Behind(self.offset_of(partition, node_id), self._now_ms())
+        behind = partition.behind.get(node_id)
+        since_ms = self._now_ms() if behind is None else behind.since_ms
+        partition.behind[node_id] = Behind(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:
         """Whether a follower and the leader reach each other."""

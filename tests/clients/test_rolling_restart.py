@@ -1,0 +1,208 @@
+"""A rolling restart of three brokers, under an idempotent producer and a consumer group of each client in Python.
+
+Every record is in the log once, in the order in which its partition was written to, and the group has read all of them.
+"""
+
+import gc
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+from urllib.request import Request, urlopen
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.producer.future import FutureRecordMetadata
+
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.wire import WireClient, error_codes
+
+PARTITIONS = 3
+PATIENCE_S = 60  # a broken client or broker must not hang the tests
+PROPERTIES = overrides(
+    "sluice.election.delay.ms=300",
+    "group.initial.rebalance.delay.ms=0",
+    "leader.imbalance.check.interval.seconds=1",
+)
+
+
+class Client(Protocol):
+    """What is asked of each client."""
+
+    def produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
+        """Writes numbers to `t`, n to partition n % 3, until it is told to stop; those that were acknowledged."""
+
+    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+        """Reads `t` in the group `g` into `read`, until there is enough; says when it has got the first."""
+
+
+class Confluent:
+    def produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
+        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1})
+        acknowledged: list[int] = []
+
+        def noted(number: int, error: KafkaError | None) -> None:
+            if error is None:
+                acknowledged.append(number)
+
+        number = 0
+        while not stop.wait(0.002):
+            callback = lambda error, _, number=number: noted(number, error)  # noqa: E731
+            producer.produce("t", b"%d" % number, partition=number % PARTITIONS, callback=callback)
+            producer.poll(0)
+            number += 1
+        assert producer.flush(PATIENCE_S) == 0
+        assert len(acknowledged) == number, "some were refused"
+        return acknowledged
+
+    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+        settings = {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+        consumer = Consumer(settings)
+        consumer.subscribe(["t"])
+        while not enough.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                read.append(int(message.value() or b""))
+                wanted.set()
+        consumer.close()
+
+
+class KafkaPython:
+    def produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
+        producer = KafkaProducer(
+            bootstrap_servers=bootstrap.split(","), enable_idempotence=True, linger_ms=1, retry_backoff_ms=20
+        )
+        sent: list[FutureRecordMetadata] = []
+        while not stop.wait(0.005):
+            number = len(sent)
+            sent.append(producer.send("t", b"%d" % number, partition=number % PARTITIONS))
+        producer.flush(timeout=PATIENCE_S)
+        for future in sent:
+            future.get(timeout=PATIENCE_S)
+        producer.close()
+        return list(range(len(sent)))
+
+    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+        consumer = KafkaConsumer(
+            "t", bootstrap_servers=bootstrap.split(","), group_id="g", auto_offset_reset="earliest", retry_backoff_ms=20
+        )
+        while not enough.is_set():
+            for records in consumer.poll(timeout_ms=100).values():
+                read += [int(record.value) for record in records]
+                wanted.set()
+        consumer.close()
+
+
+CLIENTS: list[Client] = [Confluent(), KafkaPython()]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path / "log", "--brokers", "3", *PROPERTIES) as broker:
+        topic = CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=3)
+        with WireClient(broker.bootstrap) as client:
+            assert error_codes(client.ask(CreateTopicsRequest(topics=[topic]), 5)) == []
+        yield broker
+
+
+def post(cluster: BrokerProcess, path: str) -> object:
+    with urlopen(Request(cluster.admin + path, method="POST"), timeout=PATIENCE_S) as answer:
+        return json.load(answer)
+
+
+def in_sync(cluster: BrokerProcess) -> bool:
+    topics = json.loads(cluster.get("/api/v1/cluster"))["topics"]
+    return all(len(partition["isr"]) == 3 for topic in topics for partition in topic["partitions"])
+
+
+def in_log(bootstrap: str) -> list[list[int]]:
+    """The numbers in each partition, in order."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all", "enable.auto.commit": False})
+    found = []
+    for index in range(PARTITIONS):
+        _, end = consumer.get_watermark_offsets(TopicPartition("t", index), timeout=PATIENCE_S)
+        consumer.assign([TopicPartition("t", index, 0)])
+        numbers: list[int] = []
+        while len(numbers) < end:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None
+            assert message.error() is None
+            numbers.append(int(message.value() or b""))
+        found.append(numbers)
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: type(client).__name__)
+def test_a_rolling_restart_loses_nothing_and_repeats_nothing(client: Client, cluster: BrokerProcess) -> None:
+    brokers = json.loads(cluster.first_line.removeprefix("ready "))["brokers"]
+    bootstrap = ",".join(brokers)
+    stop, enough = threading.Event(), threading.Event()
+    sockets = {id(thing) for thing in gc.get_objects() if type(thing) is socket.socket}
+    reads: list[list[int]] = [[], []]
+    started = [threading.Event() for _ in reads]
+    acknowledged: list[int] = []
+    producing = threading.Thread(target=lambda: acknowledged.extend(client.produce(bootstrap, stop)))
+    consuming = [
+        threading.Thread(target=client.consume, args=(bootstrap, event, read, enough))
+        for event, read in zip(started, reads, strict=True)
+    ]
+    for thread in (producing, *consuming):
+        thread.start()
+    try:
+        for event in started:
+            assert event.wait(PATIENCE_S), "a member of the group reads nothing"
+        for node_id in (1, 2, 3):
+            before = sum(map(len, reads))
+            post(cluster, f"/api/v1/brokers/{node_id}/stop")
+            await_more(reads, before)
+            post(cluster, f"/api/v1/brokers/{node_id}/start")
+            assert in_sync(cluster)
+        stop.set()
+        producing.join(PATIENCE_S)
+        await_all(reads, acknowledged)
+    finally:
+        stop.set()
+        enough.set()
+        for thread in (producing, *consuming):
+            thread.join(PATIENCE_S)
+        close_forgotten_sockets(sockets)
+    numbers = in_log(bootstrap)
+    assert sorted(number for partition in numbers for number in partition) == acknowledged_in_order(acknowledged)
+    assert all(partition == sorted(partition) for partition in numbers), "out of order"
+
+
+def close_forgotten_sockets(before: set[int]) -> None:
+    """kafka-python leaves those to brokers that went away to the garbage collector, which then complains."""
+    for thing in gc.get_objects():
+        if type(thing) is socket.socket and id(thing) not in before:
+            thing.close()
+
+
+def acknowledged_in_order(acknowledged: list[int]) -> list[int]:
+    assert acknowledged, "nothing was written"
+    return sorted(acknowledged)
+
+
+def await_more(reads: list[list[int]], before: int) -> None:
+    """Waits until the group has read on."""
+    deadline = monotonic() + PATIENCE_S
+    pause = threading.Event()
+    while sum(map(len, reads)) <= before:
+        assert monotonic() < deadline, "the group reads no more"
+        pause.wait(0.02)
+
+
+def await_all(reads: list[list[int]], acknowledged: list[int]) -> None:
+    """Waits until the group has read all that was acknowledged."""
+    deadline = monotonic() + PATIENCE_S
+    pause = threading.Event()
+    while not set(acknowledged) <= {number for read in reads for number in read}:
+        missing = len(set(acknowledged) - {number for read in reads for number in read})
+        assert monotonic() < deadline, f"the group misses {missing} of {len(acknowledged)}"
+        pause.wait(0.05)

@@ -1,0 +1,156 @@
+"""Whatever happens to three brokers, nothing that was acknowledged by all in sync is lost, while only clean leaders are
+elected; no epoch has two leaders, and what consumers may read never becomes another.
+
+Brokers stop, crash, start, are cut off and come back in any order; leaders are moved and elected; producers write with
+acks=all and acks=1 to whichever broker they like. After each step the cluster is held to its promises.
+"""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from sluice.broker.cluster import NO_LEADER, NewTopic
+from sluice.broker.controller import ISOLATED, RUNNING, STOPPED
+from sluice.broker.elections import Election
+from sluice.protocol.records.record import iter_records
+from tests.support.records import batch, produce
+from tests.support.virtual_broker import Client, VirtualBroker
+
+NODES = (1, 2, 3)
+DELAY_MS = 10  # until followers have what was appended
+ELECTION_MS = 100
+TIMEOUT_MS = 300  # of acks=all
+nodes = st.sampled_from(NODES)
+
+
+class Elections(RuleBasedStateMachine):
+    """One partition on three brokers."""
+
+    @initialize(min_isr=st.sampled_from(["1", "2"]), delay_ms=st.sampled_from([0, DELAY_MS]))
+    def begin(self, min_isr: str, delay_ms: int) -> None:
+        self.cluster = VirtualBroker(
+            "sluice.brokers=3",
+            f"sluice.replication.delay.ms={delay_ms}",
+            f"sluice.election.delay.ms={ELECTION_MS}",
+            "replica.lag.time.max.ms=150",
+            "leader.imbalance.check.interval.seconds=1",
+        )
+        configs = {"min.insync.replicas": min_isr}
+        self.cluster.cluster.create(NewTopic("t", assignments={0: NODES}, configs=configs))
+        self.partition = self.cluster.partition()
+        self.controller = self.cluster.cluster.controller
+        self.waiting: list[tuple[Client, bytes]] = []  # acks=all that was not answered yet
+        self.acknowledged: list[bytes] = []
+        self.committed: list[bytes] = []  # what consumers could read so far, in order
+        self.leaders: dict[int, int] = {}  # by epoch
+        self.written = 0
+
+    @rule(node_id=nodes, acks=st.sampled_from([-1, 1]))
+    def write(self, node_id: int, acks: int) -> None:
+        if self.controller.state(node_id) is STOPPED:
+            return
+        self.written += 1
+        value = b"%d" % self.written
+        client = self.cluster.client(node_id=node_id)
+        client.send(produce(9, batch(value), acks=acks, timeout_ms=TIMEOUT_MS), 9)
+        if acks == -1:
+            self.waiting.append((client, value))
+
+    @rule(ms=st.sampled_from([1, DELAY_MS, ELECTION_MS, TIMEOUT_MS, 1000]))
+    def time_passes(self, ms: int) -> None:
+        self.cluster.advance(ms)
+
+    @rule(node_id=nodes, controlled=st.booleans())
+    def stop(self, node_id: int, controlled: bool) -> None:
+        if self.controller.state(node_id) is not STOPPED:
+            self.cluster.cluster_server.stop_broker(node_id, controlled=controlled)
+            self.cluster.settle()
+
+    @rule(node_id=nodes)
+    def start(self, node_id: int) -> None:
+        if self.controller.state(node_id) is STOPPED:
+            self.cluster.run(self.cluster.cluster_server.start_broker(node_id))
+
+    @rule(node_id=nodes)
+    def isolate(self, node_id: int) -> None:
+        if self.controller.state(node_id) is RUNNING:
+            self.cluster.cluster_server.isolate_broker(node_id)
+
+    @rule(node_id=nodes)
+    def rejoin(self, node_id: int) -> None:
+        if self.controller.state(node_id) is ISOLATED:
+            self.cluster.cluster_server.rejoin_broker(node_id)
+
+    @rule(node_id=nodes)
+    def move_leader(self, node_id: int) -> None:
+        self.controller.move_leader(self.partition, node_id)
+
+    @precondition(lambda self: self.partition.leader != self.partition.replicas[0])
+    @rule()
+    def elect(self) -> None:
+        self.controller.elect_leader(self.partition, Election.PREFERRED)
+
+    @invariant()
+    def what_was_acknowledged_is_there(self) -> None:
+        still = []
+        for client, value in self.waiting:
+            answers = client.take_answers()
+            if not answers:
+                still.append((client, value))
+            elif not answers[0].message.responses[0].partition_responses[0].error_code:
+                self.acknowledged.append(value)
+        self.waiting = still
+        values = self.values(self.partition.log.log_end_offset)
+        assert [value for value in self.acknowledged if value not in values] == [], "acknowledged, and lost"
+        assert len(set(values)) == len(values), "something is there twice"
+
+    @invariant()
+    def what_was_committed_stays(self) -> None:
+        now = self.values(self.partition.log.high_watermark)
+        assert now[: len(self.committed)] == self.committed, "consumers have read something else"
+        self.committed = now
+
+    @invariant()
+    def an_epoch_has_one_leader(self) -> None:
+        partition = self.partition
+        leader = self.leaders.setdefault(partition.leader_epoch, partition.leader)
+        assert leader == partition.leader, f"epoch {partition.leader_epoch} had leader {leader}"
+        if partition.leader != NO_LEADER:
+            assert partition.leader in partition.isr
+        assert partition.isr, "somebody is always the last in sync"
+        for node_id, broker in self.cluster.cluster.brokers.items():
+            believed = broker.cluster.partition("t", 0)
+            if self.controller.state(node_id) is ISOLATED and believed is not None and broker.leads(believed):
+                assert self.leaders.setdefault(believed.leader_epoch, node_id) == node_id
+
+    def teardown(self) -> None:
+        """In the end all are back, and everybody who waits has an answer."""
+        if not hasattr(self, "cluster"):
+            return
+        for node_id in NODES:
+            self.rejoin(node_id)
+            self.start(node_id)
+        self.cluster.advance(5_000)
+        self.what_was_acknowledged_is_there()
+        self.what_was_committed_stays()
+        assert self.waiting == [] or all(not client.is_open for client, _ in self.waiting), "never answered"
+        partition = self.partition
+        assert (partition.leader, partition.isr) == (1, NODES)
+        assert partition.log.high_watermark == partition.log.log_end_offset
+
+    def values(self, up_to: int) -> list[bytes]:
+        """The values of the records before an offset, in order."""
+        log = self.partition.log
+        parts = log.read(0, 1 << 30, up_to, min_one_batch=False).parts
+        found = []
+        for part in parts:
+            data = memoryview(part)
+            while len(data):
+                size = 12 + int.from_bytes(data[8:12])
+                found += [record.value or b"" for record in iter_records(data[:size])]
+                data = data[size:]
+        return found
+
+
+TestElections = Elections.TestCase
+TestElections.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
