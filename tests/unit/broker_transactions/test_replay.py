@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pytest
 
 from sluice.broker.cluster import TRANSACTION_STATE_TOPIC
-from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.coordinator_log import CoordinatorLog, KeyValue
 from sluice.broker.transactions.metadata import (
     COMPLETE_COMMIT,
@@ -202,25 +201,6 @@ def test_ids_expire_after_a_load_when_they_would_have_without() -> None:
     assert broker.broker.transactions.get("tx") is None
     reload_transactions(broker)
     assert broker.broker.transactions.get("tx") is None
-
-
-def test_what_was_decided_before_a_start_is_completed_though_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = ClusterServer.start
-    decided = TransactionMetadata("tx", 7, 60_000, WALL_START_MS, PREPARE_ABORT, 3)
-
-    async def start_with_what_is_there(self: ClusterServer, admin: tuple[str, int] | None) -> None:
-        broker = next(iter(self.cluster.brokers.values()))
-        log = CoordinatorLog(broker, TRANSACTION_STATE_TOPIC)
-        assert log.append("tx", [(key_bytes("tx"), value_bytes(decided, 2))], WALL_START_MS) == ErrorCode.NONE
-        await start(self, admin)
-
-    monkeypatch.setattr(ClusterServer, "start", start_with_what_is_there)
-    broker = VirtualBroker()
-    log = CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx").log
-    assert log.log_end_offset == 1
-    broker.advance(1_000)
-    assert log.log_end_offset == 2
-    assert known(broker).state.label == "CompleteAbort"
 
 
 def test_who_waits_for_the_replicas_of_a_step_is_told_to_look_elsewhere() -> None:
