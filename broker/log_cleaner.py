@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .log.partition_log import PartitionLog
 
 TURN_MS = 2.0
+WAIT_MS = 100.0  # between two looks at whether the disk has what was written; it gets a minute
 
 _logger = logging.getLogger("sluice.broker")
 
@@ -84,6 +85,9 @@ class LogCleaner:
         assert log is not None
         try:
             for _ in self._steps:
+                if cleaning.is_waiting:
+                    self._housekeeping.later(WAIT_MS, self._turn)
+                    return
                 if clock.monotonic_ms() >= end_ms:
                     self._housekeeping.later(TURN_MS, self._turn)
                     return
@@ -93,6 +97,7 @@ class LogCleaner:
         self._of = self._cleaning = None
         if cleaning.end_offset > log.first_dirty_offset:
             log.first_dirty_offset = cleaning.end_offset
+            self._logs.save_cleaned()
         elif log not in self._uncleanable:
             return  # the log lost segments meanwhile: what was done will be done again, but not at once
         self._begin_next()

@@ -21,7 +21,8 @@ Different from Kafka: it has threads for this; files of segments have no size of
 overflow, so that there is nothing to split.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from sluice.protocol.records.batch import BatchHeader
@@ -33,6 +34,7 @@ from .cleaner_transactions import CleanedTransactions
 from .log_config import LogConfig
 from .producer_state import AbortedTransaction, LastRecord
 
+MOST_WAITS = 600
 _LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment, in which offsets have 32 bits
 
 
@@ -75,6 +77,9 @@ class CleanableLog(Protocol[S]):
     def begin_cleaned(self, group: Sequence[S]) -> S | None:
         """A segment for what is left of `group`; None if the log does not have all of it any more."""
 
+    def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
+        """Puts `cleaned`, complete now, where a crash leaves it, and says so, maybe later."""
+
     def discard_cleaned(self, cleaned: S) -> None:
         """Lets `cleaned` go, which stands for nothing."""
 
@@ -101,6 +106,7 @@ class LogCleaning(Generic[S]):
         self._offsets = OffsetMap(most_keys)
         self._first_uncleanable_offset = first_uncleanable_offset
         self.end_offset = first_dirty_offset  # up to here the log is clean
+        self.is_waiting = False  # for the disk: there is nothing to be done but to ask again, MOST_WAITS times
         self.bytes_read = 0
         self.bytes_kept = 0
 
@@ -165,10 +171,23 @@ class LogCleaning(Generic[S]):
                         assert fits
                         self.bytes_kept += len(data)
                     yield
+            yield from self._save(cleaned)
         except BaseException:
             log.discard_cleaned(cleaned)
             raise
         return log.replace_group(group, cleaned, transactions.kept[known:])
+
+    def _save(self, cleaned: S) -> Steps[None]:
+        saved: list[bool] = []
+        self._log.save_cleaned(cleaned, partial(saved.append, True))
+        self.is_waiting = not saved
+        for _ in range(MOST_WAITS):
+            if saved:
+                break
+            yield
+        else:
+            raise OSError(f"what was compacted could not be flushed in {MOST_WAITS} tries")
+        self.is_waiting = False
 
 
 def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:

@@ -50,6 +50,11 @@ class LogManager:
         """Lets the log and its memory go."""
         self._logs.pop(name).close()
 
+    def save_cleaned(self) -> None:
+        """Writes down how far logs are compacted."""
+        if self.directory is not None:
+            self.directory.save_cleaned()
+
     def close(self) -> None:
         """A clean stop: all that is in a directory is safe there."""
         if self.directory is not None:

@@ -5,7 +5,7 @@ forgets them; it knows nothing of producers and epochs. Batches of a segment hav
 them where a compaction or a truncation took some.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from sluice.protocol.records.batch import BatchHeader
@@ -102,8 +102,11 @@ class LogStorage(Protocol):
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         """A segment for what compaction leaves of `size` bytes; the log gets it by `replace`, or it is `deleted`."""
 
+    def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
+        """Puts it where a crash leaves it, and says so: now or later, but not before `replace` may be called."""
+
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
-        """`new`, complete now, stands for `old`: either is there after a crash, never both, never neither."""
+        """`new`, complete and saved now, stands for `old`: either is there after a crash, never both, never neither."""
 
     def delete(self, segment: LogSegment) -> None:
         """Lets a segment go. Readers keep the parts that they hold."""

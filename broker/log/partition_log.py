@@ -14,7 +14,7 @@ leader is the only one.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -347,6 +347,9 @@ class PartitionLog:
             return None
         size = sum(segment.size for segment in group)
         return self._storage.begin_cleaned(self, group[0].base_offset, size, group[-1].last_append_ms)
+
+    def save_cleaned(self, cleaned: "LogSegment", then: Callable[[], None]) -> None:
+        self._storage.save_cleaned(cleaned, then)
 
     def discard_cleaned(self, cleaned: "LogSegment") -> None:
         self._storage.delete(cleaned)

@@ -10,6 +10,7 @@ the process, for the system has it. A segment that is full is flushed by another
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -87,22 +88,31 @@ class DirectoryStorage:
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         return FileSegment.create(self.place, base_offset, MAX_POSITION, now_ms, CLEANED)
 
+    def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
+        assert isinstance(cleaned, FileSegment)
+        self._directory.flusher.flush([cleaned.duplicate_handle()], then)
+
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         assert isinstance(new, FileSegment)
         new.filled()
         new.capacity = new.size
         self._save_indexes(log, new)
-        handle = new.duplicate_handle()
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        os.utime(new.path(LOG), ns=(new.last_append_ms * 1_000_000,) * 2)
         self._rename(new, SWAP)
         for segment in old:
             self._delete_segment(segment)
+            if segment.base_offset != new.base_offset:
+                self._remove_snapshot(segment.base_offset)
         self._rename(new, "")
 
     def delete(self, segment: LogSegment) -> None:
+        assert isinstance(segment, FileSegment)
+        if segment.suffix == CLEANED:  # it stood for nothing yet
+            segment.close()
+            for kind in OF_SEGMENT:
+                with suppress(FileNotFoundError):  # the partition may be deleted
+                    os.unlink(segment.path(kind))
+            return
         self._delete_segment(segment)
         self._remove_snapshot(segment.base_offset)
 
@@ -112,6 +122,7 @@ class DirectoryStorage:
             self._remove_snapshot(self.place.snapshot)
             self.place.snapshot = NO_SNAPSHOT
         self._directory.save_recovery_points()
+        self._directory.save_cleaned()
 
     def failed(self, error: OSError) -> str:
         return self.place.failed(error)

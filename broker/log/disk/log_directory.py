@@ -28,6 +28,7 @@ from sluice.errors import SluiceError
 from .directory_storage import DirectoryStorage
 from .file_names import (
     CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOCK,
@@ -107,6 +108,7 @@ class LogDirectory:
             raise SluiceError(str(error)) from None
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
+        self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()
 
     # Logs
@@ -146,6 +148,7 @@ class LogDirectory:
         if not self._topic_id(name):
             storage.save_topic_id(printed)
         partition_log = PartitionLog(name, config, storage, restored)
+        partition_log.first_dirty_offset = self._cleaned.pop(partition, 0)
         self._logs[name] = _OpenLog(partition_log, storage)
         return partition_log
 
@@ -207,6 +210,10 @@ class LogDirectory:
                 else None
             ),
         )
+
+    def save_cleaned(self) -> None:
+        """How far logs are compacted."""
+        self._save(CLEANED_OFFSETS, lambda partition_log: partition_log.first_dirty_offset or None)
 
     def close(self) -> None:
         """Puts everything on the disk, says that it is there, and lets others use the directory."""
