@@ -35,7 +35,7 @@ from .file_names import (
 from .file_segment import MAX_POSITION, FileSegment
 from .place import NO_SNAPSHOT, Place
 from .producer_snapshot import encode_snapshot
-from .text_files import write_atomically, write_checkpoint
+from .text_files import overwrite_checkpoint, write_atomically
 from .transaction_index import write_transaction_index
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class DirectoryStorage:
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         lines = (f"{epoch} {start_offset}" for epoch, start_offset in epochs)
         path = f"{self.place.path}/{LEADER_EPOCHS}"
-        self._try(path, partial(write_checkpoint, path, lines, sync=False))
+        self._try(path, partial(overwrite_checkpoint, path, lines))
 
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
         return (FileSegment.create(self.place, base_offset, log.config.segment_bytes, self._directory.now_ms()),)
@@ -137,7 +137,7 @@ class DirectoryStorage:
     def save_topic_id(self, printed: str) -> None:
         """Says which topic the directory is of."""
         path = f"{self.place.path}/{PARTITION_METADATA}"
-        write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=True)
+        write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
         """Puts all there is on the disk, by the other thread; then the recovery point is where the log ends now."""

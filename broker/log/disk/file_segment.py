@@ -125,7 +125,7 @@ class FileSegment:
         try:
             if os.pwrite(handle, batch, start) != size:
                 self._write_rest(handle, batch, start)
-            if last_offset - self._place.recovery_point >= self._place.flush_messages:
+            if last_offset - self._place.recovery_point >= self._place.flush_messages - 1:
                 self._place.flush_up_to(last_offset + 1, handle)
         except OSError:
             self._cut_back(handle)
@@ -274,12 +274,11 @@ class FileSegment:
             if max_timestamp > self._max_timestamp:
                 self._max_timestamp, self._offset_of_max = max_timestamp, last_offset - self.base_offset
 
-    def rebuilt_index(self, index: SegmentIndex | None = None) -> SegmentIndex:
-        """An index of all batches, made from `index`, if it has some of them. Raises CorruptSegmentError, OSError."""
-        index = SegmentIndex() if index is None else index
-        max_timestamp, offset_of_max = index.last_time()
-        entry_at = index.last_position()
-        for _, last_offset, position, _, timestamp in self._steps(entry_at):
+    def rebuilt_index(self) -> SegmentIndex:
+        """An index of all batches, made anew. Raises CorruptSegmentError, OSError."""
+        index = SegmentIndex()
+        max_timestamp, offset_of_max, entry_at = -1, 0, 0
+        for _, last_offset, position, _, timestamp in self._steps(0):
             relative_offset = last_offset - self.base_offset
             if timestamp > max_timestamp:
                 max_timestamp, offset_of_max = timestamp, relative_offset

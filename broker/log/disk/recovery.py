@@ -23,10 +23,7 @@ from typing import NamedTuple
 from sluice.broker.log.leader_epochs import LeaderEpochs
 from sluice.broker.log.log_storage import RestoredLog
 from sluice.broker.log.producer_state import AbortedTransaction, ProducerEntry, ProducerState
-from sluice.errors import SluiceError
-from sluice.protocol.records import crc
-from sluice.protocol.records.batch import ATTRIBUTES_AT, BatchHeader
-from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.batch import BatchHeader
 
 from .file_names import (
     CLEANED,
@@ -42,17 +39,15 @@ from .file_names import (
     file_name,
     parse_file_name,
 )
-from .file_segment import MAX_RELATIVE_OFFSET, CorruptSegmentError, FileSegment
+from .file_segment import CorruptSegmentError, FileSegment
 from .place import Place
 from .producer_snapshot import read_snapshot
 from .segment_index import CorruptIndexError, SegmentIndex
+from .segment_scan import Listener, Scanned, scan
 from .text_files import UnreadableFileError, read_checkpoint
 from .transaction_index import read_transaction_index
 
 log = logging.getLogger("sluice.broker")
-
-_MAGIC = 2
-_MOST_OFFSETS = MAX_RELATIVE_OFFSET + 1  # of a segment
 
 
 class Checkpoint(NamedTuple):
@@ -287,31 +282,24 @@ class _Recovery:
         position = min(
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
         )
-        next_offset = segment.base_offset
-        found = ""
-        try:
-            for header, batch in segment.batches_at(position):
-                found = _problem(header, batch, range(next_offset, segment.base_offset + _MOST_OFFSETS), trusted)
-                if found:
-                    break
-                if header.base_offset >= self._replay_from:
-                    self.producers.replay(header, batch)
-                if header.partition_leader_epoch > self.epochs.latest:
-                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-                next_offset = header.last_offset + 1
-                position += header.size_in_bytes
-        except CorruptSegmentError as error:
-            found = str(error)
-        except InvalidRecords as invalid:
-            found = invalid.message
-        if found:
-            self._cut(segment, position, next_offset, found)
-        segment.recovered(position, segment.rebuilt_index(index))
+        listener = Listener(self._take, self._assign_epoch)
+        found = scan(segment, position, trusted, index, self._place.index_interval_bytes, listener)
+        if found.problem:
+            self._cut(segment, found)
+        segment.recovered(found.size, index)
         if segment is not self._segments[-1]:
             segment.filled()
             self._place.unflushed.append(segment)
         segment.save_index()
-        return not found
+        return not found.problem
+
+    def _take(self, header: BatchHeader, batch: memoryview) -> None:
+        if header.base_offset >= self._replay_from:
+            self.producers.replay(header, batch)
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        if epoch > self.epochs.latest:
+            self.epochs.assign(epoch, start_offset)
 
     def _trusted_index(self, segment: FileSegment, trusted: int) -> SegmentIndex:
         try:
@@ -321,19 +309,11 @@ class _Recovery:
         index.truncate_to(max(0, trusted - segment.base_offset))
         return index
 
-    def _cut(self, segment: FileSegment, position: int, next_offset: int, reason: str) -> None:
-        log.warning(
-            "log is cut",
-            extra={
-                "file": segment.path(LOG),
-                "byte": position,
-                "offset": next_offset,
-                "cut_bytes": segment.size - position,
-                "reason": reason,
-            },
-        )
-        os.truncate(segment.path(LOG), position)
-        segment.size = position
+    def _cut(self, segment: FileSegment, found: Scanned) -> None:
+        path = segment.path(LOG)
+        extra = {"file": path, "byte": found.size, "offset": found.next_offset, "reason": found.problem}
+        log.warning("log is cut", extra={**extra, "cut_bytes": segment.size - found.size})
+        os.truncate(path, found.size)
 
     def _remove_from(self, number: int) -> None:
         for segment in self._segments[number:]:
@@ -349,16 +329,3 @@ class _Recovery:
                 _remove(f"{self._place.path}/{file_name(offset, SNAPSHOT)}")
         if self._replay_from in self._files.snapshots and self._replay_from != self._segments[-1].base_offset:
             self._place.snapshot = self._replay_from
-
-
-def _problem(header: BatchHeader, batch: memoryview, due: range, trusted: int) -> str:
-    """What is wrong with a batch, whose offsets must be among those that are `due`; "" if nothing is."""
-    if header.magic != _MAGIC:
-        if header.magic in (0, 1):
-            raise SluiceError(f"offset {header.base_offset} has messages of a Kafka before 0.11, which are not read")
-        return f"magic {header.magic}"
-    if header.base_offset not in due or header.last_offset not in due or header.last_offset_delta < 0:
-        return f"offset {header.base_offset} where {due.start} or more was due"
-    if header.last_offset >= trusted and header.crc != crc.crc32c(batch[ATTRIBUTES_AT:]):
-        return "the checksum is not right"
-    return ""

@@ -31,9 +31,27 @@ def write_atomically(path: str, content: str | bytes, *, sync: bool) -> None:
     os.replace(temporary, path)
 
 
-def write_checkpoint(path: str, lines: Iterable[str], *, sync: bool) -> None:
+def write_checkpoint(path: str, lines: Iterable[str]) -> None:
+    write_atomically(path, _checkpoint(lines), sync=True)
+
+
+def overwrite_checkpoint(path: str, lines: Iterable[str]) -> None:
+    """Writes over the file that is there, which is ten times faster on a file system that flushes what is replaced.
+
+    For one that is made again where it should not be right.
+    """
+    data = _checkpoint(lines).encode()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(handle, data, 0)
+        os.ftruncate(handle, len(data))
+    finally:
+        os.close(handle)
+
+
+def _checkpoint(lines: Iterable[str]) -> str:
     entries = list(lines)
-    write_atomically(path, "\n".join([_VERSION, str(len(entries)), *entries, ""]), sync=sync)
+    return "\n".join([_VERSION, str(len(entries)), *entries, ""])
 
 
 def read_checkpoint(path: str) -> list[list[str]]:
@@ -55,7 +73,7 @@ def read_checkpoint(path: str) -> list[list[str]]:
 def write_offsets(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """A checkpoint of one offset for each partition (OffsetCheckpointFile)."""
     lines = (f"{topic} {index} {offset}" for (topic, index), offset in offsets.items())
-    write_checkpoint(path, lines, sync=True)
+    write_checkpoint(path, lines)
 
 
 def read_offsets(path: str) -> dict[tuple[str, int], int]:
