@@ -65,7 +65,10 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
     if answer.error_code:
         raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
     found: list[tuple[Entity, dict[str, float]]] = [
-        ({part.entity_type: part.entity_name for part in entry.entity}, {one.key: one.value for one in entry.values})
+        (
+            _in_order({part.entity_type: part.entity_name for part in entry.entity}),
+            {one.key: one.value for one in entry.values},
+        )
         for entry in answer.entries or ()
     ]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
@@ -132,6 +135,11 @@ def _entity(options: dict[str, str | bool | None]) -> Entity:
         elif default:
             entity[type_] = None
     return entity
+
+
+def _in_order(entity: Entity) -> Entity:
+    """A user before its client id, whatever order the broker has."""
+    return {type_: entity[type_] for type_ in sorted(entity, reverse=True)}
 
 
 def _required(options: dict[str, str | bool | None]) -> Entity:

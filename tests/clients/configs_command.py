@@ -1,0 +1,74 @@
+"""A session of Kafka's own kafka-configs with quotas, and what it prints.
+
+`python -m tests.clients.configs_command HOST:PORT` prints it of a broker without quotas; `configs_command.txt` is that
+of Apache Kafka 4.4. SLUICE_KAFKA_LIBS names the folder with a Kafka's jars.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXPECTED = Path(__file__).with_suffix(".txt")
+LIBS = os.environ.get("SLUICE_KAFKA_LIBS")
+_TIMEOUT_S = 60.0
+
+_USERS, _CLIENTS, _IPS = "--entity-type users", "--entity-type clients", "--entity-type ips"
+_ALL_KEYS = "producer_byte_rate=1024,consumer_byte_rate=2048,request_percentage=200,controller_mutation_rate=2.5"
+CALLS = (
+    f"--describe {_USERS}",
+    f"--alter {_USERS} --entity-name alice --add-config {_ALL_KEYS}",
+    f"--describe {_USERS} --entity-name alice",
+    f"--alter {_USERS} --entity-name alice {_CLIENTS} --entity-name c --add-config producer_byte_rate=1",
+    f"--alter {_USERS} --entity-default --add-config consumer_byte_rate=3",
+    f"--alter {_USERS} --entity-default {_CLIENTS} --entity-default --add-config consumer_byte_rate=4",
+    f"--describe {_USERS} --entity-default",
+    f"--describe {_USERS} --entity-name alice {_CLIENTS} --entity-name c",
+    f"--describe {_USERS} --entity-name alice {_CLIENTS}",
+    "--alter --client gold --add-config producer_byte_rate=7",
+    "--alter --client-defaults --add-config producer_byte_rate=8",
+    f"--describe {_CLIENTS} --entity-name gold",
+    "--describe --client-defaults",
+    "--alter --ip 10.0.0.1 --add-config connection_creation_rate=5",
+    "--alter --ip-defaults --add-config connection_creation_rate=6",
+    f"--describe {_IPS} --entity-name 10.0.0.1",
+    "--describe --ip-defaults",
+    f"--alter {_USERS} --entity-name alice --delete-config producer_byte_rate,request_percentage",
+    f"--describe {_USERS} --entity-name alice",
+    f"--alter {_USERS} --entity-name alice --delete-config producer_byte_rate",
+    f"--alter {_USERS} --entity-name alice --add-config producer_byte_rate=0",
+    f"--alter {_USERS} --entity-name alice --add-config producer_byte_rate=1.5",
+    f"--alter {_USERS} --entity-name alice --add-config connection_creation_rate=5",
+    "--alter --ip 10.0.0.1 --add-config connection_creation_rate=0",
+    f"--alter {_USERS} --entity-name alice --add-config nonsense=5",
+)
+
+
+def transcript(bootstrap: str, folder: Path) -> str:
+    """All calls in order, each with what it printed; lines of one answer in the order of the alphabet."""
+    quiet = folder / "log4j2.properties"
+    quiet.write_text("rootLogger.level = off\n")
+    return "".join(f"$ {call}\n{_printed(bootstrap, quiet, call)}" for call in CALLS)
+
+
+def _printed(bootstrap: str, quiet: Path, call: str) -> str:
+    jvm = ("java", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{LIBS}/*")
+    command = (*jvm, "kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *call.split())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    lines = (done.stdout + done.stderr).replace(bootstrap, "HOST:PORT").splitlines()
+    # Of a failure the words, without the places in Kafka's sources.
+    shown = sorted(_ordered(line) for line in lines if line.strip() and not line.startswith(("\tat ", "SLF4J: ")))
+    return "".join(f"{line}\n" for line in (*shown, f"exit code {done.returncode}"))
+
+
+def _ordered(line: str) -> str:
+    """What is set, in the order of the alphabet: Java's maps have none."""
+    whose, are, quotas = line.partition(" are ")
+    return whose + are + ", ".join(sorted(quotas.split(", ")))
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as name:
+        print(transcript(sys.argv[1], Path(name)), end="")
