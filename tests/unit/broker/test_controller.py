@@ -17,7 +17,7 @@ from sluice.protocol.apis.list_partition_reassignments import ListPartitionReass
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import fetch, fetched, fetched_bytes, produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 from tests.support.wire import error_codes
 
 DELAY_MS = 9_000  # sluice.election.delay.ms
@@ -285,21 +285,29 @@ def test_a_producer_that_waits_when_the_leader_goes_is_sent_to_the_next() -> Non
     assert [node.node_id for node in answer.node_endpoints] == [2]
 
 
-def test_a_new_leader_tells_no_end_before_it_knows_the_high_watermark() -> None:
+@pytest.mark.parametrize(
+    ("version", "timestamp", "code"),
+    [
+        pytest.param(5, -1, ErrorCode.OFFSET_NOT_AVAILABLE, id="the latest"),
+        pytest.param(4, -1, ErrorCode.LEADER_NOT_AVAILABLE, id="the latest, for an older client"),
+        pytest.param(5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="a time that is behind the high watermark"),
+        pytest.param(7, -3, ErrorCode.OFFSET_NOT_AVAILABLE, id="the greatest timestamp"),
+        pytest.param(5, 2 * WALL_START_MS, None, id="a time without records"),
+        pytest.param(5, -2, None, id="the earliest"),
+    ],
+)
+def test_a_new_leader_tells_no_offset_that_it_may_not_know(version: int, timestamp: int, code: int | None) -> None:
     cluster = three("sluice.replication.delay.ms=100")
-    client = cluster.client(node_id=1)
-    client.send(produce(9), 9)
-    client.send(produce(9), 9)
-    cluster.partition().behind.clear()
-    cluster.partition().replicated_offset = 2  # followers have it, which the leader has not heard yet
+    stop(cluster, 3)  # so that the high watermark stays, though 2 has everything
+    send(cluster, 1)
+    cluster.advance(100)
     cluster.cluster_server.move_leader("t", 0, 2)
-
-    def latest(version: int) -> list[int]:
-        wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
-        return error_codes(cluster.client(node_id=2).ask(request, version))
-
-    assert cluster.partition().log.high_watermark == 2 or latest(5) == [ErrorCode.OFFSET_NOT_AVAILABLE]
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+    client = cluster.client(node_id=2)
+    assert error_codes(client.ask(request, version)) == ([] if code is None else [code])
+    cluster.advance(DELAY_MS)
+    assert error_codes(client.ask(request, version)) == []
 
 
 # -- moving leaders ----------------------------------------------------------------------------------------------------
