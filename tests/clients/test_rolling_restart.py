@@ -3,6 +3,7 @@
 Every record is in the log once, in the order in which its partition was written to, and the group has read all of them.
 """
 
+import asyncio
 import gc
 import json
 import socket
@@ -14,6 +15,7 @@ from typing import Protocol
 from urllib.request import Request, urlopen
 
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.producer.future import FutureRecordMetadata
@@ -39,6 +41,35 @@ class Client(Protocol):
 
     def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
         """Reads `t` in the group `g` into `read`, until there is enough; says when it has got the first."""
+
+
+class Aiokafka:
+    def produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
+        return asyncio.run(self._produce(bootstrap, stop))
+
+    async def _produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
+        sent: list[asyncio.Future[object]] = []
+        async with AIOKafkaProducer(
+            bootstrap_servers=bootstrap, enable_idempotence=True, linger_ms=1, retry_backoff_ms=20
+        ) as producer:
+            while not stop.is_set():
+                number = len(sent)
+                sent.append(await producer.send("t", b"%d" % number, partition=number % PARTITIONS))
+                await asyncio.sleep(0.003)
+            await asyncio.wait_for(asyncio.gather(*sent), PATIENCE_S)
+        return list(range(len(sent)))
+
+    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+        asyncio.run(self._consume(bootstrap, wanted, read, enough))
+
+    async def _consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+        async with AIOKafkaConsumer(
+            "t", bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest", retry_backoff_ms=20
+        ) as consumer:
+            while not enough.is_set():
+                for records in (await consumer.getmany(timeout_ms=100)).values():
+                    read += [int(record.value or b"") for record in records]
+                    wanted.set()
 
 
 class Confluent:
@@ -98,7 +129,7 @@ class KafkaPython:
         consumer.close()
 
 
-CLIENTS: list[Client] = [Confluent(), KafkaPython()]
+CLIENTS: list[Client] = [Aiokafka(), Confluent(), KafkaPython()]
 
 
 @pytest.fixture
