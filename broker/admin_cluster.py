@@ -12,8 +12,10 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from sluice.errors import SluiceError
+
 from .cluster import Partition
-from .cluster_server import ClusterError, UnknownResourceError
+from .cluster_server import UnknownResourceError
 from .elections import Election
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def routes(server: "ClusterServer", refused: "Callable[[Request], Response | Non
                 return JSONResponse(await answer(request))
             except UnknownResourceError as error:
                 return JSONResponse({"error": str(error)}, status_code=404)
-            except ClusterError as error:
+            except SluiceError as error:  # a port that is in use, say
                 return JSONResponse({"error": str(error)}, status_code=409)
             except ValueError as error:  # msgspec's among them
                 return JSONResponse({"error": str(error)}, status_code=400)

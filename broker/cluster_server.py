@@ -91,12 +91,13 @@ class ClusterServer:
         controller = self._may(node_id, "start")
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
-        server = self.servers[node_id] = Server(broker, self._loop)
+        server = Server(broker, self._loop)
         try:
             await server.start(before.endpoints, before.broker.endpoints.values())
         except SluiceError:
             await server.stop()
             raise
+        self.servers[node_id] = server
         controller.started(broker)
 
     def isolate_broker(self, node_id: int) -> None:

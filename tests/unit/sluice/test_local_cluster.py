@@ -10,6 +10,7 @@ import pytest
 
 import sluice
 from sluice.broker.cluster import NewTopic
+from sluice.broker.server import bind
 from sluice.errors import ConfigError, SluiceError
 from sluice.local_cluster import LocalCluster
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
@@ -65,6 +66,20 @@ def test_brokers_listen_stop_start_and_hand_over() -> None:
             await cluster.stop(2, controlled=False)
             with pytest.raises(SluiceError, match="broker 2 is stopped"):
                 await cluster.stop(2)
+
+    asyncio.run(live())
+
+
+def test_a_broker_whose_port_was_taken_can_be_started_when_it_is_free() -> None:
+    async def live() -> None:
+        async with LocalCluster(2) as cluster:
+            await cluster.stop(2)
+            host, _, port = cluster.brokers[2].partition(":")
+            taken = bind(host, int(port), 1)
+            with taken, pytest.raises(SluiceError, match=f"cannot listen on {host}:{port}"):
+                await cluster.start(2)
+            await cluster.start(2)
+            assert cluster.brokers[2] == f"{host}:{port}"
 
     asyncio.run(live())
 
