@@ -78,8 +78,9 @@ def _delete(
     log = partition.log
     if offset == _HIGH_WATERMARK:
         offset = log.high_watermark
-    if offset < 0 or log.delete_records_before(offset):
-        return _failed(ctx, index, ErrorCode.OFFSET_OUT_OF_RANGE)
+    failed = ErrorCode.OFFSET_OUT_OF_RANGE if offset < 0 else log.delete_records_before(offset)
+    if failed:
+        return _failed(ctx, index, failed)
     ctx.broker.records_deleted(partition)
     answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     pending.append(_Pending(partition, offset, answer))

@@ -1,7 +1,7 @@
 """DescribeLogDirs, key 35, versions 0-5 (KIP-113): how large each partition is, and where; v4 tells how large the
 directory is and what is left (KIP-827), v5 whether it takes new partitions.
 
-Follows ReplicaManager.describeLogDirs. There is one "directory", the memory of all logs: its size is
+Follows ReplicaManager.describeLogDirs. There is one directory, `log.dirs`, or else the memory of all logs: its size is
 `sluice.log.memory.bytes`. Different from Kafka on purpose: what is left is what the logs have not taken, though a full
 memory still takes records, by letting the oldest go.
 """
@@ -9,6 +9,7 @@ memory still takes records, by letting the oldest go.
 from sluice.broker.authorized import allowed_on_cluster
 from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
+from sluice.broker.log.log_manager import LogManager
 from sluice.broker.security.acl import AclOperation
 from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -36,17 +37,25 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
     described = [
         _describe(ctx.broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics
     ]
-    budget = ctx.broker.cluster.logs.budget
+    path, total_bytes, usable_bytes = _directory(ctx.broker.cluster.logs)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
-                log_dir=LOG_DIR,
+                log_dir=path,
                 topics=[topic for topic in described if topic.partitions],
-                total_bytes=budget.limit_bytes,
-                usable_bytes=max(0, budget.limit_bytes - budget.used_bytes),
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
             )
         ]
     )
+
+
+def _directory(logs: LogManager) -> tuple[str, int, int]:
+    """Its name, how much it can hold, and how much more."""
+    if logs.directory is not None:
+        return logs.directory.path, *logs.directory.space()
+    budget = logs.budget
+    return LOG_DIR, budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
 
 
 def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:

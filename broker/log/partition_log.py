@@ -290,8 +290,15 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record whose timestamp is `timestamp` or later; None: there is none.
 
-        Raises InvalidRecords where records that were stored without having been walked cannot be read.
+        Raises InvalidRecords where records that were stored without having been walked cannot be read, or the disk
+        does not give them (KAFKA_STORAGE_ERROR).
         """
+        try:
+            return self._offset_for_timestamp(timestamp)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         start_offset = self.log_start_offset
         for segment in self._segments:
             if segment.max_timestamp < timestamp:
@@ -308,6 +315,15 @@ class PartitionLog:
 
         Raises InvalidRecords as `offset_for_timestamp` does.
         """
+        try:
+            return self._max_timestamp_offset()
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> InvalidRecords:
+        return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self._storage.failed(error))
+
+    def _max_timestamp_offset(self) -> TimestampOffset | None:
         segment = max(filter(_has_records, self._segments), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
@@ -382,8 +398,12 @@ class PartitionLog:
         """Moves the log's start to `offset` (DeleteRecords); memory goes with whole segments."""
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        while self._segments and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
-            self.drop_oldest_segment()
+        try:
+            while self._segments and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
+                self.drop_oldest_segment()
+        except OSError as error:
+            self._storage.failed(error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         self._move_log_start(offset)
         return ErrorCode.NONE
 
@@ -417,10 +437,12 @@ class PartitionLog:
         Readers keep the parts they hold; their memory is free when they let go of them.
         """
         end = self._end_of_oldest()
-        segment = self._segments.pop(0)
-        del self._base_offsets[0]
-        if not self._segments:
+        segment = self._segments[0]
+        if len(self._segments) == 1:
             self._begin()  # first, so that at no time nothing tells where the log ends
+        else:
+            del self._segments[0]
+            del self._base_offsets[0]
         self._storage.delete(segment)
         self.size_in_bytes -= segment.size
         self._move_log_start(end)
@@ -477,8 +499,12 @@ class PartitionLog:
         self._move_log_start(self.log_end_offset)
 
     def _drop(self, count: int) -> int:
-        for _ in range(count):
-            self.drop_oldest_segment()
+        for dropped in range(count):
+            try:
+                self.drop_oldest_segment()
+            except OSError as error:  # it is tried again with the next check
+                self._storage.failed(error)
+                return dropped
         return count
 
     def _move_log_start(self, offset: int) -> None:

@@ -205,11 +205,11 @@ class DirectoryStorage:
         assert isinstance(segment, FileSegment)
         if segment in self.place.unflushed:
             self.place.unflushed.remove(segment)
+        # Someone may go on reading it, the cleaner for one: it is still there, under another name.
+        self._try(segment.path(LOG), partial(self._rename, segment, DELETED))
         segment.close()
-        paths = [segment.path(kind) for kind in OF_SEGMENT if os.path.exists(segment.path(kind))]
-        for path in paths:
-            self._try(path, partial(os.replace, path, path + DELETED))
-        self._directory.delete_later([path + DELETED for path in paths], self.place.config.file_delete_delay_ms)
+        paths = [segment.path(kind) for kind in OF_SEGMENT]
+        self._directory.delete_later(paths, self.place.config.file_delete_delay_ms)
 
     def _rename(self, segment: FileSegment, suffix: str) -> None:
         before = {kind: segment.path(kind) for kind in OF_SEGMENT}

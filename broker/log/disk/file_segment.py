@@ -125,7 +125,7 @@ class FileSegment:
         try:
             if os.pwrite(handle, batch, start) != size:
                 self._write_rest(handle, batch, start)
-            if last_offset - self._place.recovery_point >= self._place.flush_messages - 1:
+            if last_offset - self._place.recovery_point >= self._place.flush_messages - 1 and not self.suffix:
                 self._place.flush_up_to(last_offset + 1, handle)
         except OSError:
             self._cut_back(handle)

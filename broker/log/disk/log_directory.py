@@ -111,6 +111,11 @@ class LogDirectory:
         self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()
 
+    def space(self) -> tuple[int, int]:
+        """How many bytes the volume has in all, and how many a process may still write (KIP-827)."""
+        volume = os.statvfs(self.path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
     # Logs
 
     def partitions(self) -> Iterator[tuple[str, int, str]]:

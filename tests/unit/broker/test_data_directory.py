@@ -1,0 +1,131 @@
+"""A broker with a data directory: what a second one takes up, and what clients are told when the disk fails."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.errors import SluiceError
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
+from sluice.protocol.apis.fetch import PartitionData
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import batch, fetch, fetched, produce, records_of
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+PRODUCE_VERSION, FETCH_VERSION = 9, 11
+
+
+def started(path: Path, *overrides: str) -> VirtualBroker:
+    return VirtualBroker(f"log.dirs={path}", *overrides)
+
+
+def stop(broker: VirtualBroker) -> None:
+    broker.cluster.close()
+
+
+def produced(broker: VirtualBroker) -> Any:
+    response = broker.client().ask(produce(PRODUCE_VERSION, batch(b"value")), PRODUCE_VERSION)
+    return response.responses[0].partition_responses[0]
+
+
+def read(broker: VirtualBroker) -> PartitionData:
+    return fetched(broker.client().ask(fetch(), FETCH_VERSION))
+
+
+def test_topics_and_records_are_there_again(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    topic_id = broker.topic("t", partitions=2, retention_ms="77").topic_id
+    assert produced(broker).base_offset == 0
+    stop(broker)
+    again = started(tmp_path)
+    topic = again.cluster.topics["t"]
+    assert (topic.topic_id, len(topic.partitions), topic.config.own) == (topic_id, 2, {"retention.ms": "77"})
+    assert topic.partitions[0].leader_epoch == 1, "each start is an election"
+    assert records_of(read(again)).endswith(b"value\0")
+    assert produced(again).base_offset == 1
+
+
+def test_partitions_that_were_copied_into_it_are_taken(tmp_path: Path) -> None:
+    broker = started(tmp_path / "from")
+    topic_id = broker.topic("t").topic_id
+    produced(broker)
+    stop(broker)
+    shutil.copytree(tmp_path / "from" / "t-0", tmp_path / "to" / "t-0")
+    again = started(tmp_path / "to")
+    assert again.cluster.topics["t"].topic_id == topic_id
+    assert produced(again).base_offset == 1
+    stop(again)
+    assert started(tmp_path / "to").cluster.topics["t"].partitions[0].log.log_end_offset == 2
+
+
+def test_one_directory_is_what_is_accepted(tmp_path: Path) -> None:
+    with pytest.raises(SluiceError, match=r"log\.dirs=/a,/b: must be one directory"):
+        started(Path("/a,/b"))
+
+
+def test_segments_are_kafkas_size_on_disk_unless_said_otherwise(tmp_path: Path) -> None:
+    assert started(tmp_path / "a").topic().partitions[0].log.config.segment_bytes == 2**30
+    assert (
+        started(tmp_path / "b", "log.segment.bytes=5000000").topic().partitions[0].log.config.segment_bytes == 5000000
+    )
+    assert VirtualBroker().topic().partitions[0].log.config.segment_bytes == 4 * 2**20
+
+
+def test_log_dirs_tell_the_directory(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    broker.topic()
+    (result,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 4).results
+    assert result.log_dir == str(tmp_path)
+    assert 0 < result.usable_bytes <= result.total_bytes
+
+
+@pytest.fixture
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VirtualBroker:
+    """A broker with a record, whose disk gives and takes nothing any more."""
+    broker = started(tmp_path)
+    broker.topic()
+    assert produced(broker).error_code == ErrorCode.NONE
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(tmp_path))
+
+    for name in ("pwrite", "pread", "makedirs"):
+        monkeypatch.setattr(os, name, fail)
+    return broker
+
+
+def test_produce_is_a_storage_error(failing: VirtualBroker) -> None:
+    answer = produced(failing)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def test_fetch_is_a_storage_error(failing: VirtualBroker) -> None:
+    assert read(failing).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("timestamp", [WALL_START_MS, -3])
+def test_list_offsets_is_a_storage_error(failing: VirtualBroker, timestamp: int) -> None:
+    wanted = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
+    answer = failing.client().ask(ListOffsetsRequest(topics=[wanted]), 7)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_create_topics_is_a_storage_error_and_creates_none(failing: VirtualBroker) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)])
+    (answer,) = failing.client().ask(request, 5).topics
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "new" not in failing.cluster.topics
+
+
+def test_delete_records_is_a_storage_error_and_deletes_none(failing: VirtualBroker) -> None:
+    wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
+    answer = failing.client().ask(DeleteRecordsRequest(topics=[wanted], timeout_ms=1000), 2)
+    (partition,) = answer.topics[0].partitions
+    assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert failing.cluster.topics["t"].partitions[0].log.log_start_offset == 0
