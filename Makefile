@@ -4,13 +4,15 @@
 PYTHON ?= python3
 PEERS ?= ../shared/peers
 PEERS_ARGS ?= --reps 7
+PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
+	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
 BIN := .venv/bin
 READY := .venv/.ready
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-peers clean
+.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-storage bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,11 +65,17 @@ format: setup ## format, and fix what can be fixed
 bench: setup ## ours against a bare asyncio server
 	$(BIN)/python -m bench
 
+# 10 GB of disk and of page cache; then produce and consume with a data directory, on both sides.
+bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kafka
+	$(BIN)/python -m bench.start
+	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
+		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
+		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
+
 bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }
 	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
-	$(PEERS)/bench run $(PEERS_ARGS) --target kafka --target kfake --target rdmock \
-		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0'
+	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
 
 clean: ## remove what the targets above made, .venv too
 	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
