@@ -539,9 +539,9 @@ class Cluster:
         return TopicError(failed, None) if failed else None
 
     def _know(self, topic: Topic) -> None:
+        self._begin(topic.partitions)  # first: a controller that begins here takes what is known for what all know
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
-        self._begin(topic.partitions)
 
     def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
         """New partitions on these brokers: those that live are in sync, and the first of them leads."""
