@@ -85,6 +85,8 @@ def write_leader_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> N
 
 
 def write_partition_metadata(directory: Path) -> None:
-    """Says that this is the directory of the metadata topic."""
+    """Says that this is the directory of the metadata topic, where nobody said it before."""
+    if (directory / _PARTITION_METADATA).exists():
+        return
     text = f"version: 0\ntopic_id: {printed_uuid(_METADATA_TOPIC_ID)}"
     write_whole(directory / _PARTITION_METADATA, text.encode())
