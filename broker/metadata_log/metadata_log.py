@@ -41,6 +41,7 @@ from .files import (
     write_quorum_state,
 )
 from .image import METADATA_VERSION, MetadataImage
+from .record_versions import METADATA_TRANSACTIONS
 from .recovery import Recovered, recover, segment_name
 from .snapshot import SnapshotId, snapshots_in, write_snapshot
 
@@ -130,7 +131,9 @@ class MetadataLog:
         if METADATA_VERSION not in self.image.features:
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
             self.image.replay(records[0])  # the level of the metadata, in which the rest is written
-        self._append([BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()])
+        if self.image.features[METADATA_VERSION] >= METADATA_TRANSACTIONS:
+            records = [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
+        self._append(records)
 
     def _begin_epoch(self) -> None:
         self._epoch = max(self._epoch, read_quorum_epoch(self._directory)) + 1

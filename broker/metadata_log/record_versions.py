@@ -8,6 +8,7 @@ from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord
 
 LATEST_METADATA_VERSION = 33  # 4.4-IV2
+METADATA_TRANSACTIONS = 13  # since 3.6-IV1 records may be in transactions (KIP-868)
 _ZK_MIGRATION, _DIRECTORIES, _ELR, _CORDONED_LOG_DIRS = 8, 17, 23, 30  # 3.4-IV0, 3.7-IV2, 4.0-IV1, 4.3-IV0
 # Record -> version, and the level since which there is more in it; all others have version 0 at every level.
 _VERSIONS: dict[type[MetadataMessage], tuple[int, ...]] = {

@@ -11,7 +11,7 @@ from functools import partial
 
 from sluice.broker.broker import Broker
 from sluice.broker.cluster import NO_LEADER, Cluster, PartitionState
-from sluice.broker.configs.resource import BROKER, CLIENT_METRICS, GROUP, TOPIC, Refusal
+from sluice.broker.configs.resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.random_uuid import random_uuid
 from sluice.config import refused_topic_configs
 from sluice.config_table import TOPIC_PROPERTIES
@@ -42,8 +42,8 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
     metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms)
     metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.housekeeping.later, 0))
     registrations = [
-        _registration(broker, metadata.end_offset + index, directory_id)
-        for index, broker in enumerate(cluster.brokers.values())
+        _registration(broker, number, metadata.end_offset + number, directory_id)
+        for number, broker in enumerate(cluster.brokers.values())
     ]
     if metadata.append([*registrations, *_elections(metadata, cluster.brokers.keys())]):
         raise SluiceError(f"{log_dir}: the metadata log cannot be written")
@@ -51,14 +51,20 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
     return metadata
 
 
-def _registration(broker: Broker, epoch: int, directory_id: bytes) -> RegisterBrokerRecord:
+def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) -> RegisterBrokerRecord:
+    """Before it listens, hence with the ports that are configured, be they 0."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=random_uuid(broker.random.randbytes),
         broker_epoch=epoch,
         end_points=[
-            Endpoint(name=listener.name, host=listener.host, port=listener.port, security_protocol=0)
-            for listener in broker.config.listeners()
+            Endpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=_SECURITY_PROTOCOLS[broker.config.security_protocol(listener.name)],
+            )
+            for listener in broker.config.listeners(number)
         ],
         features=[
             SupportedFeature(
@@ -141,7 +147,7 @@ def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -
     if broker is None:  # one that is not here, its configs neither
         return []
     store = broker.configs.stores[kind]
-    known = {key: value for key, value in own.items() if _taken(store.refusal(name, {key: value}))}
+    known = {key: value for key, value in own.items() if store.refusal(name, {key: value}) is None}
     if known:
         store.configure(name, known)
     what = {BROKER: "broker", GROUP: "group", CLIENT_METRICS: "client-metrics"}[kind]
@@ -184,7 +190,3 @@ def _add_credential(cluster: Cluster, record: UserScramCredentialRecord) -> list
     new = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
     cluster.scram_credentials.put(record.name, mechanism, new)
     return []
-
-
-def _taken(refusal: Refusal | None) -> bool:
-    return refusal is None

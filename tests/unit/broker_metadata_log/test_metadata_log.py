@@ -13,6 +13,7 @@ import pytest
 from sluice.broker.metadata_log import metadata_log as module
 from sluice.broker.metadata_log.batches import batches_in, messages_in
 from sluice.broker.metadata_log.files import METADATA_DIRECTORY
+from sluice.broker.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.metadata_log.recovery import segment_name
 from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
@@ -70,6 +71,12 @@ def test_a_new_log_begins_as_kafkas_does(tmp_path: Path) -> None:
     ]
     assert metadata_files(tmp_path) == [FIRST_SEGMENT, "leader-epoch-checkpoint", "partition.metadata", "quorum-state"]
     assert file(tmp_path, "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_a_release_without_transactions_of_metadata_gets_none(tmp_path: Path) -> None:
+    open_metadata_log(str(tmp_path), 1, {"metadata.version": 8}, lambda: START_MS).close()
+    names = [type(message).__name__ for _, _, message in written(file(tmp_path))]
+    assert names == ["LeaderChangeMessage", "FeatureLevelRecord"]
 
 
 @pytest.mark.parametrize(

@@ -207,15 +207,16 @@ def test_configs_of_a_broker_that_is_not_here_stay_with_it(tmp_path: Path, caplo
 
 
 def test_brokers_register_with_each_start(tmp_path: Path) -> None:
-    first = start(tmp_path, "sluice.brokers=2").cluster.metadata_log
-    second = start(tmp_path, "sluice.brokers=2").cluster.metadata_log
+    listeners = "listeners=PLAINTEXT://127.0.0.1:0"
+    first = start(tmp_path, "sluice.brokers=2", listeners).cluster.metadata_log
+    second = start(tmp_path, "sluice.brokers=2", listeners).cluster.metadata_log
     assert first is not None
     assert second is not None
     assert list(second.image.brokers) == [1, 2]
     for node_id, registration in second.image.brokers.items():
         assert not registration.fenced
         assert registration.log_dirs == [DIRECTORY_ID]
-        assert [endpoint.name for endpoint in registration.end_points] == ["PLAINTEXT"]
+        assert [(one.name, one.host, one.port) for one in registration.end_points] == [("PLAINTEXT", "127.0.0.1", 0)]
         assert registration.broker_epoch > first.image.brokers[node_id].broker_epoch
 
 
