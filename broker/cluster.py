@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.clock import Clock
 from sluice.config import Config, TopicConfig, refused_topic_configs
+from sluice.config_table import TOPIC_PROPERTIES
 from sluice.config_values import parse_users
 from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
@@ -657,6 +658,7 @@ class Cluster:
                 max_message_bytes=config.integer("max.message.bytes"),
                 timestamp_type=_TIMESTAMP_TYPES[config.text("message.timestamp.type")],
                 compression=_CODECS[config.text("compression.type")],
+                compression_level=_compression_level(config),
                 before_max_ms=config.integer("message.timestamp.before.max.ms"),
                 after_max_ms=config.integer("message.timestamp.after.max.ms"),
                 compacted="compact" in config.names("cleanup.policy"),
@@ -716,6 +718,16 @@ class Cluster:
         enabled = self.config.boolean("log.cleaner.enable")
         if enabled and any(log.config.append.compacted for log in self.logs):
             self._log_cleaner.start()
+
+
+def _compression_level(config: TopicConfig) -> int | None:
+    """Of the topic's codec; None: it has no levels, or the level is that which it has by default."""
+    name = f"compression.{config.text('compression.type')}.level"
+    row = TOPIC_PROPERTIES.get(name)
+    if row is None:
+        return None
+    level = config.integer(name)
+    return None if str(level) == row.default else level
 
 
 def _internal_prefix(name: str) -> str:

@@ -28,6 +28,8 @@ from sluice.config_values import (
 )
 from sluice.kafka_releases import RELEASES
 
+_NO_EFFECT = "Kept and shown; nothing here uses it."
+
 
 class Property:
     """One row of a table. `spec` is who defined the property: Kafka, a KIP, or sluice."""
@@ -41,8 +43,13 @@ class Property:
         self.spec = spec
         self.doc = doc
 
+    @property
+    def has_no_effect(self) -> bool:
+        return self.doc == _NO_EFFECT
+
 
 _COMPRESSION = choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+_GZIP_LEVEL, _LZ4_LEVEL, _ZSTD_LEVEL = integer(1, 9, also=-1), integer(1, 17), integer(-(2**17), 22)
 _CLEANUP = names("delete", "compact")
 _TIMESTAMP_TYPE = choice("CreateTime", "LogAppendTime")
 _MS = integer(0, LONG_MAX)
@@ -253,6 +260,12 @@ _ROWS: tuple[Property, ...] = (
              "How much of it may be used."),
     Property("compression.type", _COMPRESSION, "producer", "Kafka",
              "How the log is compressed; producer: as the batch came."),
+    Property("compression.gzip.level", _GZIP_LEVEL, "-1", "KIP-390",
+             "How well, where compression.type is gzip."),
+    Property("compression.lz4.level", _LZ4_LEVEL, "9", "KIP-390",
+             "Kept and shown: lz4 has one level here."),
+    Property("compression.zstd.level", _ZSTD_LEVEL, "3", "KIP-390",
+             "How well, where compression.type is zstd."),
     Property("log.message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "KIP-32",
              "Whose clock stamps records."),
     Property("log.message.timestamp.before.max.ms", _MS, _FOREVER, "KIP-937",
@@ -410,9 +423,10 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
     # At least 1 MiB since Kafka 4.0; the internal config is Kafka's own way round that, for tests.
     ("segment.bytes", integer(2**20), "4194304", "log.segment.bytes", "Largest segment."),
     ("internal.segment.bytes", integer(1), None, None, "Largest segment, if set: in place of segment.bytes."),
-    ("compression.gzip.level", integer(1, 9, also=-1), "-1", None, ""),
-    ("compression.lz4.level", integer(1, 17), "9", None, ""),
-    ("compression.zstd.level", integer(-(2**17), 22), "3", None, ""),
+    ("compression.gzip.level", _GZIP_LEVEL, "-1", "compression.gzip.level",
+     "How well, where compression.type is gzip."),
+    ("compression.lz4.level", _LZ4_LEVEL, "9", "compression.lz4.level", ""),  # the library has one level
+    ("compression.zstd.level", _ZSTD_LEVEL, "3", "compression.zstd.level", "How well, where compression.type is zstd."),
     ("delete.retention.ms", _MS, "86400000", "log.cleaner.delete.retention.ms",
      "How long a compacted log keeps tombstones, from the first time that it was compacted with them."),
     ("errors.deadletterqueue.group.enable", boolean(), "false", None, ""),
@@ -450,9 +464,8 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
 )
 # fmt: on
 
-_NOT_USED = "Kept and shown; nothing here uses it."
 TOPIC_PROPERTIES = {
-    name: Property(name, kind, default, "Kafka", doc or _NOT_USED) for name, kind, default, _, doc in _TOPIC_ROWS
+    name: Property(name, kind, default, "Kafka", doc or _NO_EFFECT) for name, kind, default, _, doc in _TOPIC_ROWS
 }
 TOPIC_DEFAULT_OF = {
     name: broker_property for name, _, _, broker_property, _ in _TOPIC_ROWS if broker_property is not None

@@ -10,8 +10,7 @@ advertised.host.name advertised.port
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
-broker.session.timeout.ms compression.gzip.level compression.lz4.level
-compression.zstd.level config.providers
+broker.session.timeout.ms config.providers
 control.plane.listener.name controlled.shutdown.enable controlled.shutdown.max.retries
 controlled.shutdown.retry.backoff.ms controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable

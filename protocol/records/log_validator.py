@@ -53,6 +53,7 @@ class AppendConfig(msgspec.Struct, frozen=True, gc=False):
     max_message_bytes: int = 1024 * 1024 + 12  # `max.message.bytes`: a MiB and the 12 bytes before it
     timestamp_type: int = CREATE_TIME  # `message.timestamp.type`
     compression: int | None = None  # `compression.type` as a codec id; None is "producer"
+    compression_level: int | None = None  # of that codec (KIP-390); None is its default
     before_max_ms: int = 2**63 - 1  # `message.timestamp.before.max.ms`
     after_max_ms: int = 60 * 60 * 1000  # `message.timestamp.after.max.ms`
     compacted: bool = False  # `cleanup.policy` has "compact": records need keys
@@ -309,6 +310,7 @@ class LogValidator:
             ],
             base_offset=self.first_offset,
             compression=self.target_codec,
+            level=self.config.compression_level,
             timestamp_type=self.config.timestamp_type,
             log_append_time=self.now_ms,
             producer_id=NO_PRODUCER_ID if header is None else header.producer_id,

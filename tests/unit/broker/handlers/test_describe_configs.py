@@ -89,7 +89,7 @@ def test_synonyms_and_documentation_are_told_where_they_are_asked_for() -> None:
         ("log.retention.bytes", "5000", STATIC_SOURCE),
         ("log.retention.bytes", "-1", DEFAULT_SOURCE),
     ]
-    assert synonyms(told["min.cleanable.dirty.ratio"]) == []
+    assert synonyms(told["preallocate"]) == []
     assert told["retention.bytes"].documentation == TOPIC_PROPERTIES["retention.bytes"].doc
 
 

@@ -238,7 +238,7 @@ class TestBrokers:
                 "1",
                 ("num.partitions", SET, "3"),
                 ErrorCode.INVALID_REQUEST,
-                "Cannot update these configs dynamically: [num.partitions]; this broker can: compression.type, ",
+                "Cannot update these configs dynamically: [num.partitions]; this broker can: compression.gzip.level, ",
                 id="what cannot be altered: 42",
             ),
             pytest.param(

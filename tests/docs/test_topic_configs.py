@@ -1,0 +1,8 @@
+"""docs/topic-configs.md says what the table in the code says."""
+
+from tests.docs.topic_configs import PAGE, with_table
+
+
+def test_page_is_up_to_date() -> None:
+    page = PAGE.read_text()
+    assert page == with_table(page), "run python -m tests.docs.topic_configs"
