@@ -60,7 +60,7 @@ class MemoryStorage:
         assert isinstance(new, Segment)
         for segment in old:
             self.delete(segment)
-        new.move_to(allocate(max(new.size, 1)))
+        new.shrink()
         self.segment_filled(log, new)
 
     def delete(self, segment: "LogSegment") -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from sluice.protocol.records.batch import BatchHeader, read_header
 
-from .segment_memory import resident_bytes
+from .segment_memory import resident_bytes, shrink
 
 INDEX_ENTRY_BYTES = 16  # 4 for the offset, 4 for the position, 8 for the timestamp
 # Offsets and positions are kept relative to the segment, in 4 bytes; Kafka's bound on relative offsets.
@@ -109,11 +109,10 @@ class Segment:
             yield read_header(self.memory, start), self.memory[start:end]
             start = end
 
-    def move_to(self, memory: memoryview) -> None:
-        """Puts the batches, of which nobody has been given any yet, into `memory`."""
-        memory[: self.size] = self.memory[: self.size]
-        self.memory = memory
-        self.capacity = len(memory)
+    def shrink(self) -> None:
+        """Gives back what it has not filled; nobody has been given any of its batches yet."""
+        self.memory = shrink(self.memory, self.size)
+        self.capacity = self.size
 
     def truncate_to(self, offset: int) -> None:
         """As LogSegment says. Nothing is appended here after that: readers may hold what is cut off."""

@@ -47,6 +47,22 @@ def reclaim(memory: memoryview) -> memoryview | None:
     return memoryview(mapping)
 
 
+def shrink(memory: memoryview, size: int) -> memoryview:
+    """The first `size` bytes of `memory`, of which nobody has a view, in memory that is hardly larger.
+
+    `memory` itself cannot be used any more. A mapping keeps its pages: to copy 64 MiB would stop the loop for 20 ms.
+    """
+    mapping = memory.obj
+    if not isinstance(mapping, mmap.mmap) or size < MAPPED_FROM_BYTES:
+        smaller = allocate(max(size, 1))
+        smaller[:size] = memory[:size]
+        return smaller
+    memory.release()
+    with suppress(BufferError, OSError, SystemError):  # SystemError: a system without mremap
+        mapping.resize(-(-size // PAGE_BYTES) * PAGE_BYTES)
+    return memoryview(mapping)
+
+
 def resident_bytes(capacity: int, written: int) -> int:
     """What memory of `capacity` bytes takes of the machine's when its first `written` bytes have been written to."""
     if MAPPED_FROM_BYTES <= capacity < HUGE_PAGE_BYTES:

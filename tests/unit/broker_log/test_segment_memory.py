@@ -11,6 +11,7 @@ from sluice.broker.log.segment_memory import (
     allocate,
     reclaim,
     resident_bytes,
+    shrink,
 )
 
 
@@ -54,3 +55,21 @@ def test_small_memory_is_not_reclaimed() -> None:
 )
 def test_resident_bytes(capacity: int, written: int, expected: int) -> None:
     assert resident_bytes(capacity, written) == expected
+
+
+@pytest.mark.parametrize(
+    ("capacity", "size"),
+    [
+        pytest.param(1000, 0, id="of little memory nothing"),
+        pytest.param(1000, 10, id="of little memory a little"),
+        pytest.param(4 * 1024 * 1024, 10, id="of a mapping a little"),
+        pytest.param(4 * 1024 * 1024, 3_000_000, id="of a mapping most"),
+    ],
+)
+def test_shrunk_memory_has_what_was_written(capacity: int, size: int) -> None:
+    memory = allocate(capacity)
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    memory[:size] = content
+    smaller = shrink(memory, size)
+    assert bytes(smaller[:size]) == content
+    assert size <= len(smaller) <= size + PAGE_BYTES
