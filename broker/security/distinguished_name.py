@@ -19,8 +19,8 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-# Tag of a DER string -> its encoding, as Java reads it.
-_STRINGS = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 27: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
+# The tags of strings that Java writes as such; whatever the encoding of one is, it is taken for UTF-8.
+_STRINGS = frozenset({12, 19, 20, 22, 27, 30})
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
 _VERSION_TAG = 0xA0
@@ -44,7 +44,7 @@ def _attribute(attribute: _Value) -> str:
     keyword = _KEYWORDS.get(dotted)
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or dotted}=#{whole.hex()}"
-    return f"{keyword}={_escape(content.decode(_STRINGS[tag], 'replace'))}"
+    return f"{keyword}={_escape(content.decode(errors='replace'))}"
 
 
 def _escape(text: str) -> str:

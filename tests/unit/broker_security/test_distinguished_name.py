@@ -61,7 +61,9 @@ def one(oid: x509.ObjectIdentifier, value: str, type_: _ASN1Type | None = None) 
         ),
         pytest.param([one(CN, "  a b ")], "CN=\\ \\ a b\\ ", id="blanks at both ends are escaped"),
         pytest.param([one(CN, "Zoë 山")], "CN=Zoë 山", id="other scripts as they are"),
-        pytest.param([one(CN, "Zoë", _ASN1Type.BMPString)], "CN=Zoë", id="another encoding"),
+        pytest.param([one(CN, "Zo", _ASN1Type.BMPString)], "CN=\\00Z\\00o", id="another encoding, taken for UTF-8"),
+        pytest.param([one(CN, "Zo", _ASN1Type.UniversalString)], "CN=#1c080000005a0000006f", id="one that is no text"),
+        pytest.param([one(CN, "\ra\r")], "CN=\\\ra\\\r", id="a line's end counts as a blank"),
         pytest.param(
             [RelativeDistinguishedName([NameAttribute(CN, "a"), NameAttribute(OU, "u")])], "CN=a+OU=u", id="two in one"
         ),
