@@ -3,7 +3,8 @@
 Rules are separated by commas, the first that fits counts: `DEFAULT` takes the whole subject, and
 `RULE:PATTERN/REPLACEMENT/` a subject that the pattern fits as a whole, with `L` or `U` behind it in lower or upper
 case. Groups are `$1`; one that the pattern does not have is text. Different on purpose: patterns are Python's regular
-expressions, which read all that Java's do but a few classes; what cannot be read is said at the start.
+expressions, which read all that Java's do but a few classes; what cannot be read is said at the start, and of what Java
+fails on with each client (a group that there is not, where there is none at all, or a lone `$`) the text is taken.
 """
 
 import re
@@ -62,9 +63,13 @@ def _parse(text: str) -> Rule:
     if default:
         return Rule()
     try:
-        return Rule(re.compile(_JAVA_NAMED_GROUP.sub("(?P<", pattern)), replacement, case)
+        compiled = re.compile(_JAVA_NAMED_GROUP.sub("(?P<", pattern))
     except re.error as error:
         raise ValueError(f"{text}: {error}") from None
+    for reference in _REFERENCE.finditer(replacement):
+        if reference[3] is not None and reference[3] not in compiled.groupindex:
+            raise ValueError(f"{text}: its pattern has no group {reference[3]}")
+    return Rule(compiled, replacement, case)
 
 
 def _group(match: re.Match[str], digits: str) -> str:

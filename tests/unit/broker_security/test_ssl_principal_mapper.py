@@ -42,6 +42,7 @@ def test_a_subject_becomes_a_user(rules: str, subject: str, user: str | None) ->
         pytest.param("DEFAULT/L", "DEFAULT/L is no rule", id="a default with a flag"),
         pytest.param("RULE:CN=(.*?),OU=ServiceUsers.*/$1", "RULE:CN=(.*?) is no rule", id="no slash at the end"),
         pytest.param("RULE:^CN=(.*?),OU=U.*$/$1/LU", "RULE:^CN=(.*?),OU=U.*$/$1/LU is no rule", id="two cases"),
+        pytest.param("RULE:(.*)/${n}/", "RULE:(.*)/${n}/: its pattern has no group n", id="a group that there is not"),
         pytest.param("RULE:(/a/", "RULE:(/a/: missing ), unterminated subpattern", id="a pattern that is none"),
     ],
 )
