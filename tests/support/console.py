@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
-from select import select
+from selectors import EVENT_READ, DefaultSelector
 from time import monotonic, sleep
 from types import TracebackType
 
@@ -204,8 +204,10 @@ class Session:
         assert self._shell.stdout is not None
         self._shell.stdin.write(line.encode())
         self._shell.stdin.flush()
-        if not select([self._shell.stdout], [], [], self._timeout_s)[0]:
-            return None
+        with DefaultSelector() as selector:  # select() itself knows no descriptors from 1,024 on
+            selector.register(self._shell.stdout, EVENT_READ)
+            if not selector.select(self._timeout_s):
+                return None
         answer = self._shell.stdout.readline()
         return int(answer) if answer else None
 
