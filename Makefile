@@ -6,13 +6,14 @@ PEERS ?= ../shared/peers
 PEERS_ARGS ?= --reps 7
 PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
+QUOTA_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-storage bench-peers clean
+.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-quota bench-storage bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,9 @@ format: setup ## format, and fix what can be fixed
 
 bench: setup ## ours against a bare asyncio server
 	$(BIN)/python -m bench
+
+bench-quota: setup ## how exactly quotas hold real clients, and what they cost (QUOTA_ARGS='--seconds 20' is shorter)
+	$(BIN)/python -m bench.quota $(QUOTA_ARGS)
 
 # 10 GB of disk and of page cache; then produce and consume with a data directory, on both sides.
 bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kafka

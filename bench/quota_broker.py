@@ -1,0 +1,68 @@
+"""A broker that writes down what it charges: `python -m bench.quota_broker FILE ARGUMENTS...`, those of `sluice serve`.
+
+When it is stopped, FILE has as JSON the charges by kind and client id, each with the time, the amount and the throttle
+time that came of it (a fetch that was taken back has its amount negative), and how late the event loop's timers were.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from sluice.broker import cluster_server
+from sluice.cli.main import cli
+from sluice.quotas.manager import ClientQuotaManager
+
+PROBE_S = 0.01
+
+charges: dict[str, list[tuple[int, float, int]]] = {}
+lags_ms: list[float] = []
+
+_record, _unrecord, _init = (
+    ClientQuotaManager.record,
+    ClientQuotaManager.unrecord,
+    cluster_server.ClusterServer.__init__,
+)
+
+
+def record(self: ClientQuotaManager, user: str, client_id: str, value: float, now_ms: int) -> int:
+    """Charges, and writes it down."""
+    throttle_ms = _record(self, user, client_id, value, now_ms)
+    charges.setdefault(f"{self.kind} {client_id}", []).append((now_ms, value, throttle_ms))
+    return throttle_ms
+
+
+def unrecord(self: ClientQuotaManager, user: str, client_id: str, value: float, now_ms: int) -> None:
+    """Takes a charge back, and writes that down."""
+    _unrecord(self, user, client_id, value, now_ms)
+    charges.setdefault(f"{self.kind} {client_id}", []).append((now_ms, -value, 0))
+
+
+def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # as it is
+    """Makes the server, and measures the loop."""
+    _init(self, config, clock, random, loop)
+    _probe(loop, loop.time() + PROBE_S)
+
+
+def _probe(loop: asyncio.AbstractEventLoop, due_s: float) -> None:
+    def measure() -> None:
+        lags_ms.append((loop.time() - due_s) * 1e3)
+        _probe(loop, loop.time() + PROBE_S)
+
+    loop.call_at(due_s, measure)
+
+
+def main() -> None:
+    """Runs the broker until it is stopped."""
+    ClientQuotaManager.record = record  # type: ignore[method-assign]
+    ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]
+    cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]
+    file = Path(sys.argv[1])
+    try:
+        cli(["serve", *sys.argv[2:]])
+    finally:
+        file.write_text(json.dumps({"charges": charges, "lags_ms": lags_ms}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""A client of one library that asks for more than its quota, until it is killed:
+`python -m bench.quota_client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`.
+
+What it gets is written down by the broker. Requests carry about a twentieth of a second's quota.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+QUOTA = 1_000_000  # bytes/s
+RECORD = bytes(QUOTA // 20)
+
+
+async def _aiokafka_produces(bootstrap: str, client_id: str, topic: str) -> None:
+    from aiokafka import AIOKafkaProducer
+
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
+    await producer.start()
+    while True:
+        await producer.send_and_wait(topic, RECORD, partition=0)
+
+
+async def _aiokafka_fetches(bootstrap: str, client_id: str, topic: str) -> None:
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, client_id=client_id, auto_offset_reset="earliest", max_partition_fetch_bytes=1
+    )
+    await consumer.start()
+    consumer.assign([TopicPartition(topic, 0)])
+    while True:
+        await consumer.getone()
+
+
+def _kafka_python_produces(bootstrap: str, client_id: str, topic: str) -> None:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
+    while True:
+        producer.send(topic, RECORD, partition=0).get(timeout=60)
+
+
+def _kafka_python_fetches(bootstrap: str, client_id: str, topic: str) -> None:
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, client_id=client_id, auto_offset_reset="earliest", max_partition_fetch_bytes=1
+    )
+    consumer.assign([TopicPartition(topic, 0)])
+    for _ in consumer:
+        pass
+
+
+def _confluent_produces(bootstrap: str, client_id: str, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": client_id, "linger.ms": 0})
+    while True:
+        producer.produce(topic, RECORD, partition=0)
+        producer.flush()
+
+
+def _confluent_fetches(bootstrap: str, client_id: str, topic: str) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "group.id": client_id,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": len(RECORD),
+            "fetch.error.backoff.ms": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    while True:
+        consumer.poll(1.0)
+
+
+LIBRARIES: dict[str, tuple[Callable[[str, str, str], object], Callable[[str, str, str], object]]] = {
+    "aiokafka": (_aiokafka_produces, _aiokafka_fetches),
+    "kafka-python": (_kafka_python_produces, _kafka_python_fetches),
+    "confluent-kafka": (_confluent_produces, _confluent_fetches),
+}
+
+
+def main(library: str, kind: str, bootstrap: str, client_id: str, topic: str) -> None:
+    """Runs for ever."""
+    run = LIBRARIES[library][kind == "fetch"](bootstrap, client_id, topic)
+    if asyncio.iscoroutine(run):
+        asyncio.run(run)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
