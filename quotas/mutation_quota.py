@@ -36,7 +36,8 @@ class MutationSensor(Sensor):
         super().__init__(Rate(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS), bucket.bound, now_ms)
 
     def hold_to(self, bound: float) -> None:
-        self.bound = self.bucket.bound = bound
+        super().hold_to(bound)
+        self.bucket.bound = bound
 
     def record(self, value: float, now_ms: int) -> None:
         super().record(value, now_ms)

@@ -27,24 +27,18 @@ class _Total(WindowedSum):
 class ThrottleTimesTold:
     """Of one kind of answers. `now_ms` is wall-clock time."""
 
-    __slots__ = ("_max", "_put_by_ms", "_total", "_zeros")
+    __slots__ = ("_max", "_total", "put_by_ms", "zeros")
 
     def __init__(self) -> None:
         self._total = _Total(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self._max = Max(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
-        self._zeros = 0
-        self._put_by_ms = 0
-
-    def zero(self, now_ms: int) -> None:
-        """An answer without a throttle time."""
-        self._zeros += 1
-        if now_ms >= self._put_by_ms:
-            self._put_zeros(now_ms)
+        self.zeros = 0  # answers without a throttle time that no sample has yet: for the caller to count up
+        self.put_by_ms = 0  # and then to put in, `put_zeros`
 
     def record(self, throttle_ms: int, now_ms: int) -> None:
         """An answer with one."""
-        if self._zeros:
-            self._put_zeros(now_ms)
+        if self.zeros:
+            self.put_zeros(now_ms)
         self._total.record(float(throttle_ms), now_ms)
         self._max.record(float(throttle_ms), now_ms)
 
@@ -59,13 +53,14 @@ class ThrottleTimesTold:
         return 0.0 if isnan(greatest) and self._fresh_zeros(now_ms) else greatest
 
     def _fresh_zeros(self, now_ms: int) -> int:
-        return self._zeros if now_ms < self._put_by_ms + METRICS_SAMPLE_WINDOW_MS else 0
+        return self.zeros if now_ms < self.put_by_ms + METRICS_SAMPLE_WINDOW_MS else 0
 
-    def _put_zeros(self, now_ms: int) -> None:
-        self._total.add_zeros(self._zeros, now_ms)
+    def put_zeros(self, now_ms: int) -> None:
+        """Puts the zeros into the samples of now."""
+        self._total.add_zeros(self.zeros, now_ms)
         self._max.record(0.0, now_ms)
-        self._zeros = 0
-        self._put_by_ms = now_ms + METRICS_SAMPLE_WINDOW_MS
+        self.zeros = 0
+        self.put_by_ms = now_ms + METRICS_SAMPLE_WINDOW_MS
 
 
 class Told:

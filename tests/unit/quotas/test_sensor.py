@@ -212,6 +212,29 @@ def test_one_step_of_record_and_measure_is_the_two_apart(
 
 
 @unhurried
+@given(EVENTS, st.integers(1, 12), st.integers(1, 10**9), st.sampled_from([Rate, RateUpTo37]))
+def test_a_sensor_finds_what_recording_measuring_and_comparing_find(
+    events: list[tuple[int, int, bool]], num_samples: int, bound: int, arithmetic: type[Rate]
+) -> None:
+    sensor, apart = Sensor(arithmetic(num_samples, 1000), float(bound), 0), arithmetic(num_samples, 1000)
+    now_ms = 50_000
+    for number, (step_ms, value, only_record) in enumerate(events):
+        now_ms += step_ms
+        apart.record(value, now_ms)
+        if only_record:
+            sensor.record(value, now_ms)
+            continue
+        if number == 30:
+            bound //= 2
+            sensor.hold_to(float(bound))
+        found = sensor.record_and_get_throttle_time_ms(value, now_ms)
+        rate = apart.measure(now_ms)
+        expected = throttle_time_ms(rate, float(bound), apart.window_size_ms(now_ms)) if rate > bound else 0
+        assert found == expected
+        assert sensor.rate.peek(now_ms).hex() == apart.peek(now_ms).hex()
+
+
+@unhurried
 @given(EVENTS, st.integers(1, 12))
 def test_cached_staleness_is_what_looking_at_every_sample_gives(
     events: list[tuple[int, int, bool]], num_samples: int

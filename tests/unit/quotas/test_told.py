@@ -27,7 +27,9 @@ def test_what_a_client_was_told(answers: list[tuple[int, int]], at_ms: int, aver
         if throttle_ms:
             told.record(throttle_ms, now_ms)
         else:
-            told.zero(now_ms)
+            told.zeros += 1
+            if now_ms >= told.put_by_ms:
+                told.put_zeros(now_ms)
     for _ in range(2):  # asking changes nothing
         found = told.average(at_ms), told.maximum(at_ms)
         if average < 0:
