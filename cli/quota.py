@@ -24,7 +24,14 @@ _KEYS = (*_BYTE_RATES, "request_percentage", "controller_mutation_rate", "connec
 # Option -> type of the entity, and how the default of that type is asked for.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
 
-_bootstrap = click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="A broker's HOST:PORT.")
+_bootstrap = click.option(
+    "--bootstrap",
+    envvar="SLUICE_BOOTSTRAP",
+    default="127.0.0.1:9092",
+    show_default=True,
+    show_envvar=True,
+    help="A broker's HOST:PORT.",
+)
 _format = click.option(
     "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -113,7 +120,14 @@ def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options:
 @quota.command()
 @click.argument("client_id", metavar="CLIENT")
 @click.option("--user", default="ANONYMOUS", show_default=True, help="Who the client authenticated as.")
-@click.option("--admin", default="http://127.0.0.1:9644", show_default=True, help="The broker's admin address.")
+@click.option(
+    "--admin",
+    envvar="SLUICE_ADMIN",
+    default="http://127.0.0.1:9644",
+    show_default=True,
+    show_envvar=True,
+    help="The broker's admin address.",
+)
 @click.option("--token", help="The token that the admin port asks for (sluice.admin.token).")
 @_format
 def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
