@@ -1,15 +1,18 @@
 """A client of one library that asks for more than its quota, until it is killed:
 `python -m bench.quota_client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`.
 
-What it gets is written down by the broker. Requests carry about a twentieth of a second's quota.
+What it gets is written down by the broker. Requests carry about a twentieth of a second's quota. kafka-python waits by
+itself where its request versions say so (KIP-219): with `kafka-python-old` it uses versions from before that.
 """
 
 import asyncio
 import sys
 from collections.abc import Callable
+from functools import partial
 
 QUOTA = 1_000_000  # bytes/s
 RECORD = bytes(QUOTA // 20)
+_BEFORE_KIP_219 = (1, 1)
 
 
 async def _aiokafka_produces(bootstrap: str, client_id: str, topic: str) -> None:
@@ -33,19 +36,27 @@ async def _aiokafka_fetches(bootstrap: str, client_id: str, topic: str) -> None:
         await consumer.getone()
 
 
-def _kafka_python_produces(bootstrap: str, client_id: str, topic: str) -> None:
+def _kafka_python_produces(
+    bootstrap: str, client_id: str, topic: str, api_version: tuple[int, ...] | None = None
+) -> None:
     from kafka import KafkaProducer
 
-    producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
+    producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, api_version=api_version)
     while True:
         producer.send(topic, RECORD, partition=0).get(timeout=60)
 
 
-def _kafka_python_fetches(bootstrap: str, client_id: str, topic: str) -> None:
+def _kafka_python_fetches(
+    bootstrap: str, client_id: str, topic: str, api_version: tuple[int, ...] | None = None
+) -> None:
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap, client_id=client_id, auto_offset_reset="earliest", max_partition_fetch_bytes=1
+        bootstrap_servers=bootstrap,
+        client_id=client_id,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=1,
+        api_version=api_version,
     )
     consumer.assign([TopicPartition(topic, 0)])
     for _ in consumer:
@@ -83,6 +94,10 @@ def _confluent_fetches(bootstrap: str, client_id: str, topic: str) -> None:
 LIBRARIES: dict[str, tuple[Callable[[str, str, str], object], Callable[[str, str, str], object]]] = {
     "aiokafka": (_aiokafka_produces, _aiokafka_fetches),
     "kafka-python": (_kafka_python_produces, _kafka_python_fetches),
+    "kafka-python-old": (
+        partial(_kafka_python_produces, api_version=_BEFORE_KIP_219),
+        partial(_kafka_python_fetches, api_version=_BEFORE_KIP_219),
+    ),
     "confluent-kafka": (_confluent_produces, _confluent_fetches),
 }
 
