@@ -8,9 +8,14 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator_replay import Replay
+from sluice.broker.log.cleaner import LogCleaning
+from sluice.broker.log.cleaner_choice import to_clean
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.apis.end_txn import EndTxnRequest
@@ -119,6 +124,18 @@ class ConsumerGroupThatMoves(ConsumerGroupMachine):
         assert pictured(self.broker) == before
 
 
+def compact(log: PartitionLog, now_ms: int) -> None:
+    """Cleans what can be cleaned; what the log says in the end is the same."""
+    whole = Replay(log)
+    found = to_clean(log, now_ms)
+    cleaning = LogCleaning(log, found.first_dirty_offset, found.first_uncleanable_offset, now_ms, 1000)
+    for _ in cleaning.steps():
+        pass
+    log.first_dirty_offset = max(log.first_dirty_offset, cleaning.end_offset)
+    compacted = Replay(log)
+    assert (compacted.values, compacted.pending) == (whole.values, whole.pending)
+
+
 class Offsets(RuleBasedStateMachine):
     """Offsets that are committed at once and in transactions, of groups and ids that are coordinated anywhere."""
 
@@ -126,6 +143,11 @@ class Offsets(RuleBasedStateMachine):
         super().__init__()
         self.broker = three()
         self.broker.topic()
+        self.logs: list[PartitionLog] = []
+        for name in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
+            self.logs += [partition.log for partition in self.broker.cluster.internal_topic(name).partitions]
+        for log in self.logs:  # the next millisecond begins a segment, and those before can be cleaned
+            log.update_config(replace(log.config, segment_ms=1))
         self.client = RoutingClient(self.broker)
         self.producers = [Producer(self.broker, versions, transactional_id=name) for name, versions in MODES]
         for producer in self.producers:
@@ -136,6 +158,7 @@ class Offsets(RuleBasedStateMachine):
         self.clock = 0
 
     def now(self) -> int:
+        self.broker.advance(1)
         self.clock += 1
         return self.clock
 
@@ -172,6 +195,12 @@ class Offsets(RuleBasedStateMachine):
     def transactional_id_moves(self, number: int, node_id: int) -> None:
         move_or_reload(self.broker, coordinated(self.broker, TRANSACTION_STATE_TOPIC, MODES[number][0]), node_id)
 
+    @rule()
+    def logs_are_compacted(self) -> None:
+        for log in self.logs:
+            if log.log_end_offset:
+                compact(log, self.broker.clock.wall_ms())
+
     @rule(node_id=NODES)
     def everything_moves(self, node_id: int) -> None:
         for group in GROUPS:
@@ -180,6 +209,7 @@ class Offsets(RuleBasedStateMachine):
             self.transactional_id_moves(number, node_id)
 
     def teardown(self) -> None:
+        self.logs_are_compacted()
         self.everything_moves(1)
         self.every_group_has_its_offset()
 
