@@ -164,6 +164,8 @@ class FileSegment:
     def _known_max_timestamp(self) -> int:
         if self._max_timestamp == _UNKNOWN:
             self._max_timestamp, self._offset_of_max = self.index().last_time()
+            if self._handle < 0 and self.capacity == self.size:
+                self._index = None  # retention asks each segment, and nobody reads from it
         return self._max_timestamp
 
     def largest_timestamp(self) -> int:

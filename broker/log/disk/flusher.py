@@ -7,6 +7,7 @@ What is handed over is file descriptors, which the thread closes. What is to be 
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
@@ -16,30 +17,29 @@ Action = Callable[[], None]
 
 
 class Flusher:
-    """One thread, which begins with the first file to be flushed."""
+    """One thread, which begins with the first thing it has to do."""
 
     __slots__ = ("_done", "_pending", "_thread", "_todo")
 
     def __init__(self) -> None:
-        self._todo: SimpleQueue[tuple[Sequence[int], Action] | None] = SimpleQueue()
+        self._todo: SimpleQueue[tuple[Action, Action | None] | None] = SimpleQueue()
         self._done: SimpleQueue[Action | None] = SimpleQueue()
         self._pending = 0
         self._thread: Thread | None = None
 
     def flush(self, handles: Sequence[int], then: Action) -> None:
         """Flushes and closes these files, in order; `then` is done by a later `collect`, unless the disk fails."""
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="sluice-flusher", daemon=True)
-            self._thread.start()
-        self._pending += 1
-        self._todo.put((handles, then))
+        self._submit(partial(_flush, handles), then)
+
+    def write(self, action: Action) -> None:
+        """Does something that itself waits for the disk, after all that was handed over before."""
+        self._submit(action, None)
 
     def collect(self) -> bool:
         """Does what is to be done for the files that are flushed by now; returns whether there were any."""
         found = False
         while not self._done.empty():
-            self._collect_one()
-            found = True
+            found = self._collect_one() or found
         return found
 
     def finish(self) -> None:
@@ -51,24 +51,41 @@ class Flusher:
             self._thread.join()
             self._thread = None
 
-    def _collect_one(self) -> None:
+    def _submit(self, action: Action, then: Action | None) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="sluice-flusher", daemon=True)
+            self._thread.start()
+        self._pending += 1
+        self._todo.put((action, then))
+
+    def _collect_one(self) -> bool:
         action = self._done.get()
         self._pending -= 1
-        if action is not None:
-            action()
+        if action is None:
+            return False
+        action()
+        return True
 
     def _run(self) -> None:
         while (job := self._todo.get()) is not None:
-            handles, then = job
-            failure: OSError | None = None
-            for handle in handles:
-                try:
-                    os.fsync(handle)
-                except OSError as error:
-                    failure = error
-                finally:
-                    os.close(handle)
-            if failure is not None:
+            action, then = job
+            try:
+                action()
+            except OSError as error:
                 # Its records stay before the recovery point: a start reads them again, and cuts what is not there.
-                log.error("cannot flush", extra={"reason": failure.strerror})
-            self._done.put(None if failure is not None else then)
+                log.error("cannot flush", extra={"reason": error.strerror})
+                then = None
+            self._done.put(then)
+
+
+def _flush(handles: Sequence[int]) -> None:
+    failure: OSError | None = None
+    for handle in handles:
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            failure = error
+        finally:
+            os.close(handle)
+    if failure is not None:
+        raise failure

@@ -14,7 +14,7 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -108,6 +108,8 @@ class LogDirectory:
             raise SluiceError(str(error)) from None
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
+        # Of the logs that are in that file, as it is written now.
+        self._saved_starts: Collection[str] = {f"{topic}-{index}" for topic, index in self._log_starts}
         self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()
 
@@ -147,7 +149,7 @@ class LogDirectory:
         partition = parse_partition(name)
         assert partition is not None
         checkpoint = Checkpoint(
-            self._recovery_points.get(partition, 0), self._log_starts.get(partition, 0), self._had_clean_stop
+            self._recovery_points.pop(partition, 0), self._log_starts.pop(partition, 0), self._had_clean_stop
         )
         restored = restore_log(name, place, checkpoint, self.now_ms())
         if not self._topic_id(name):
@@ -160,6 +162,8 @@ class LogDirectory:
     def forget(self, name: str, delay_ms: int) -> None:
         """The partition is deleted: what its directory has goes after `delay_ms`."""
         del self._logs[name]
+        if name in self._saved_starts:
+            self.save_log_starts()  # a topic of the same name begins at 0, also after a crash
         unique = self._random_bytes(_UNIQUE_BYTES).hex()
         renamed = f"{self.path}/{deleted_directory(name, unique)}"
         try:
@@ -198,33 +202,35 @@ class LogDirectory:
         for partition_log, storage in self._logs.values():
             storage.checkpoint(partition_log, partition_log.segments[-1])
         self.save_log_starts()
-        self._save(HIGH_WATERMARKS, lambda partition_log: partition_log.high_watermark)
+        self._save(HIGH_WATERMARKS, {name: one.log.high_watermark for name, one in self._logs.items()})
 
     def save_recovery_points(self) -> None:
         """What is before them is not looked at after a crash."""
-        points = {name: one.storage.place.recovery_point for name, one in self._logs.items()}
-        self._save(RECOVERY_POINTS, lambda partition_log: points[partition_log.name])
+        self._save(RECOVERY_POINTS, {name: one.storage.place.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
         """Of the logs that begin inside their first segment."""
-        self._save(
-            LOG_STARTS,
-            lambda partition_log: (
-                partition_log.log_start_offset
-                if partition_log.log_start_offset > partition_log.segments[0].base_offset
-                else None
-            ),
-        )
+        starts = {
+            name: one.log.log_start_offset
+            for name, one in self._logs.items()
+            if one.log.log_start_offset > one.log.segments[0].base_offset
+        }
+        self._saved_starts = starts.keys()
+        self._save(LOG_STARTS, starts)
 
     def save_cleaned(self) -> None:
         """How far logs are compacted."""
-        self._save(CLEANED_OFFSETS, lambda partition_log: partition_log.first_dirty_offset or None)
+        cleaned = {name: one.log.first_dirty_offset for name, one in self._logs.items() if one.log.first_dirty_offset}
+        self._save(CLEANED_OFFSETS, cleaned)
 
     def close(self) -> None:
         """Puts everything on the disk, says that it is there, and lets others use the directory."""
+        if self._lock < 0:
+            return  # it is closed
         self.checkpoint()
         self.flusher.finish()
         self.save_recovery_points()
+        self.flusher.finish()
         for partition_log, storage in self._logs.values():
             storage.close(partition_log.segments)
         for deletion in self._deletions:
@@ -300,17 +306,16 @@ class LogDirectory:
     def _delete_after(self, delay_ms: int, delete: Callable[[], None]) -> None:
         self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
 
-    def _save(self, name: str, offset: Callable[[PartitionLog], int | None]) -> None:
-        offsets = {}
-        for partition_log, _ in self._logs.values():
-            partition = parse_partition(partition_log.name)
-            value = offset(partition_log)
-            if partition is not None and value is not None:
-                offsets[partition] = value
+    def _save(self, name: str, offsets: Mapping[str, int]) -> None:
+        """Has a checkpoint written by the other thread: one waits for the disk, and there may be several a second."""
+        by_partition = {partition: offset for log, offset in offsets.items() if (partition := parse_partition(log))}
+        self.flusher.write(partial(self._write, f"{self.path}/{name}", by_partition))
+
+    def _write(self, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
         try:
-            write_offsets(f"{self.path}/{name}", offsets)
+            write_offsets(path, offsets)
         except OSError as error:
-            self._tell(f"{self.path}/{name}", error)
+            self._tell(path, error)
 
     def _tell(self, path: str, error: OSError) -> None:
         log.error("cannot write to the data directory", extra={"file": path, "reason": error.strerror})

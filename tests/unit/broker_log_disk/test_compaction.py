@@ -47,6 +47,7 @@ def clean(disk: Disk, log: PartitionLog) -> None:
             disk.directory.flusher.finish()
     log.first_dirty_offset = cleaning.end_offset
     disk.directory.save_cleaned()
+    disk.directory.flusher.finish()
 
 
 def offsets(log: PartitionLog) -> list[int]:

@@ -153,3 +153,18 @@ def test_checkpoints_that_cannot_be_read_are_told_and_passed_over(
     assert batches_in(again) == [(0, 2)]
     (line,) = [record for record in caplog.records if record.message == "checkpoint is passed over"]
     assert "recovery-point-offset-checkpoint: says it has 5 entries, and has 0" in line.reason  # type: ignore[attr-defined]
+
+
+def test_a_topic_of_a_deleted_ones_name_begins_at_0_also_after_a_crash(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    append(log, batch(5))
+    append(log, batch(5))
+    log.delete_records_before(7)
+    disk.stop()
+    log = disk.log()
+    assert log.log_start_offset == 7
+    log.close()
+    assert append(disk.log(), batch(2)) == 0
+    disk.crash()
+    assert batches_in(disk.log()) == [(0, 1)]

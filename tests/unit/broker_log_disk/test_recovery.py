@@ -121,6 +121,7 @@ def test_what_is_before_the_recovery_point_is_not_read(tmp_path: Path) -> None:
     disk.directory.checkpoint()
     disk.directory.flusher.finish()
     disk.directory.save_recovery_points()
+    disk.directory.flusher.finish()
     path = disk.file(LAST_SEGMENT)
     data = bytearray(path.read_bytes())
     data[70] ^= 1
