@@ -289,6 +289,7 @@ class Broker:
     def close(self) -> None:
         """Stops time: nothing that waits completes any more."""
         self.timer.close()
+        self.quotas.close()
         self._rules.close()
         if self._is_alone:
             self.cluster.close()

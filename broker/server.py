@@ -90,6 +90,7 @@ class Server:
     def close(self) -> None:
         """Takes no more connections and ends those that are open; answers on their way out may still leave."""
         self.broker.close()
+        self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
         for listening in self._listening:
             listening.close()
         for connection in list(self.connections):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class QuotaManagers:
     """What one broker counts, and to which quotas it holds its clients. They follow the cluster's `stores`."""
 
-    __slots__ = ("_new_rules", "config", "fetch", "produce", "request")
+    __slots__ = ("_followed", "_new_rules", "config", "fetch", "produce", "request")
 
     def __init__(
         self, config: Config, rate: type[Rate], new_rules: Callable[[str], QuotaRules], stores: QuotaStores
@@ -43,9 +43,13 @@ class QuotaManagers:
         self.request: ClientRequestQuotaManager | None = None  # None: no quota of the kind was ever set
         if not self.produce.rules.is_fixed:
             self._measure_requests()  # there may be a limit that nobody set
-        stores.of_clients[PRODUCER_BYTE_RATE].follow(self.produce.set_quota)
-        stores.of_clients[CONSUMER_BYTE_RATE].follow(self.fetch.set_quota)
-        stores.of_clients[REQUEST_PERCENTAGE].follow(self._set_request_quota)
+        self._followed = (
+            (stores.of_clients[PRODUCER_BYTE_RATE], self.produce.set_quota),
+            (stores.of_clients[CONSUMER_BYTE_RATE], self.fetch.set_quota),
+            (stores.of_clients[REQUEST_PERCENTAGE], self._set_request_quota),
+        )
+        for store, apply in self._followed:
+            store.follow(apply)
 
     def __iter__(self) -> Iterator[ClientQuotaManager]:
         """Those that are there."""
@@ -53,6 +57,11 @@ class QuotaManagers:
         yield self.fetch
         if self.request is not None:
             yield self.request
+
+    def close(self) -> None:
+        """Is told of no quotas any more: its broker has stopped."""
+        for store, apply in self._followed:
+            store.unfollow(apply)
 
     def expire(self, now_ms: int) -> None:
         """Forgets the clients that were silent for over an hour. Kafka asks this every 30 s."""

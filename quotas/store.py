@@ -43,6 +43,11 @@ class QuotaStore(Generic[_Entity]):
         for entity, bound in self._holding.items():
             apply(entity, bound)
 
+    def unfollow(self, apply: Callable[[_Entity, float | None], None]) -> None:
+        """Calls it no more; one that does not follow need not be called."""
+        if apply in self._followers:
+            self._followers.remove(apply)
+
     def alter(self, entity: _Entity, bound: float | None) -> None:
         """Sets the dynamic quota of `entity` per second; None removes it."""
         bound = self._static.get(entity) if bound is None else bound

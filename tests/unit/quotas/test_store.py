@@ -52,3 +52,12 @@ def test_without_properties_no_quota_is_set() -> None:
         store.alter(QuotaEntity(client_id="c"), bound)
         enabled.append(manager.quotas_enabled)
     assert enabled == [False, True, False]
+
+
+def test_who_follows_no_more_is_told_nothing() -> None:
+    store, told = QuotaStore[str]({"a": 1.0}), dict[str, float | None]()
+    store.follow(told.__setitem__)
+    store.unfollow(told.__setitem__)
+    store.unfollow(told.__setitem__)
+    store.alter("b", 2.0)
+    assert told == {"a": 1.0}
