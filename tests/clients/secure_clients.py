@@ -110,7 +110,7 @@ def kafka_python(bootstrap: str, login: Login) -> None:
         "bootstrap_servers": bootstrap,
         "security_protocol": login.protocol,
         "ssl_context": _context(login),
-        "bootstrap_timeout_ms": 1_000,
+        "bootstrap_timeout_ms": 3_000,
         "reconnect_backoff_ms": ONE_ATTEMPT_MS,
         "reconnect_backoff_max_ms": ONE_ATTEMPT_MS,
         "max_block_ms": PATIENCE_S * 1_000,
