@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,20 @@ def test_broker_is_waited_for_on_free_ports_and_gone_afterwards(tmp_path: Path) 
 def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
     with pytest.raises(PageError, match=r"(?s)not ready.*no\.such\.property: no such property"):
         run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)
+
+
+def test_curl_is_there_where_the_machine_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "bash").symlink_to(bash)
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
+    lines = [
+        "$ sluice serve &",
+        "ready ...",
+        "$ curl -s http://127.0.0.1:9644/healthz",
+        '{"status":"ok"}',
+        "$ curl -s -X POST -d '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
+        '{"error":"there is no broker 4; there is 1"}',
+    ]
+    assert run_page(page(*lines), tmp_path / "page") == 3

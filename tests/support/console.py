@@ -16,6 +16,7 @@ and `export` do what they say. It leads a process group, and all of that is kill
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,6 +39,7 @@ _BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^ *```$", re.MULTI
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
 _SERVE = re.compile(r"\bsluice serve\b")
+_CURL = Path(__file__).with_name("curl.py")
 _READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
 
 
@@ -142,6 +144,16 @@ def _free_ports() -> Iterator[Mapping[str, str]]:
         return
 
 
+def _own_curl(folder: Path) -> Path:
+    """Puts a `curl` into a folder of its own there, for machines that have none."""
+    tools = folder / "tools"
+    tools.mkdir()
+    command = tools / "curl"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{_CURL}" "$@"\n')
+    command.chmod(0o755)  # to be run
+    return tools
+
+
 class Session:
     """One shell, and all that is started from it."""
 
@@ -150,7 +162,10 @@ class Session:
         self._timeout_s = timeout_s
         self._number = 0
         self._transcripts.mkdir(parents=True)
-        tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        if shutil.which("curl") is None:
+            folders.append(str(_own_curl(self._transcripts)))
+        tools = {"PATH": os.pathsep.join(folders)}
         plain = {"TERM": "dumb", "COLUMNS": "120", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
