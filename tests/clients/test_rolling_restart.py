@@ -178,9 +178,9 @@ def test_a_rolling_restart_loses_nothing_and_repeats_nothing(client: Client, clu
     reads: list[list[int]] = [[], []]
     started = [threading.Event() for _ in reads]
     acknowledged: list[int] = []
-    producing = threading.Thread(target=lambda: acknowledged.extend(client.produce(bootstrap, stop)))
+    producing = threading.Thread(target=lambda: acknowledged.extend(client.produce(bootstrap, stop)), daemon=True)
     consuming = [
-        threading.Thread(target=client.consume, args=(bootstrap, event, read, enough))
+        threading.Thread(target=client.consume, args=(bootstrap, event, read, enough), daemon=True)
         for event, read in zip(started, reads, strict=True)
     ]
     for thread in (producing, *consuming):
