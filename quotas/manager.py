@@ -5,6 +5,7 @@ counted with whom in `QuotaTable`. Different here: it makes nobody wait (the bro
 un-records only what it may have recorded; and what metrics read leaves no trace in what is enforced.
 """
 
+from math import nan
 from sys import float_info
 
 from msgspec import Struct
@@ -54,7 +55,7 @@ class ClientSensors:
         self.user = sanitize(user or "")
         self.client_id = client_id or ""
         self.quota = quota
-        self.throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
+        self.throttle_time: Avg | None = None  # most clients are never throttled, and there may be 100,000
         self.throttle_time_total_ms = 0
 
 
@@ -136,6 +137,8 @@ class ClientQuotaManager:
         """Notes for the metrics that the client was made to wait. Kafka's `throttle` notes only what is above 0."""
         if throttle_ms > 0:
             sensors = self._find_sensors(user, client_id, now_ms)
+            if sensors.throttle_time is None:
+                sensors.throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
             sensors.throttle_time.record(float(throttle_ms), now_ms)
             sensors.throttle_time_total_ms += throttle_ms
 
@@ -149,7 +152,8 @@ class ClientQuotaManager:
         if sensors is None:
             return None
         sensors.quota.rate.measure(now_ms)
-        sensors.throttle_time.measure(now_ms)
+        if sensors.throttle_time is not None:
+            sensors.throttle_time.measure(now_ms)
         return self._usage(sensors, now_ms)
 
     def peek_sensors(self, bucket: Bucket) -> ClientSensors | None:
@@ -196,6 +200,6 @@ class ClientQuotaManager:
             rate=rate.peek(now_ms),
             bound=sensors.quota.bound,
             window_size_ms=rate.peek_window_size_ms(now_ms),
-            throttle_time_avg_ms=sensors.throttle_time.peek(now_ms),
+            throttle_time_avg_ms=nan if sensors.throttle_time is None else sensors.throttle_time.peek(now_ms),
             throttle_time_total_ms=sensors.throttle_time_total_ms,
         )
