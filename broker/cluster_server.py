@@ -132,7 +132,7 @@ class ClusterServer:
 
     def _may(self, node_id: int, happening: str) -> Controller:
         if node_id not in self.servers:
-            raise UnknownResourceError(f"there is no broker {node_id}; there are {', '.join(map(str, self.servers))}")
+            raise UnknownResourceError(f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}")
         problem = self.cluster.controller.refusal(node_id, happening)
         if problem is not None:
             raise ClusterError(problem)

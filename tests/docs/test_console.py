@@ -124,6 +124,6 @@ def test_curl_is_there_where_the_machine_has_none(tmp_path: Path, monkeypatch: p
         "$ curl -s http://127.0.0.1:9644/healthz",
         '{"status":"ok"}',
         "$ curl -s -X POST -d '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
-        '{"error":"there is no broker 4; there is 1"}',
+        '{"error":"there is no broker 4; those there are: 1"}',
     ]
     assert run_page(page(*lines), tmp_path / "page") == 3

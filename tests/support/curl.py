@@ -15,8 +15,9 @@ def main(words: list[str]) -> None:
     parser.add_argument("url")
     given = parser.parse_args(words)
     url = urlsplit(given.url)
+    target = f"{url.path}?{url.query}" if url.query else url.path
     connection = HTTPConnection(url.netloc)
-    connection.request(given.method or ("GET" if given.body is None else "POST"), given.url, given.body)
+    connection.request(given.method or ("GET" if given.body is None else "POST"), target, given.body)
     sys.stdout.buffer.write(connection.getresponse().read())
 
 

@@ -374,7 +374,7 @@ def test_what_cannot_happen_to_a_broker(steps: list[str], words: str) -> None:
 
 
 def test_nothing_happens_to_a_broker_that_is_not_there() -> None:
-    with pytest.raises(UnknownResourceError, match="there is no broker 4; there are 1, 2, 3"):
+    with pytest.raises(UnknownResourceError, match="there is no broker 4; those there are: 1, 2, 3"):
         three().cluster_server.stop_broker(4)
 
 
