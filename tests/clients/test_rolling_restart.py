@@ -29,7 +29,6 @@ PATIENCE_S = 60  # a broken client or broker must not hang the tests
 PROPERTIES = overrides(
     "sluice.election.delay.ms=300",
     "group.initial.rebalance.delay.ms=0",
-    "leader.imbalance.check.interval.seconds=1",
 )
 
 
