@@ -16,8 +16,9 @@ from random import Random
 from time import perf_counter
 
 from sluice.broker.broker import Broker
-from sluice.broker.cluster import Cluster, NewTopic
+from sluice.broker.cluster import Cluster
 from sluice.broker.stored_topics import take_up
+from sluice.broker.topic_rules import NewTopic
 from sluice.clock import ManualClock
 from sluice.config import Config
 from sluice.protocol.records.build import build_batch

@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from sluice.errors import SluiceError
 
-from .cluster import Partition
 from .cluster_server import UnknownResourceError
 from .elections import Election
+from .topic import Partition
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -15,7 +15,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import QuotaManagers
 
-from .cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Cluster, Partition, Topic
+from .cluster import Cluster
 from .dispatch import Dispatcher
 from .enforcement import Enforcement
 from .features import listed_features
@@ -24,6 +24,7 @@ from .quota_profile import PROFILES
 from .quota_rules import RulesOfQuotas
 from .releases import advertised_by, served_as
 from .throttle_times import ThrottleTimesByClient
+from .topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition, Topic
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.api_versions import ApiVersion

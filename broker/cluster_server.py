@@ -11,10 +11,11 @@ from sluice.protocol.records import crc
 
 from .admin import AdminPort
 from .broker import Broker
-from .cluster import TRANSACTION_STATE_TOPIC, Cluster, Partition
+from .cluster import Cluster
 from .controller import Controller
 from .elections import Election
 from .server import BACKLOG, STOP_GRACE_S, Server, bind
+from .topic import TRANSACTION_STATE_TOPIC, Partition
 
 # Clients that were waiting for the start have asked their first questions by then.
 _PRELOAD_AFTER_MS = 500
@@ -132,7 +133,9 @@ class ClusterServer:
 
     def _may(self, node_id: int, happening: str) -> Controller:
         if node_id not in self.servers:
-            raise UnknownResourceError(f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}")
+            raise UnknownResourceError(
+                f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
+            )
         problem = self.cluster.controller.refusal(node_id, happening)
         if problem is not None:
             raise ClusterError(problem)

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 
 from sluice.protocol.errors import ErrorCode
 
-from .cluster import NO_LEADER, Partition, Topic
 from .elections import Election, elect
 from .metadata_image import Publisher
 from .reassignment import Plan, Replicas, completed
 from .replication import Replication
 from .stranded import FORWARDED, StrandedCluster
+from .topic import NO_LEADER, Partition, Topic
 
 if TYPE_CHECKING:
     from .broker import Broker

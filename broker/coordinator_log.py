@@ -15,8 +15,8 @@ from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
 
 from .broker import Broker
-from .cluster import TRANSACTION_STATE_TOPIC, Partition, Topic
 from .peers import leader_known_to
+from .topic import TRANSACTION_STATE_TOPIC, Partition, Topic
 
 KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
 _SIGN = 2**31

@@ -19,8 +19,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from .broker import Broker
-    from .cluster import Partition
     from .coordinator_log import CoordinatorLog
+    from .topic import Partition
 
 
 class LoadState(Enum):

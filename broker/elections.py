@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from .cluster import NO_LEADER
+from .topic import NO_LEADER
 
 
 class Election(Enum):

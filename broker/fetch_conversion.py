@@ -11,7 +11,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.convert import down_convert
 from sluice.protocol.records.invalid import InvalidRecords
 
-from .cluster import Topic
+from .topic import Topic
 
 _MAGIC_1_SINCE = 2
 _RECORD_BATCHES_SINCE = 4

@@ -31,7 +31,8 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.errors import ErrorCode
 
-from .cluster import Cluster, Partition
+from .cluster import Cluster
+from .topic import Partition
 
 NO_SESSION = 0  # FetchMetadata.INVALID_SESSION_ID
 INITIAL_EPOCH = 0  # asks for a new session

@@ -6,7 +6,7 @@ Without `sluice.metadata.lag.ms` brokers know all at once, and there is no image
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .cluster import Partition
+from .topic import Partition
 
 if TYPE_CHECKING:
     from .broker import Broker

@@ -28,10 +28,10 @@ from sluice.quotas.mutation_quota import MutationUsage
 from sluice.quotas.sensor import UNLIMITED
 
 from .broker import Broker
-from .cluster import Partition
 from .dispatch import Route
 from .server import Server
 from .throttle_times import OTHER
+from .topic import Partition
 
 if TYPE_CHECKING:
     from .security.secure_listener import Authentications

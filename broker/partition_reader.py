@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 from sluice.protocol.errors import ErrorCode
 
-from .cluster import Partition
 from .fetch_session import WantedPartition
 from .log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from .log.partition_log import PartitionLog
+from .topic import Partition
 
 
 class PartitionReader:

@@ -1,7 +1,7 @@
 """How brokers find each other, and whether they reach each other: calls in one process stand for requests here."""
 
 from .broker import Broker
-from .cluster import Partition
+from .topic import Partition
 
 
 def leader_known_to(broker: Broker, partition: Partition) -> Broker | None:

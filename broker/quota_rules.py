@@ -10,7 +10,7 @@ from sluice.quotas.manager import ClientQuotaManager
 if TYPE_CHECKING:
     from sluice.quotas.callback import ClientQuotaCallback
 
-    from .cluster import Topic
+    from .topic import Topic
 
 _PROPERTY = "client.quota.callback.class"
 

@@ -6,7 +6,7 @@ to lose. Once all that are added are in sync, the others go; nothing is in progr
 
 from typing import NamedTuple
 
-from .cluster import Partition
+from .topic import Partition
 
 
 class Replicas(NamedTuple):

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .cluster import NO_LEADER, Partition
+from .topic import NO_LEADER, Partition
 
 if TYPE_CHECKING:
     from .cluster import Cluster

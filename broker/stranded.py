@@ -13,10 +13,12 @@ broker has, in a piece of memory that goes when it is back.
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.errors import ErrorCode
 
-from .cluster import NO_LEADER, Cluster, NewTopic, Partition, Topic, TopicError
+from .cluster import Cluster
 from .log.log_results import LogRead, TimestampOffset
 from .log.memory_storage import MemoryStorage
 from .log.partition_log import PartitionLog
+from .topic import NO_LEADER, Partition, Topic
+from .topic_rules import NewTopic, TopicError
 
 # What a broker forwards to the controller. It is answered once that is reached again.
 _FORWARDED_APIS = {

@@ -14,9 +14,9 @@ from random import Random  # noqa: TID251  (a cluster's one source of chance is 
 from types import TracebackType
 from typing import Literal
 
-from sluice.broker.cluster import PartitionState
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.elections import Election
+from sluice.broker.topic import PartitionState
 from sluice.clock import LoopClock
 from sluice.config import Config, address_of
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from sluice.broker.cluster import Cluster, invalid_topic_name
+from sluice.broker.cluster import Cluster
+from sluice.broker.topic_rules import invalid_topic_name
 from sluice.config import refused_topic_configs
 from sluice.config_setting import Setting
 from sluice.config_table import TOPIC_PROPERTIES

@@ -4,8 +4,8 @@ from collections.abc import Collection, Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.join_group import JoinGroupResponse
 from sluice.protocol.apis.sync_group import SyncGroupResponse
 

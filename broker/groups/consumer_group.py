@@ -24,8 +24,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from sluice.broker.cluster import Cluster, Topic
+from sluice.broker.cluster import Cluster
 from sluice.broker.coordinator_log import KeyValue
+from sluice.broker.topic import Topic
 from sluice.protocol.errors import ErrorCode
 
 from .assignors.registry import ASSIGNORS

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition, Topic
 from sluice.broker.coordinator_log import CoordinatorLog, KeyValue
 from sluice.broker.coordinator_partitions import CoordinatorPartitions
+from sluice.broker.topic import GROUP_METADATA_TOPIC, Partition, Topic
 from sluice.broker.transactions.replication import when_replicated
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from sluice.broker.cluster import Topic
 from sluice.broker.coordinator_log import KeyValue
+from sluice.broker.topic import Topic
 from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset

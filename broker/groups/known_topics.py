@@ -6,9 +6,10 @@ The three APIs that change offsets check this in the same way before they ask th
 from collections.abc import Sequence
 
 from sluice.broker.authorized import refused
-from sluice.broker.cluster import Cluster, Topic
+from sluice.broker.cluster import Cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 

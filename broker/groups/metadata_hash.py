@@ -8,7 +8,7 @@ nobody but the coordinator that wrote the number compares it with anything; and 
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from sluice.broker.cluster import Topic
+from sluice.broker.topic import Topic
 
 
 def metadata_hash(topics: Iterable[Topic]) -> int:

@@ -8,8 +8,8 @@ still be lost are not told either, where Kafka tells those from before unless th
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from sluice.broker.cluster import Partition
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.topic import Partition
 from sluice.broker.transactions.replication import when_replicated
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.errors import ErrorCode

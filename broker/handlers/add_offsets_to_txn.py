@@ -3,10 +3,10 @@
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.cluster import GROUP_METADATA_TOPIC
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.coordinator_log import CoordinatorLog
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import GROUP_METADATA_TOPIC
 from sluice.broker.transactions.metadata import LEGACY_CLIENT, TopicPartition
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -9,9 +9,9 @@ from itertools import groupby
 from operator import attrgetter
 
 from sluice.broker.authorized import allowed, allowed_on_cluster, refused
-from sluice.broker.cluster import INTERNAL_TOPICS
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import INTERNAL_TOPICS
 from sluice.broker.transactions.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.protocol.apis.add_partitions_to_txn import (

@@ -5,11 +5,12 @@ so when another reassignment that has it, too, takes the place of the first.
 """
 
 from sluice.broker.authorized import refusal_on_cluster
-from sluice.broker.cluster import Cluster, Partition
+from sluice.broker.cluster import Cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.reassignment import changes_factor, is_reassigned, plan, reverted
 from sluice.broker.replica_placement import assignment_problem
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

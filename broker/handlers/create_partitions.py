@@ -8,10 +8,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.authorized import refused
-from sluice.broker.cluster import Cluster, Topic, TopicError
+from sluice.broker.cluster import Cluster
 from sluice.broker.context import RequestContext
 from sluice.broker.handlers.create_topics import MAX_PARTITIONS
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
+from sluice.broker.topic_rules import TopicError
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -99,7 +101,7 @@ def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, cluster: C
     else:
         brokers = [assignment.broker_ids for assignment in wanted.assignments]
         replication_factor = len(topic.partitions[0].replicas)
-        problem = cluster.refused_assignments(brokers, replication_factor, len(topic.partitions))
+        problem = cluster.rules.refused_assignments(brokers, replication_factor, len(topic.partitions))
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 

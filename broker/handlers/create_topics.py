@@ -8,10 +8,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.authorized import allowed_on_cluster, refused
-from sluice.broker.cluster import NewTopic, Topic, TopicError
 from sluice.broker.configs.resource import CONFIG_SOURCES
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
+from sluice.broker.topic_rules import NewTopic, TopicError
 from sluice.protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -40,7 +41,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsRes
     denied = () if may_create_all else refused(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = refused(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
     asked = [new for topic, new in wanted if topic.name not in denied]
-    if sum(max(0, ctx.broker.cluster.partition_count(new)) for new in asked) > MAX_PARTITIONS:
+    if sum(max(0, ctx.broker.cluster.rules.partition_count(new)) for new in asked) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
             topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]

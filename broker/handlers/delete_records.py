@@ -5,9 +5,9 @@ simulated replicas (`sluice.replication.delay.ms`) nobody has to be waited for.
 """
 
 from sluice.broker.authorized import refused
-from sluice.broker.cluster import INTERNAL_TOPICS, Partition
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import INTERNAL_TOPICS, Partition
 from sluice.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from sluice.broker.authorized import allowed_on_cluster, refused
-from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,

@@ -7,10 +7,10 @@ memory still takes records, by letting the oldest go.
 """
 
 from sluice.broker.authorized import allowed_on_cluster
-from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from sluice.broker.authorized import refused
-from sluice.broker.cluster import invalid_topic_name
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic_rules import invalid_topic_name
 from sluice.protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

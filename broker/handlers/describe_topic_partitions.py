@@ -6,9 +6,10 @@ is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all
 """
 
 from sluice.broker.authorized import operations, refused
-from sluice.broker.cluster import Topic, invalid_topic_name
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
+from sluice.broker.topic_rules import invalid_topic_name
 from sluice.protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,

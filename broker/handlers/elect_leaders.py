@@ -4,10 +4,10 @@ Follows ReplicationControlManager.electLeaders.
 """
 
 from sluice.broker.authorized import refusal_on_cluster
-from sluice.broker.cluster import Topic
 from sluice.broker.context import RequestContext
 from sluice.broker.elections import Election
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

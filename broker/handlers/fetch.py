@@ -13,7 +13,6 @@ charge. Only then it is known whether the data go out, and the session is told (
 
 from collections.abc import Collection
 
-from sluice.broker.cluster import Partition, Traffic
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.fetch_session import (
     FINAL_EPOCH,
@@ -26,6 +25,7 @@ from sluice.broker.fetch_session import (
     wanted_partitions,
 )
 from sluice.broker.partition_reader import readers_of
+from sluice.broker.topic import Partition, Traffic
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,

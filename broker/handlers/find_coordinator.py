@@ -5,10 +5,10 @@ until it is.
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.context import RequestContext
 from sluice.broker.coordinator_log import coordinator_of
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.errors import NotDurableError
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode

@@ -10,10 +10,10 @@ legacyFetchOffsetsBefore.
 from collections import Counter
 
 from sluice.broker.authorized import refused
-from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,

@@ -6,10 +6,10 @@ Follows ReplicationControlManager.listPartitionReassignments: what is unknown is
 from collections.abc import Iterable
 
 from sluice.broker.authorized import refusal_on_cluster
-from sluice.broker.cluster import Partition
 from sluice.broker.context import RequestContext
 from sluice.broker.reassignment import is_reassigned
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

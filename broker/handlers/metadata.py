@@ -8,9 +8,10 @@ once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client a
 
 from sluice.broker.authorized import allowed, allowed_on_cluster, operations, operations_on_cluster, refused
 from sluice.broker.broker import Broker
-from sluice.broker.cluster import NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import NO_LEADER, Topic
+from sluice.broker.topic_rules import invalid_topic_name
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

@@ -7,12 +7,12 @@ it in ZooKeeper.
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.cluster import Topic
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.group import Commit, NewOffset
 from sluice.broker.groups.known_topics import partition_error, readable_topics
 from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,

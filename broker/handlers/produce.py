@@ -8,9 +8,9 @@ ReplicaManager.appendRecords and DelayedProduce.
 
 from collections.abc import Collection, Mapping
 
-from sluice.broker.cluster import Partition
 from sluice.broker.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.log.log_results import AppendResult
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,

@@ -6,13 +6,13 @@ KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStart
 """
 
 from sluice.broker.authorized import allowed
-from sluice.broker.cluster import Topic
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.groups.coordinator import Producer
 from sluice.broker.groups.group import Commit, NewOffset
 from sluice.broker.groups.known_topics import partition_error, readable_topics
 from sluice.broker.groups.when_written import Lost, reply_when_written
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Topic
 from sluice.broker.transactions.reply import reply_when_done
 from sluice.broker.transactions.verification import verify
 from sluice.protocol.apis.txn_offset_commit import (

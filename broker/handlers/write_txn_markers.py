@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from itertools import groupby
 
 from sluice.broker.authorized import allowed_on_cluster
-from sluice.broker.cluster import Partition
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.security.acl import AclOperation
+from sluice.broker.topic import Partition
 from sluice.broker.transactions.markers import MARKER_TIMEOUT_MS, Marker, write_marker
 from sluice.broker.transactions.metadata import TopicPartition
 from sluice.broker.transactions.replication import when_replicated

@@ -8,7 +8,7 @@ ProducerIdControlManager.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import Partition, PartitionState, Topic
+from sluice.broker.topic import Partition, PartitionState, Topic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from sluice.broker.broker import Broker
-from sluice.broker.cluster import NO_LEADER, Cluster, PartitionState
+from sluice.broker.cluster import Cluster
 from sluice.broker.configs.resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.random_uuid import random_uuid
+from sluice.broker.topic import NO_LEADER, PartitionState
 from sluice.config import refused_topic_configs
 from sluice.config_table import TOPIC_PROPERTIES
 from sluice.errors import SluiceError

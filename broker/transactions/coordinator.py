@@ -23,10 +23,10 @@ purpose: markers are written at once, in this process, and only wait to be repli
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.cluster import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator_partitions import CoordinatorPartitions
 from sluice.broker.features import TRANSACTION_VERSION
+from sluice.broker.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.operation import DelayedOperation

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition
 from sluice.broker.peers import leader_known_to, reaches
+from sluice.broker.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR

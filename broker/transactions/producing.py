@@ -10,10 +10,10 @@ Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 from collections.abc import Callable, Collection, Iterator
 
 from sluice.broker.authorized import allowed
-from sluice.broker.cluster import Partition
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.handlers.produce import Refusals, append, refuse, unanswered, unwritable_topics
 from sluice.broker.security.acl import AclOperation, ResourceType
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -7,7 +7,7 @@ from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
-    from sluice.broker.cluster import Partition
+    from sluice.broker.topic import Partition
 
 
 class _DelayedAppend(DelayedOperation):

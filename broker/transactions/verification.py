@@ -9,16 +9,16 @@ ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTx
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from sluice.broker.cluster import TRANSACTION_STATE_TOPIC
 from sluice.broker.coordinator_log import coordinator_of
 from sluice.broker.peers import reaches
+from sluice.broker.topic import TRANSACTION_STATE_TOPIC
 from sluice.protocol.errors import ErrorCode
 
 from .metadata import EPOCH_RAISING_CLIENT, TopicPartition
 
 if TYPE_CHECKING:
     from sluice.broker.broker import Broker
-    from sluice.broker.cluster import Partition
+    from sluice.broker.topic import Partition
 
 Errors = dict["Partition", ErrorCode]
 

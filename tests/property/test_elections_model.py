@@ -9,9 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sluice.broker.cluster import NO_LEADER, NewTopic
 from sluice.broker.controller import ISOLATED, RUNNING, STOPPED
 from sluice.broker.elections import Election
+from sluice.broker.topic import NO_LEADER
+from sluice.broker.topic_rules import NewTopic
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import Client, VirtualBroker

@@ -13,10 +13,11 @@ from socket import socket
 from typing import Any, NamedTuple
 
 from sluice.broker.broker import Broker
-from sluice.broker.cluster import NewTopic, Partition, Topic
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.connection import Connection
 from sluice.broker.server import Server
+from sluice.broker.topic import Partition, Topic
+from sluice.broker.topic_rules import NewTopic
 from sluice.clock import ManualClock, TimerHandle
 from sluice.config import Config
 from sluice.protocol.apis import API_KEYS

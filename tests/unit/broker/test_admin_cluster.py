@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.admin import application
-from sluice.broker.cluster import NewTopic
+from sluice.broker.topic_rules import NewTopic
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 
@@ -92,7 +92,9 @@ def test_a_leader_is_moved_and_elected() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        pytest.param("brokers/4/stop", "", 404, "there is no broker 4; those there are: 1, 2, 3", id="an unknown broker"),
+        pytest.param(
+            "brokers/4/stop", "", 404, "there is no broker 4; those there are: 1, 2, 3", id="an unknown broker"
+        ),
         pytest.param("brokers/x/stop", "", 400, "'x' in the path must be a number", id="no broker's id"),
         pytest.param("brokers/1/start", "", 409, "broker 1 is running", id="a broker that runs is not started"),
         pytest.param("brokers/1/rejoin", "", 409, "broker 1 is running", id="a broker that is there"),

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from sluice.broker.cluster import Partition
 from sluice.broker.metrics import registry
+from sluice.broker.topic import Partition
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic

@@ -2,9 +2,10 @@
 
 import pytest
 
-from sluice.broker.cluster import NO_LEADER, NewTopic, Topic
 from sluice.broker.cluster_server import ClusterError, UnknownResourceError
 from sluice.broker.elections import Election
+from sluice.broker.topic import NO_LEADER, Topic
+from sluice.broker.topic_rules import NewTopic
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

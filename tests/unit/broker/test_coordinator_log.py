@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.coordinator_log import CoordinatorLog, java_hash
+from sluice.broker.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
 from sluice.protocol.records.record import iter_records

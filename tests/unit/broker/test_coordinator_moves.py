@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
 from sluice.broker.groups.classic_group import STABLE, ClassicGroup
+from sluice.broker.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.transactions.markers import Marker, write_marker
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC, Partition
 from sluice.broker.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator_partitions import CoordinatorPartitions
+from sluice.broker.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
 

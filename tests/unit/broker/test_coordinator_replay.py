@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import pytest
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC
 from sluice.broker.coordinator_log import KeyValue
 from sluice.broker.coordinator_replay import Kind, RecordReader, Replay, Stored
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.topic import GROUP_METADATA_TOPIC
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR

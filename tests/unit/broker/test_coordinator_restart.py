@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.cluster import TRANSACTION_STATE_TOPIC
 from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.topic import TRANSACTION_STATE_TOPIC
 from sluice.broker.transactions.metadata import PREPARE_ABORT, PREPARE_COMMIT, TransactionState
 from sluice.broker.transactions.records import key_bytes, value_bytes
 from sluice.protocol.errors import ErrorCode

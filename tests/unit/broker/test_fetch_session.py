@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import Cluster, Topic
+from sluice.broker.cluster import Cluster
 from sluice.broker.fetch_session import FetchSessionCache, Told, WantedPartition
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.errors import ErrorCode

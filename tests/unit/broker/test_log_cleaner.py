@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import NewTopic, Partition, Topic
 from sluice.broker.log_cleaner import TURN_MS, LogCleaner
+from sluice.broker.topic import Partition, Topic
+from sluice.broker.topic_rules import NewTopic
 from sluice.clock import ManualClock
 from sluice.protocol.records.batch import HEADER_BYTES
 from sluice.protocol.records.build import build_batch, stamp_checksum

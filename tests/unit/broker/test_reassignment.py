@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.broker.cluster import Partition
 from sluice.broker.reassignment import Plan, Replicas, changes_factor, completed, is_reassigned, plan, reverted
+from sluice.broker.topic import Partition
 from tests.support.virtual_broker import VirtualBroker
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import TopicError
 from sluice.broker.random_uuid import printed_uuid
+from sluice.broker.topic_rules import TopicError
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.broker.cluster import NewTopic
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.stranded import StrandedCluster, StrandedLog
+from sluice.broker.topic_rules import NewTopic
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, produce

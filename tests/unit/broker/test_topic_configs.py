@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sluice.broker.cluster import Partition
 from sluice.broker.log.cleaner import LogCleaning
 from sluice.broker.log.cleaner_choice import to_clean
+from sluice.broker.topic import Partition
 from sluice.config_table import TOPIC_PROPERTIES
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterableConfig,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.broker.cluster import GROUP_METADATA_TOPIC
 from sluice.broker.groups.classic_group import EMPTY, STABLE
+from sluice.broker.topic import GROUP_METADATA_TOPIC
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,

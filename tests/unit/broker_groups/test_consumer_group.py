@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import Topic
 from sluice.broker.groups.consumer_group import ConsumerGroup
 from sluice.broker.groups.consumer_member import ClassicMetadata
 from sluice.broker.groups.consumer_member import ConsumerMember as KnownMember
 from sluice.broker.groups.group import Commit, NewOffset
+from sluice.broker.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest

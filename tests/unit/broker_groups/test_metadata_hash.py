@@ -1,7 +1,7 @@
 """The number that tells whether the topics of a group have changed."""
 
-from sluice.broker.cluster import Topic
 from sluice.broker.groups.metadata_hash import metadata_hash
+from sluice.broker.topic import Topic
 from tests.support.virtual_broker import VirtualBroker
 
 

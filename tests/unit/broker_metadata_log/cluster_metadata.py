@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sluice.broker.cluster import PartitionState
 from sluice.broker.metadata_log.restore import open_metadata
+from sluice.broker.topic import PartitionState
 from tests.support.virtual_broker import VirtualBroker
 
 DIRECTORY_ID = bytes(range(16))

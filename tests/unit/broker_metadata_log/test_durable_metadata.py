@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.cluster import PartitionState
 from sluice.broker.metadata_log.restore import _state
 from sluice.broker.security.acl import AclOperation
 from sluice.broker.security.scram_credentials import ScramMechanism, credential
+from sluice.broker.topic import PartitionState
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest

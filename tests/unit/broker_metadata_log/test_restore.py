@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.cluster import NO_LEADER, PartitionState
 from sluice.broker.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.security.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.broker.security.scram_credentials import ScramMechanism, credential_of
+from sluice.broker.topic import NO_LEADER, PartitionState
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScramCredentialRecord

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.broker.cluster import TRANSACTION_STATE_TOPIC
 from sluice.broker.coordinator_log import CoordinatorLog, KeyValue
+from sluice.broker.topic import TRANSACTION_STATE_TOPIC
 from sluice.broker.transactions.metadata import (
     COMPLETE_COMMIT,
     EMPTY,

@@ -9,8 +9,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 import sluice
-from sluice.broker.cluster import NewTopic
 from sluice.broker.server import bind
+from sluice.broker.topic_rules import NewTopic
 from sluice.errors import ConfigError, SluiceError
 from sluice.local_cluster import LocalCluster
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic

@@ -1,0 +1,58 @@
+"""From a topic's configs to the settings of its logs."""
+
+from sluice.config import Config, TopicConfig
+from sluice.config_table import TOPIC_PROPERTIES
+from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
+from sluice.protocol.records.compression import NAMES as CODEC_NAMES
+from sluice.protocol.records.log_validator import AppendConfig
+
+from .log.log_config import LogConfig
+
+_TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
+# compression.type -> codec; None keeps what the producer chose.
+_CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
+_CODECS |= {"producer": None, "uncompressed": 0}
+
+
+def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
+    """What the log of `name` ("topic-0") goes by: the topic's configs, and of the broker's those that topics lack."""
+    walked = broker.integer("sluice.record.validation.max.bytes")
+    return LogConfig(
+        append=AppendConfig(
+            max_message_bytes=topic.integer("max.message.bytes"),
+            timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
+            compression=_CODECS[topic.text("compression.type")],
+            compression_level=_compression_level(topic),
+            before_max_ms=topic.integer("message.timestamp.before.max.ms"),
+            after_max_ms=topic.integer("message.timestamp.after.max.ms"),
+            compacted="compact" in topic.names("cleanup.policy"),
+            deep_max_bytes=None if walked < 0 else walked,
+            partition=name,
+        ),
+        segment_bytes=topic.segment_bytes(),
+        retention_bytes=topic.integer("retention.bytes"),
+        retention_ms=topic.integer("retention.ms"),
+        cleanup_deletes="delete" in topic.names("cleanup.policy"),
+        segment_ms=topic.integer("segment.ms"),
+        segment_jitter_ms=topic.integer("segment.jitter.ms"),
+        delete_retention_ms=topic.integer("delete.retention.ms"),
+        min_cleanable_dirty_ratio=topic.number("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms=topic.integer("min.compaction.lag.ms"),
+        max_compaction_lag_ms=topic.integer("max.compaction.lag.ms"),
+        file_delete_delay_ms=topic.integer("file.delete.delay.ms"),
+        flush_messages=topic.integer("flush.messages"),
+        flush_ms=topic.integer("flush.ms"),
+        index_interval_bytes=topic.integer("index.interval.bytes"),
+        segment_index_bytes=topic.integer("segment.index.bytes"),
+        producer_id_expiration_ms=broker.integer("producer.id.expiration.ms"),
+    )
+
+
+def _compression_level(config: TopicConfig) -> int | None:
+    """Of the topic's codec; None: it has no levels, or the level is that which it has by default."""
+    name = f"compression.{config.text('compression.type')}.level"
+    row = TOPIC_PROPERTIES.get(name)
+    if row is None:
+        return None
+    level = config.integer(name)
+    return None if str(level) == row.default else level
