@@ -56,6 +56,7 @@ class Server:
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
         self.secure_listeners: list[SecureListener] = []
+        self._closed = False
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._loop = loop
         self._listening: list[asyncio.Server] = []
@@ -89,6 +90,7 @@ class Server:
 
     def close(self) -> None:
         """Takes no more connections and ends those that are open; answers on their way out may still leave."""
+        self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
         for listening in self._listening:
@@ -140,7 +142,9 @@ class Server:
         return connection
 
     def _made(self, connection: Connection) -> None:
-        if self.acceptor is not None:
+        if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
+            connection.cut()
+        elif self.acceptor is not None:
             self.acceptor.comes(connection)
 
     def _lost(self, connection: Connection) -> None:

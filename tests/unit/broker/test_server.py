@@ -60,6 +60,23 @@ def test_an_idle_client_that_takes_no_answers_is_cut() -> None:
     assert client.transport.aborted
 
 
+@pytest.mark.parametrize("controlled", [True, False], ids=["stops", "crashes"])
+@pytest.mark.parametrize("overrides", [[], ["max.connections=10"]], ids=["nothing is limited", "connections are"])
+def test_a_client_that_was_accepted_just_before_its_broker_ends_is_cut(overrides: list[str], controlled: bool) -> None:
+    broker = VirtualBroker(*overrides)
+    (port,) = broker.loop.factories
+    accept = broker.loop.factories[port]
+    accepted = accept()  # the loop tells a connection in its next turn that it is made
+    broker.cluster_server.stop_broker(1, controlled=controlled)
+    for connect in (lambda: accepted, accept):
+        broker.loop.factories[port] = connect
+        client = broker.client()
+        client.send(ApiVersionsRequest(), 0)
+        assert not client.answers
+        assert client.closed_at_ms is not None
+    assert not broker.server.connections
+
+
 def test_clients_are_told_the_port_that_was_bound() -> None:
     broker = VirtualBroker()
     (endpoint,) = broker.server.endpoints
