@@ -83,6 +83,10 @@ class Controller:
         """Whether a broker runs, and is reached by the others."""
         return self._states.get(node_id) is RUNNING
 
+    def has_stopped(self, node_id: int) -> bool:
+        """Whether a broker is gone, which those notice at once that are connected to it."""
+        return self._states.get(node_id) is STOPPED
+
     def refusal(self, node_id: int, happening: str) -> str | None:
         """Why that cannot happen to a broker, None if it can; `happening` is one of TRANSITIONS."""
         state = self._states[node_id]
@@ -133,6 +137,10 @@ class Controller:
             self.replication.broker_away(node_id)
             noticed = partial(self._noticed, node_id, self._absences[node_id])
             self._cluster.housekeeping.later(self._election_delay_ms, noticed)
+        if state is STOPPED:
+            gone = self._cluster.brokers[node_id]
+            for broker in self._cluster.brokers.values():  # what they have asked it is not answered any more
+                broker.produces.check_and_complete(gone)
 
     def _noticed(self, node_id: int, absence: int) -> None:
         missed = not self.is_running(node_id) and self._absences[node_id] == absence

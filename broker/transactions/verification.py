@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator_log import coordinator_of
-from sluice.broker.peers import reaches
+from sluice.broker.peers import ask, reaches
 from sluice.broker.topic import TRANSACTION_STATE_TOPIC
 from sluice.protocol.errors import ErrorCode
 
@@ -61,17 +61,17 @@ def verify(
         done(errors)
     elif coordinator is None:
         refuse(dict.fromkeys(names, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    elif not reaches(broker, coordinator):
-        refuse(dict.fromkeys(names, ErrorCode.NETWORK_EXCEPTION))
     elif add:
-        coordinator.transactions.add_partitions(
-            transactional_id,
-            producer_id,
-            producer_epoch,
-            names,
-            EPOCH_RAISING_CLIENT,
+        ask(
+            broker,
+            coordinator,
+            lambda told: coordinator.transactions.add_partitions(
+                transactional_id, producer_id, producer_epoch, names, EPOCH_RAISING_CLIENT, told
+            ),
             lambda code: refuse(dict.fromkeys(names, code)),
         )
+    elif not reaches(broker, coordinator):
+        refuse(dict.fromkeys(names, ErrorCode.NETWORK_EXCEPTION))
     else:
         refuse(coordinator.transactions.verify_partitions(transactional_id, producer_id, producer_epoch, names))
 
