@@ -6,7 +6,6 @@ handed a delayed operation to a purgatory; that operation's completion comes bac
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable
-from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -26,6 +25,7 @@ from .handlers import HANDLERS, Handler
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .forwarding import Forwarded
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
@@ -119,7 +119,7 @@ class Dispatcher:
         self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
         self._held: Collection[int] = ()
-        self._holding: list[tuple[RequestContext, Message]] = []
+        self._holding: list[Forwarded] = []
         self._after_turn = after_turn
         # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
         self.check_after_turn = after_turn.check
@@ -234,20 +234,25 @@ class Dispatcher:
             self._observe([route], ctx.started_ms)
 
     def hold(self, api_keys: Collection[int]) -> None:
-        """Requests of these APIs wait from now on; those that waited and are not among them are handled."""
+        """Requests of these APIs wait from now on, as long as they can; those that waited are handled."""
         self._held = api_keys
         for api_and_version, route in self._routes.items():
             self._hold_route(route, api_and_version >> 16)
         holding, self._holding = self._holding, []
-        for ctx, request in holding:
-            self.complete(ctx, partial(ctx.route.handle, ctx, request))
+        for forwarded in holding:
+            forwarded.pass_on()
 
     def _hold_route(self, route: Route, api_key: int) -> None:
         route.handle = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
 
     def _keep_waiting(self, ctx: RequestContext, request: Message) -> Outcome:
-        self._holding.append((ctx, request))
-        return ctx.wait_for_answer()
+        from .forwarding import Forwarded  # few brokers are ever cut off
+
+        forwarded = Forwarded(ctx, request)
+        self._holding.append(forwarded)
+        ctx.connection.park(forwarded.force_complete)
+        self._broker.housekeeping.delay(forwarded)
+        return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:
         """Counts requests that were answered now and began together."""

@@ -3,7 +3,7 @@
 It goes on as it was: it leads what it led, and tells clients of leaders as it knew them. What a real one does follows
 from that: acks=all runs out of time, since its followers do not fetch; acks=1 is taken, is not seen by consumers, whose
 high watermark stays, and is lost when the broker is back and another has led meanwhile. What goes to the controller
-(new topics, configs, quotas) is not answered.
+(new topics, configs, quotas) waits for it (forwarding.py).
 
 A partition that it leads is the cluster's own until another broker leads it there. From then on it has one for itself,
 whose log is a `StrandedLog`: up to the high watermark the records that everybody has, and behind them what only this
@@ -20,7 +20,7 @@ from .log.partition_log import PartitionLog
 from .topic import NO_LEADER, Partition, Topic
 from .topic_rules import NewTopic, TopicError
 
-# What a broker forwards to the controller. It is answered once that is reached again.
+# What a broker forwards to the controller.
 _FORWARDED_APIS = {
     "AlterClientQuotas",
     "AlterConfigs",
