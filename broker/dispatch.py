@@ -207,6 +207,8 @@ class Dispatcher:
             return
         if not connection.waiting:
             connection.resume()
+        if self._turn_ms == _NO_TURN:  # no read ends here that would wake who may read what was appended
+            self._after_turn.complete()
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sluice.broker.topic import TRANSACTION_STATE_TOPIC
+from sluice.broker.topic_rules import NewTopic
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import ATTRIBUTES_AT, TRANSACTIONAL_FLAG
 from sluice.protocol.records.build import stamp_checksum
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
-from tests.support.records import batch, produce
+from tests.support.records import batch, fetch, fetched_bytes, produce
 from tests.support.transactions import (
     LEGACY,
     NEW,
@@ -303,3 +305,23 @@ def test_without_a_producer_id_there_is_nobody_to_verify(version: int) -> None:
     assert codes(client.ask(many(bytes(data)), version)) == [0]
     log = broker.partition().log
     assert (log.log_end_offset, log.last_stable_offset) == (1, 1)
+
+
+def test_who_waits_for_records_reads_those_that_had_to_wait_for_a_coordinator_elsewhere() -> None:
+    """They are appended without a request that ends just then, and no replica has to have them first."""
+    overrides = ("sluice.brokers=3", "sluice.replication.delay.ms=100", "transaction.state.log.num.partitions=1")
+    cluster = VirtualBroker(*overrides)
+    cluster.cluster.create(NewTopic("t", assignments={0: (1,)}))
+    cluster.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
+    cluster.cluster_server.move_leader(TRANSACTION_STATE_TOPIC, 0, 2)
+    coordinated, producer, consumer = (cluster.client(node_id=node_id) for node_id in (2, 1, 1))
+    coordinated.send(init_request(), 5)
+    cluster.advance(100)
+    told = coordinated.answer().message
+    consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=1), 12)
+    producer.send(produce_request(12, told.producer_id, told.producer_epoch), 12)
+    cluster.advance(99)
+    assert consumer.answers == producer.answers == []
+    cluster.advance(1)
+    assert codes(producer.answer().message) == [0]
+    assert fetched_bytes(consumer.answer().message)
