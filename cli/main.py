@@ -15,7 +15,8 @@ import click
 from sluice import __version__
 from sluice.errors import ConfigError, SluiceError
 
-# Each in the module of its name, as the attribute of its name; the words are those of `sluice --help`.
+# Each in the module of its name, as the attribute of its name, or where `ELSEWHERE` says; the words are those of
+# `sluice --help`.
 COMMANDS = {
     "serve": "Run a broker.",
     "demo": "Throttle real clients and check what they got.",
@@ -23,7 +24,10 @@ COMMANDS = {
     "protocol": "Show how messages are read and written.",
     "healthcheck": "Ask a running broker whether it is well.",
     "quota": "Show and change quotas, and explain why a client waits.",
+    "explain": "Explain why a client waits: the same as `sluice quota explain`.",
 }
+ELSEWHERE = {"explain": "quota"}  # command -> module
+ALIASES = {"quotas": "quota"}
 
 
 class LazyGroup(click.Group):
@@ -33,10 +37,11 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             raise click.UsageError(f"{cmd_name} is not a command, which are {', '.join(COMMANDS)}.")
-        command = getattr(import_module(f"sluice.cli.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command), cmd_name
+        command = getattr(import_module(f"sluice.cli.{ELSEWHERE.get(name, name)}"), name)
+        assert isinstance(command, click.Command), name
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,6 +1,7 @@
 """`sluice quota`: lists, sets and deletes quotas of any Kafka, and explains why a client of sluice waits.
 
-The first three speak the Kafka protocol (KIP-546), as kafka-configs does; `explain` asks the admin port.
+The first three speak the Kafka protocol (KIP-546), as kafka-configs does; `explain`, also to be had as
+`sluice explain`, asks the admin port.
 """
 
 import json

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from sluice import __version__
 from sluice.cli import main
 from sluice.cli.main import COMMANDS, cli
+from sluice.cli.quota import explain, quota
 from sluice.errors import ConfigError, SluiceError
 
 
@@ -38,12 +39,21 @@ def test_every_command_is_where_its_name_says(name: str) -> None:
     assert command.name == name
 
 
+def test_explain_is_the_command_of_quota() -> None:
+    assert cli.get_command(click.Context(cli), "explain") is explain
+
+
+def test_quotas_is_quota() -> None:
+    assert cli.get_command(click.Context(cli), "quotas") is quota
+    assert "quotas" not in cli.list_commands(click.Context(cli)), "the help names a command once"
+
+
 @pytest.mark.parametrize(
     ("args", "line"),
     [
         pytest.param(
             ["surv"],
-            "surv is not a command, which are serve, demo, config, protocol, healthcheck, quota.",
+            "surv is not a command, which are serve, demo, config, protocol, healthcheck, quota, explain.",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),
