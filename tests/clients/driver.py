@@ -51,6 +51,8 @@ class Given(msgspec.Struct, frozen=True):
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     protocol: Literal["classic", "consumer"] = "classic"
     assignor: str = "range"
+    entity: dict[str, str | None] = {}  # of a quota: names by type, None for the default one
+    key: str = ""  # of a quota
     properties: dict[str, str] = {}  # of the client, in a Java one's own words
 
 

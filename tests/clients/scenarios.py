@@ -103,6 +103,21 @@ def static(protocol: str) -> list[Call]:
     return [FILLED, Call("static", of_group(protocol), steps)]
 
 
+# Whose quotas are altered: of each kind of entity one.
+QUOTAS: Sequence[tuple[dict[str, str | None], str]] = (
+    ({"client-id": "a client"}, "producer_byte_rate"),
+    ({"client-id": None}, "consumer_byte_rate"),
+    ({"user": "üser"}, "request_percentage"),
+    ({"user": None}, "controller_mutation_rate"),
+    ({"user": "üser", "client-id": "a client"}, "producer_byte_rate"),
+    ({"user": "üser", "client-id": None}, "consumer_byte_rate"),
+    ({"user": None, "client-id": "a client"}, "request_percentage"),
+    ({"user": None, "client-id": None}, "controller_mutation_rate"),
+    ({"ip": "192.0.2.1"}, "connection_creation_rate"),
+    ({"ip": None}, "connection_creation_rate"),
+)
+QUOTA_SET_AND_REMOVED: list[Step] = [{"rate": 1e6}, {"rate": None}]
+
 RESUMED: list[Step] = [{"first": list("01234")}, {"resumed": list("56789")}]
 FOUR = {"topic": 4}
 
@@ -281,7 +296,9 @@ SCENARIOS: Sequence[Scenario] = (
     # -- admin: the rest
     Scenario("cluster", "describe the cluster", alone("cluster", [{"nodes": 1, "controller": True, "id": True}])),
     Scenario(
-        "client-quotas", "alter and describe client quotas", alone("client_quotas", [{"rate": 1e6}, {"rate": None}])
+        "client-quotas",
+        "alter and describe client quotas",
+        [Call("client_quotas", Given(entity=entity, key=key), QUOTA_SET_AND_REMOVED) for entity, key in QUOTAS],
     ),
     Scenario("list-transactions", "list transactions", alone("list_transactions", [{"state": "Ongoing"}])),
     Scenario(

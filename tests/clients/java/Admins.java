@@ -1,3 +1,4 @@
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -169,16 +170,20 @@ final class Admins {
     }
 
     private static void clientQuotas(Admin admin, Given given, Main.Steps steps) throws Exception {
-        ClientQuotaEntity entity = new ClientQuotaEntity(Map.of("client-id", given.group));
-        ClientQuotaFilter filter =
-                ClientQuotaFilter.containsOnly(List.of(ClientQuotaFilterComponent.ofEntity("client-id", given.group)));
+        ClientQuotaEntity entity = new ClientQuotaEntity(given.entity);
+        List<ClientQuotaFilterComponent> components = new ArrayList<>();
+        given.entity.forEach((type, name) -> components.add(
+                name == null
+                        ? ClientQuotaFilterComponent.ofDefaultEntity(type)
+                        : ClientQuotaFilterComponent.ofEntity(type, name)));
+        ClientQuotaFilter filter = ClientQuotaFilter.containsOnly(components);
         for (Double rate : new Double[] {1e6, null}) {
-            ClientQuotaAlteration.Op set = new ClientQuotaAlteration.Op("producer_byte_rate", rate);
+            ClientQuotaAlteration.Op set = new ClientQuotaAlteration.Op(given.key, rate);
             admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(set)))).all().get();
             boolean present = until(
                     () -> admin.describeClientQuotas(filter).entities().get().containsKey(entity), rate != null);
             Map<String, Double> quotas = admin.describeClientQuotas(filter).entities().get().get(entity);
-            steps.tell("rate", present ? quotas.get("producer_byte_rate") : null);
+            steps.tell("rate", present ? quotas.get(given.key) : null);
         }
     }
 

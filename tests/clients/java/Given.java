@@ -32,5 +32,7 @@ final class Given {
     String isolation;
     String protocol;
     String assignor;
+    Map<String, String> entity;
+    String key;
     Map<String, String> properties;
 }

@@ -43,21 +43,23 @@ type Round struct {
 
 // Given is what a verb works with; each takes what it needs of it.
 type Given struct {
-	Topic           string  `json:"topic"`
-	Output          string  `json:"output"`
-	Partitions      int32   `json:"partitions"`
-	Group           string  `json:"group"`
-	TransactionalID string  `json:"transactional_id"`
-	Rows            []Row   `json:"rows"`
-	Rounds          []Round `json:"rounds"`
-	Count           int64   `json:"count"`
-	Size            int     `json:"size"`
-	Acks            string  `json:"acks"`
-	Compression     string  `json:"compression"`
-	Idempotent      bool    `json:"idempotent"`
-	Isolation       string  `json:"isolation"`
-	Protocol        string  `json:"protocol"`
-	Assignor        string  `json:"assignor"`
+	Topic           string             `json:"topic"`
+	Output          string             `json:"output"`
+	Partitions      int32              `json:"partitions"`
+	Group           string             `json:"group"`
+	TransactionalID string             `json:"transactional_id"`
+	Rows            []Row              `json:"rows"`
+	Rounds          []Round            `json:"rounds"`
+	Count           int64              `json:"count"`
+	Size            int                `json:"size"`
+	Acks            string             `json:"acks"`
+	Compression     string             `json:"compression"`
+	Idempotent      bool               `json:"idempotent"`
+	Isolation       string             `json:"isolation"`
+	Protocol        string             `json:"protocol"`
+	Assignor        string             `json:"assignor"`
+	Entity          map[string]*string `json:"entity"`
+	Key             string             `json:"key"`
 }
 
 // Step is what a verb tells.

@@ -250,19 +250,28 @@ func cluster(ctx context.Context, admin *kadm.Client, call *Call) {
 }
 
 func clientQuotas(ctx context.Context, admin *kadm.Client, call *Call) {
-	name := call.Given.Group
-	entity := kadm.ClientQuotaEntity{{Type: "client-id", Name: &name}}
-	filter := []kadm.DescribeClientQuotaComponent{{Type: "client-id", MatchName: &name}}
+	entity := kadm.ClientQuotaEntity{}
+	filter := []kadm.DescribeClientQuotaComponent{}
+	for kind, name := range call.Given.Entity {
+		match := kadm.QuotasMatchType(0) // this name
+		if name == nil {
+			match = 1 // the default entity
+		}
+		entity = append(entity, kadm.ClientQuotaEntityComponent{Type: kind, Name: name})
+		filter = append(filter, kadm.DescribeClientQuotaComponent{Type: kind, MatchName: name, MatchType: match})
+	}
 	rate := func() any {
 		for _, described := range Got(admin.DescribeClientQuotas(ctx, true, filter)) {
 			for _, value := range described.Values {
-				return value.Value
+				if value.Key == call.Given.Key {
+					return value.Value
+				}
 			}
 		}
 		return nil
 	}
 	for _, wanted := range []any{1e6, nil} {
-		op := kadm.AlterClientQuotaOp{Key: "producer_byte_rate", Value: 1e6, Remove: wanted == nil}
+		op := kadm.AlterClientQuotaOp{Key: call.Given.Key, Value: 1e6, Remove: wanted == nil}
 		entry := kadm.AlterClientQuotaEntry{Entity: entity, Ops: []kadm.AlterClientQuotaOp{op}}
 		for _, altered := range Got(admin.AlterClientQuotas(ctx, []kadm.AlterClientQuotaEntry{entry})) {
 			Must(altered.Err)

@@ -210,20 +210,24 @@ func cluster(admin sarama.ClusterAdmin, call *Call) {
 }
 
 func clientQuotas(admin sarama.ClusterAdmin, call *Call) {
-	entity := []sarama.QuotaEntityComponent{
-		{EntityType: sarama.QuotaEntityClientID, MatchType: sarama.QuotaMatchExact, Name: call.Given.Group},
-	}
-	filter := []sarama.QuotaFilterComponent{
-		{EntityType: sarama.QuotaEntityClientID, MatchType: sarama.QuotaMatchExact, Match: call.Given.Group},
+	entity := []sarama.QuotaEntityComponent{}
+	filter := []sarama.QuotaFilterComponent{}
+	for kind, name := range call.Given.Entity {
+		of, match, exact := sarama.QuotaEntityType(kind), sarama.QuotaMatchDefault, ""
+		if name != nil {
+			match, exact = sarama.QuotaMatchExact, *name
+		}
+		entity = append(entity, sarama.QuotaEntityComponent{EntityType: of, MatchType: match, Name: exact})
+		filter = append(filter, sarama.QuotaFilterComponent{EntityType: of, MatchType: match, Match: exact})
 	}
 	rate := func() any {
 		for _, entry := range Got(admin.DescribeClientQuotas(filter, true)) {
-			return entry.Values["producer_byte_rate"]
+			return entry.Values[call.Given.Key]
 		}
 		return nil
 	}
 	for _, wanted := range []any{1e6, nil} {
-		op := sarama.ClientQuotasOp{Key: "producer_byte_rate", Value: 1e6, Remove: wanted == nil}
+		op := sarama.ClientQuotasOp{Key: call.Given.Key, Value: 1e6, Remove: wanted == nil}
 		Must(admin.AlterClientQuotas(entity, op, false))
 		call.Tell(Step{"rate": Until(wanted, rate)})
 	}
