@@ -81,8 +81,9 @@ class ClientQuotaManager:
         self.quotas_enabled = bool(rules)  # whether any quota is set: a broker without quotas need not count
         self.queue_size = 0  # connections that wait now because of these quotas: whoever makes them wait counts them
         self._sensors: dict[Bucket, ClientSensors] = {}
-        # What `_find_sensors` found. Several clients may share a bucket, and a change of quotas may move them.
-        self._sensors_by_client: dict[tuple[str, str], ClientSensors] = {}
+        # What `_find_sensors` found, by user and client id. Several clients may share a bucket, and a change of quotas
+        # may move them.
+        self._sensors_by_client: dict[str, dict[str, ClientSensors]] = {}
 
     def set_quota(self, entity: QuotaEntity, bound: float | None) -> None:
         """Sets the bound in bytes/s for `entity`; None removes it. Holds from the next request on."""
@@ -104,7 +105,10 @@ class ClientQuotaManager:
         """
         if not self.quotas_enabled:
             return 0
-        sensors = self._sensors_by_client.get((user, client_id)) or self._find_sensors(user, client_id, now_ms)
+        try:
+            sensors = self._sensors_by_client[user][client_id]
+        except KeyError:
+            sensors = self._find_sensors(user, client_id, now_ms)
         return sensors.quota.record_and_get_throttle_time_ms(value, now_ms)
 
     def record_no_throttle(self, user: str, client_id: str, value: float, now_ms: int) -> None:
@@ -182,7 +186,7 @@ class ClientQuotaManager:
         if sensors is None:
             sensors = self._sensors[bucket] = ClientSensors(bucket, self._new_sensor(self._bound(bucket), now_ms))
         if self.rules.is_fixed:
-            self._sensors_by_client[user, client_id] = sensors
+            self._sensors_by_client.setdefault(user, {})[client_id] = sensors
         return sensors
 
     def _new_sensor(self, bound: float, now_ms: int) -> Sensor:

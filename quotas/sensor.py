@@ -5,10 +5,13 @@ double, and in `RateUpTo37` those of the releases before. `Rate` explains the ar
 here: a sensor holds one rate under one bound and answers with the throttle time, where Kafka throws a
 `QuotaViolationException` for its caller to turn into one; and `peek` reads without leaving a trace.
 
-Time is a parameter (wall-clock milliseconds) of everything, and may step back.
+Time is a parameter (wall-clock milliseconds) of everything, and may step back. There may be 100,000 clients with twelve
+samples each, so all samples but the open one are kept packed.
 """
 
+from functools import cache
 from math import floor, inf
+from struct import pack_into, unpack_from
 from typing import NamedTuple
 
 MS_PER_S = 1000.0
@@ -27,20 +30,51 @@ _NEVER = 2**63
 _ANY_NUMBER = 2**63
 
 
-class Sample:
+class Sample(NamedTuple):
     """One slot of the ring: what was recorded from `start_ms` on, for as long as the sample was the open one."""
 
-    __slots__ = ("event_count", "last_event_ms", "start_ms", "value")
+    value: float
+    start_ms: int
+    last_event_ms: int
+    event_count: int
 
-    def __init__(self, initial: float, now_ms: int) -> None:
-        self.reset(initial, now_ms)
 
-    def reset(self, initial: float, now_ms: int) -> None:
-        """Makes the slot a new, empty sample that starts now."""
-        self.value = initial
-        self.event_count = 0
-        self.start_ms = now_ms
-        self.last_event_ms = now_ms
+class Windows:
+    """How a statistic cuts time, and how its samples are packed. Those that do alike share one."""
+
+    __slots__ = ("_ints", "_values", "event_window", "slots", "span_ms", "whole_windows_ms", "window_ms")
+
+    def __init__(self, num_samples: int, window_ms: int, event_window: int, slots: int) -> None:
+        self.slots = slots
+        self.window_ms = window_ms
+        self.span_ms = num_samples * window_ms
+        self.whole_windows_ms = (num_samples - 1) * window_ms
+        self.event_window = event_window
+        # First the values of all slots, so that they can be added up, then the other numbers of all.
+        self._values = f"{slots}d"
+        self._ints = f"{3 * slots}q"
+
+    def new_ring(self) -> bytearray:
+        """Room for all samples."""
+        return bytearray(8 * 4 * self.slots)
+
+    def put(self, ring: bytearray, slot: int, sample: Sample) -> None:
+        """Writes one sample."""
+        pack_into("d", ring, 8 * slot, sample.value)
+        pack_into("3q", ring, 8 * (self.slots + 3 * slot), *sample[1:])
+
+    def values(self, ring: bytearray) -> tuple[float, ...]:
+        """The values of all slots, of those without a sample zero."""
+        return unpack_from(self._values, ring)
+
+    def samples(self, ring: bytearray, used: int) -> list[Sample]:
+        """Those of the first `used` slots, in this order."""
+        ints = unpack_from(self._ints, ring, 8 * self.slots)
+        values = self.values(ring)
+        return [Sample(values[slot], *ints[3 * slot : 3 * slot + 3]) for slot in range(used)]
+
+
+_windows = cache(Windows)
 
 
 class SampledStat:
@@ -64,48 +98,51 @@ class SampledStat:
     """
 
     __slots__ = (
-        "_current",
-        "_event_window",
+        "_event_count",
         "_fresh_until_ms",
-        "_index",
+        "_last_event_ms",
         "_oldest_start_ms",
-        "_samples",
-        "_slots",
-        "_span_ms",
-        "_window_ms",
+        "_open",
+        "_ring",
+        "_start_ms",
+        "_used",
+        "_value",
+        "_windows",
     )
 
     INITIAL = 0.0  # the value of a sample that has seen no event
+    SPARE_SLOTS = 1  # more than there are samples
 
     def __init__(self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER) -> None:
-        self._slots = num_samples + 1
-        self._window_ms = window_ms
-        self._span_ms = num_samples * window_ms
-        self._event_window = event_window
-        self._samples: list[Sample] = []
-        self._index = -1
-        self._current: Sample | None = None
+        self._windows = _windows(num_samples, window_ms, event_window, num_samples + self.SPARE_SLOTS)
+        self._ring = self._windows.new_ring()
+        self._used = 0  # slots that have a sample
+        # The open sample's slot, which is written when it is read or another one opens, and what is in the sample.
+        self._open = -1
+        self._value = self.INITIAL
+        self._start_ms = self._last_event_ms = self._event_count = 0
         # Both follow from the samples, and change seldom while events come often.
         self._fresh_until_ms = _NEVER  # no sample is stale before then: the least _counted_from_ms + span, or earlier
         self._oldest_start_ms = _NEVER  # the least start_ms
 
     def record(self, value: float, now_ms: int) -> None:
         """Adds `value` to the sample that is open at `now_ms`."""
-        self.open_sample(now_ms).value += value
+        self.open_sample(now_ms)
+        self._value += value
 
     def measure(self, now_ms: int) -> float:
         """Drops what is stale at `now_ms`, then combines the rest."""
         if now_ms >= self._fresh_until_ms:
             self._purge(now_ms)
-        return self.combine(self._samples)
+        return self.combine(self._samples())
 
     def peek(self, now_ms: int) -> float:
         """What `measure` would return, without dropping anything."""
-        return self.combine([sample for sample in self._samples if not self._is_stale(sample, now_ms)])
+        return self.combine([sample for sample in self._samples() if not self._is_stale(sample, now_ms)])
 
     def peek_samples(self, now_ms: int) -> list[tuple[Sample, bool]]:
-        """The samples from the oldest on, each with whether it is stale; to be looked at, not changed."""
-        seen = [(sample, self._is_stale(sample, now_ms)) for sample in self._samples]
+        """The samples from the oldest on, each with whether it is stale."""
+        seen = [(sample, self._is_stale(sample, now_ms)) for sample in self._samples()]
         return sorted(seen, key=lambda each: each[0].start_ms)
 
     def combine(self, samples: list[Sample]) -> float:
@@ -117,37 +154,53 @@ class SampledStat:
             total += sample.value
         return total
 
-    def open_sample(self, now_ms: int) -> Sample:
-        """The sample to which an event at `now_ms` belongs, with the event counted; its value is for the caller."""
-        sample = self._current
-        if sample is None or now_ms - sample.start_ms >= self._window_ms or sample.event_count >= self._event_window:
-            sample = self._open_next_sample(now_ms)
-        elif now_ms < sample.last_event_ms:  # the clock stepped back
-            self._fresh_until_ms = min(self._fresh_until_ms, now_ms + self._span_ms)
-        sample.event_count += 1
-        sample.last_event_ms = now_ms
-        return sample
+    def open_sample(self, now_ms: int) -> None:
+        """Makes the sample to which an event at `now_ms` belongs the open one, with the event counted."""
+        windows = self._windows
+        if not self._used or now_ms - self._start_ms >= windows.window_ms or self._event_count >= windows.event_window:
+            self._open_next_sample(now_ms)
+        elif now_ms < self._last_event_ms:  # the clock stepped back
+            self._fresh_until_ms = min(self._fresh_until_ms, now_ms + windows.span_ms)
+        self._event_count += 1
+        self._last_event_ms = now_ms
 
-    def _open_next_sample(self, now_ms: int) -> Sample:
-        self._index = (self._index + 1) % self._slots
-        if self._index == len(self._samples):
-            self._samples.append(Sample(self.INITIAL, now_ms))
-        else:
-            self._samples[self._index].reset(self.INITIAL, now_ms)
-        self._current = self._samples[self._index]
-        self._fresh_until_ms = min(self._fresh_until_ms, now_ms + self._span_ms)
-        self._oldest_start_ms = min(sample.start_ms for sample in self._samples)
-        return self._current
+    def _open_next_sample(self, now_ms: int) -> None:
+        self._write_open_sample()
+        self._open = (self._open + 1) % self._windows.slots
+        self._used = max(self._used, self._open + 1)
+        self._reset(now_ms)
+        self._fresh_until_ms = min(self._fresh_until_ms, now_ms + self._windows.span_ms)
+        self._oldest_start_ms = min(sample.start_ms for sample in self._samples())
+
+    def _samples(self) -> list[Sample]:
+        """Those that there are, in the order of their slots."""
+        self._write_open_sample()
+        return self._windows.samples(self._ring, self._used)
+
+    def _write_open_sample(self) -> None:
+        if self._used:
+            sample = Sample(self._value, self._start_ms, self._last_event_ms, self._event_count)
+            self._windows.put(self._ring, self._open, sample)
+
+    def _reset(self, now_ms: int) -> None:
+        """Makes the open sample a new, empty one that starts now."""
+        self._value = self.INITIAL
+        self._start_ms = self._last_event_ms = now_ms
+        self._event_count = 0
 
     def _purge(self, now_ms: int) -> None:
-        for sample in self._samples:
+        windows, samples = self._windows, self._samples()
+        for slot, sample in enumerate(samples):
             if self._is_stale(sample, now_ms):
-                sample.reset(self.INITIAL, now_ms)
-        self._fresh_until_ms = min(map(self._counted_from_ms, self._samples)) + self._span_ms
-        self._oldest_start_ms = min(sample.start_ms for sample in self._samples)
+                samples[slot] = Sample(self.INITIAL, now_ms, now_ms, 0)
+                windows.put(self._ring, slot, samples[slot])
+                if slot == self._open:
+                    self._reset(now_ms)
+        self._fresh_until_ms = min(map(self._counted_from_ms, samples)) + windows.span_ms
+        self._oldest_start_ms = min(sample.start_ms for sample in samples)
 
     def _is_stale(self, sample: Sample, now_ms: int) -> bool:
-        return now_ms - self._counted_from_ms(sample) >= self._span_ms
+        return now_ms - self._counted_from_ms(sample) >= self._windows.span_ms
 
     def _counted_from_ms(self, sample: Sample) -> int:
         """The moment from which a sample counts for `num_samples` windows."""
@@ -184,14 +237,13 @@ class Rate(SampledStat):
       itself made to wait 1000 ms.
     """
 
-    __slots__ = ("_same_until_ms", "_total_or_more", "_unit_ms", "_whole_windows_ms")
+    __slots__ = ("_same_until_ms", "_total_or_more", "_unit_ms")
 
     def __init__(
         self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER, unit_ms: float = MS_PER_S
     ) -> None:
         super().__init__(num_samples, window_ms, event_window)
         self._unit_ms = unit_ms
-        self._whole_windows_ms = (num_samples - 1) * window_ms
         # For `Sensor`: the sum of all samples, or more, up to rounding (inf: not known); until when one sample is open.
         self._total_or_more = inf
         self._same_until_ms = 0
@@ -205,43 +257,45 @@ class Rate(SampledStat):
         """Drops what is stale at `now_ms`, then divides the sum of the rest by `window_size_ms`."""
         window_size_ms = self.window_size_ms(now_ms)
         # Division by the unit first: (sum * 1000) / ms would differ in the last bits.
-        return self.combine(self._samples) / (window_size_ms / self._unit_ms)
+        return self.combine(self._samples()) / (window_size_ms / self._unit_ms)
 
     @property
     def whole_windows(self) -> float:
         """The least time that the rate is over, in units, if the clock does not step back."""
-        return self._whole_windows_ms / self._unit_ms
+        return self._windows.whole_windows_ms / self._unit_ms
 
     def record_and_measure(self, value: float, now_ms: int) -> float:
         """`record`, then `measure`, in one step: where the quota is near it takes two thirds of the time."""
-        sample = self._current
+        windows = self._windows
         if (
-            sample is None
-            or now_ms >= self._fresh_until_ms
-            or now_ms < sample.last_event_ms
-            or now_ms - sample.start_ms >= self._window_ms
-            or sample.event_count >= self._event_window
+            now_ms >= self._fresh_until_ms
+            or now_ms < self._last_event_ms
+            or now_ms - self._start_ms >= windows.window_ms
+            or self._event_count >= windows.event_window
+            or not self._used
         ):
             self.record(value, now_ms)
             return self.measure(now_ms)
         # The open sample stays open, nothing is stale: all that changes is one sum.
-        sample.value += value
-        sample.event_count += 1
-        sample.last_event_ms = now_ms
+        self._value += value
+        self._event_count += 1
+        self._last_event_ms = now_ms
+        pack_into("d", self._ring, 8 * self._open, self._value)  # of the sample only what is read now
         total = 0.0
-        for each in self._samples:
-            total += each.value
+        for each in windows.values(self._ring):
+            total += each
         self._total_or_more = total
-        self._same_until_ms = self._stays_open_until_ms(sample, now_ms)
+        self._same_until_ms = self._stays_open_until_ms(now_ms)
         elapsed_ms = now_ms - self._oldest_start_ms
-        if elapsed_ms <= self._whole_windows_ms:  # equal: with one sample both can be 0
+        if elapsed_ms <= windows.whole_windows_ms:  # equal: with one sample both can be 0
             elapsed_ms = self.padded_ms(elapsed_ms)
         return total / (elapsed_ms / self._unit_ms)
 
-    def _stays_open_until_ms(self, sample: Sample, now_ms: int) -> int:
-        if self._event_window < _ANY_NUMBER or now_ms < self._oldest_start_ms:  # or the clock stepped back
+    def _stays_open_until_ms(self, now_ms: int) -> int:
+        windows = self._windows
+        if windows.event_window < _ANY_NUMBER or now_ms < self._oldest_start_ms:  # or the clock stepped back
             return 0
-        return min(self._fresh_until_ms, sample.start_ms + self._window_ms)
+        return min(self._fresh_until_ms, self._start_ms + windows.window_ms)
 
     def peek(self, now_ms: int) -> float:
         """What `measure` would return, without dropping anything."""
@@ -254,22 +308,23 @@ class Rate(SampledStat):
         """
         if now_ms >= self._fresh_until_ms:
             self._purge(now_ms)
-        if self._current is None:
+        if not self._used:
             self._open_next_sample(now_ms)
         return self.padded_ms(now_ms - self._oldest_start_ms)
 
     def peek_window_size_ms(self, now_ms: int) -> int:
         """What `window_size_ms` would return, without dropping anything."""
-        starts_ms = [now_ms if self._is_stale(sample, now_ms) else sample.start_ms for sample in self._samples]
+        starts_ms = [now_ms if self._is_stale(sample, now_ms) else sample.start_ms for sample in self._samples()]
         return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
 
     def padded_ms(self, elapsed_ms: int) -> int:
         """`elapsed_ms` since the oldest sample opened, raised to the floor described above."""
-        if elapsed_ms < self._whole_windows_ms:
+        windows = self._windows
+        if elapsed_ms < windows.whole_windows_ms:
             # Of what is below the floor only the begun part of a window counts. The remainder has the sign of
             # `elapsed_ms`, as in Java: it is negative when the clock stepped back behind the oldest sample.
-            begun_ms = elapsed_ms % self._window_ms if elapsed_ms >= 0 else -(-elapsed_ms % self._window_ms)
-            elapsed_ms = self._whole_windows_ms + begun_ms
+            begun_ms = elapsed_ms % windows.window_ms if elapsed_ms >= 0 else -(-elapsed_ms % windows.window_ms)
+            elapsed_ms = windows.whole_windows_ms + begun_ms
         return max(elapsed_ms, 1)
 
 
@@ -283,9 +338,7 @@ class RateUpTo37(Rate):
 
     __slots__ = ()
 
-    def __init__(self, num_samples: int, window_ms: int) -> None:
-        super().__init__(num_samples, window_ms)
-        self._slots = num_samples
+    SPARE_SLOTS = 0
 
     def _counted_from_ms(self, sample: Sample) -> int:
         return sample.start_ms
@@ -357,14 +410,12 @@ class Sensor:
         self.last_record_ms = now_ms
         rate = self.rate
         total = rate._total_or_more + value
-        if total < self._surely_within:
-            sample = rate._current
-            if sample is not None and sample.last_event_ms <= now_ms < rate._same_until_ms:
-                sample.value += value
-                sample.event_count += 1
-                sample.last_event_ms = now_ms
-                rate._total_or_more = total
-                return 0
+        if total < self._surely_within and rate._last_event_ms <= now_ms < rate._same_until_ms:
+            rate._value += value
+            rate._event_count += 1
+            rate._last_event_ms = now_ms
+            rate._total_or_more = total
+            return 0
         measured = rate.record_and_measure(value, now_ms)
         return self._violated(value, measured, now_ms) if measured > self.bound else 0
 

@@ -34,7 +34,7 @@ class SimpleRate(Rate):
     __slots__ = ()
 
     def padded_ms(self, elapsed_ms: int) -> int:
-        return max(elapsed_ms, self._window_ms)
+        return max(elapsed_ms, self._windows.window_ms)
 
 
 class Avg(SampledStat):
@@ -55,8 +55,8 @@ class Max(SampledStat):
     INITIAL = -inf
 
     def record(self, value: float, now_ms: int) -> None:
-        sample = self.open_sample(now_ms)
-        sample.value = max(sample.value, value)
+        self.open_sample(now_ms)
+        self._value = max(self._value, value)
 
     def combine(self, samples: list[Sample]) -> float:
         return max((sample.value for sample in samples if sample.event_count), default=nan)
@@ -70,8 +70,8 @@ class Min(SampledStat):
     INITIAL = float_info.max  # Double.MAX_VALUE: Kafka's Min never says Infinity
 
     def record(self, value: float, now_ms: int) -> None:
-        sample = self.open_sample(now_ms)
-        sample.value = min(sample.value, value)
+        self.open_sample(now_ms)
+        self._value = min(self._value, value)
 
     def combine(self, samples: list[Sample]) -> float:
         return min((sample.value for sample in samples if sample.event_count), default=nan)

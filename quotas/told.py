@@ -18,7 +18,8 @@ class _Total(WindowedSum):
     __slots__ = ()
 
     def add_zeros(self, count: int, now_ms: int) -> None:
-        self.open_sample(now_ms).event_count += count - 1
+        self.open_sample(now_ms)
+        self._event_count += count - 1
 
     def peek_count(self, now_ms: int) -> int:
         return sum(sample.event_count for sample, stale in self.peek_samples(now_ms) if not stale)

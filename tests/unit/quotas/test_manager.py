@@ -1,5 +1,6 @@
 """The quota manager: what is recorded of whom, what changes when quotas do, what metrics read."""
 
+import tracemalloc
 from collections.abc import Callable
 from math import isnan
 from sys import float_info
@@ -287,3 +288,18 @@ def test_a_snapshot_says_what_measuring_says() -> None:
     )
     assert manager.snapshot(250) == [expected]
     assert manager.measure(ANONYMOUS, "c", 250) == expected
+
+
+def test_a_client_whose_samples_are_all_filled_takes_little() -> None:
+    clients = [f"client-{number}" for number in range(2_000)]
+    manager = manager_with((EVERYONE, 1e6))
+    tracemalloc.start()
+    try:
+        for window_ms in range(1_700_000_000_000, 1_700_000_012_000, 1_000):
+            for number, client_id in enumerate(clients):
+                # Numbers of its own, which Python shares with nobody.
+                manager.record(ANONYMOUS, client_id, 100.5 + number, window_ms + number // 4)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / len(clients) < 1_200, "100,000 clients take less than 120 MB"
