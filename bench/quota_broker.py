@@ -1,13 +1,15 @@
 """A broker that writes down what it charges: `python -m bench.quota_broker FILE ARGUMENTS...`, those of `sluice serve`.
 
 When it is stopped, FILE has as JSON the charges by kind and client id, each with the time, the amount and the throttle
-time that came of it (a fetch that was taken back has its amount negative), and how late the event loop's timers were.
+time that came of it (a fetch that was taken back has its amount negative), and how late the event loop's timers were:
+each time with what the loop's thread had worked meanwhile, as what it was not let run is not its own lateness.
 """
 
 import asyncio
 import json
 import sys
 from pathlib import Path
+from time import thread_time
 
 from sluice.broker import cluster_server
 from sluice.cli.main import cli
@@ -16,7 +18,7 @@ from sluice.quotas.manager import ClientQuotaManager
 PROBE_S = 0.01
 
 charges: dict[str, list[tuple[int, float, int]]] = {}
-lags_ms: list[float] = []
+lags_ms: list[tuple[float, float]] = []
 
 _record, _unrecord, _init = (
     ClientQuotaManager.record,
@@ -41,13 +43,16 @@ def unrecord(self: ClientQuotaManager, user: str, client_id: str, value: float, 
 def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # as it is
     """Makes the server, and measures the loop."""
     _init(self, config, clock, random, loop)
-    _probe(loop, loop.time() + PROBE_S)
+    _probe(loop)
 
 
-def _probe(loop: asyncio.AbstractEventLoop, due_s: float) -> None:
+def _probe(loop: asyncio.AbstractEventLoop) -> None:
+    due_s, worked_s = loop.time() + PROBE_S, thread_time()
+
     def measure() -> None:
-        lags_ms.append((loop.time() - due_s) * 1e3)
-        _probe(loop, loop.time() + PROBE_S)
+        late_s = loop.time() - due_s
+        lags_ms.append((late_s * 1e3, min(late_s, thread_time() - worked_s) * 1e3))
+        _probe(loop)
 
     loop.call_at(due_s, measure)
 
