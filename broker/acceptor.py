@@ -176,13 +176,16 @@ class Acceptor:
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:
+            self._journal_refusal(connection, f"connections of {address} come too fast", throttle_ms)
             closing = _ClosedLater(connection, throttle_ms)
             connection.park(closing.force_complete)
             connection.mute()
             self.waiting.delay(closing)
         elif not self._add(listener, connection):
             most = self.quotas.overrides.get(address, self.quotas.max_connections_per_address)
-            connection.close(f"{address} has the most connections that it may have, {most}")
+            reason = f"{address} has the most connections that it may have, {most}"
+            self._journal_refusal(connection, reason, 0)
+            connection.close(reason)
         else:
             self._close_exceeding()
             if connection.waiting:
@@ -191,6 +194,11 @@ class Acceptor:
     def now_ms(self) -> int:
         """Wall-clock time for quotas."""
         return self.broker.enforcement.time.at(self.broker.clock.wall_ms())
+
+    def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:
+        journal = self.broker.dispatcher.journal
+        if journal is not None:
+            journal.refused(connection, reason, throttle_ms)
 
     def _add(self, listener: str, connection: Connection) -> bool:
         address = _address(connection)

@@ -87,7 +87,7 @@ class Broker:
             self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times
         )
         self.authorizer = self._new_authorizer()
-        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn)
+        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn, cluster.journal)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
     from .controller import Controller
+    from .journal.journal import Journal
     from .log_cleaner import LogCleaner
     from .metadata_log.durable_metadata import DurableMetadata
     from .security.acl import Acl
@@ -63,6 +64,7 @@ class Cluster:
         self.topics_created = 0  # since the start, those deleted again included
         self.metadata_log: DurableMetadata | None = None  # where all is in memory
         self.after_turn = AfterTurn()
+        self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.housekeeping = Housekeeping(self.timer)
         self.logs = self._open_logs(config, clock, random)
@@ -79,6 +81,13 @@ class Cluster:
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
         self._clean_logs_later()
+
+    def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
+        if not events:
+            return None
+        from .journal.journal import Journal
+
+        return Journal(events, clock, self.topics_by_id)
 
     def close(self) -> None:
         """Stops time for what belongs to no broker, and closes the logs."""

@@ -23,6 +23,7 @@ from .context import RequestContext
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
+    from .journal.journal import Turn
 
 log = logging.getLogger("sluice.broker")
 
@@ -71,10 +72,15 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_write_paused",
         "advertised",
+        "close_reason",
         "closed",
         "ctx",
+        "ended_by_client",
         "last_active_ms",
+        "number",
         "peer",
+        "read_ms",
+        "turn",
         "waiting",
     )
 
@@ -105,7 +111,13 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        self.last_active_ms = dispatcher.clock.monotonic_ms()
+        self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()  # read_ms: when bytes last came
+        # For the journal: the connection's number there, why the broker closed it, whether the client did, and where it
+        # is told when the answers leave that wait for it.
+        self.number = 0
+        self.close_reason = ""
+        self.ended_by_client = False
+        self.turn: Turn | None = None
         self.ctx = dispatcher.context(self)
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
@@ -122,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.ended_by_client = self._eof or not self.closed
         self.closed = True
         self._transport = None
         if self._cancel_wait is not None:
@@ -137,9 +150,11 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         complete = self._reader.received(nbytes)
         if self.waiting or self._write_paused:
+            self.read_ms = self._dispatcher.clock.monotonic_ms()
             self._reader.keep_rest()
             self._pause_reading()
         elif complete:
+            self.read_ms = self.last_active_ms = self._dispatcher.begin_turn(self.ctx)
             self._run()
         else:
             self.last_active_ms = self._dispatcher.clock.monotonic_ms()
@@ -209,12 +224,14 @@ class Connection(asyncio.BufferedProtocol):
                 "reason": reason,
             },
         )
+        self.close_reason = reason
         self.abort()
 
     def fail(self) -> None:
         """Closes after a mistake of ours, which is being handled: told in one line, it ends no other connection."""
         extra = {"peer": self.peer, "client_id": self.ctx.client_id, "api": self.ctx.api}
         log.exception("request failed", extra=extra)
+        self.close_reason = "the request failed, by a mistake of the broker's"
         self.abort()
 
     def abort(self) -> None:
@@ -241,7 +258,6 @@ class Connection(asyncio.BufferedProtocol):
         self._running = True
         ctx, view = self.ctx, reader.view
         spent = False
-        self.last_active_ms = dispatcher.begin_turn(ctx)
         try:
             for _ in range(TURN_REQUESTS):
                 if self.waiting or self._write_paused or not reader.next_frame():
@@ -276,6 +292,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_held():
             return
         if self._reader.has_rest:
+            self.last_active_ms = self._dispatcher.begin_turn(self.ctx)
             self._run()
         if self._is_held():
             return
@@ -303,6 +320,9 @@ class Connection(asyncio.BufferedProtocol):
         self._out, self._out_bytes = [], 0
         if not out or self._transport is None:
             return
+        if self.turn is not None:
+            self.turn[-1] = self._dispatcher.clock.monotonic_ms()
+            self.turn = None
         if size <= JOIN_BYTES:
             self._transport.write(b"".join(out))
         elif _WRITES_BY_REFERENCE:

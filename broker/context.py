@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .dispatch import Route
     from .handlers.fetch import Fetch
+    from .journal.about import About
+    from .journal.journal import Seen, Special
     from .security.sasl_authenticator import SaslAuthenticator
 
 # The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
@@ -46,6 +48,7 @@ class RequestContext:
     """
 
     __slots__ = (
+        "about",
         "api",
         "broker",
         "charged_bytes",
@@ -61,6 +64,8 @@ class RequestContext:
         "request_bytes",
         "route",
         "sasl",
+        "seen",
+        "special",
         "started_ms",
         "told",
         "user",
@@ -90,6 +95,11 @@ class RequestContext:
         self.told: Told | None = None  # the throttle times in its answers, while there are quotas
         self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
         self.error_code = 0  # the first error in the response, for the metrics
+        # For the journal, while there is one: what the request in flight is about (None: it is not to be in the
+        # journal), and what is special about it; and whose the connection is (None: that has to be looked at anew).
+        self.about: About | None = None
+        self.special: Special | None = None
+        self.seen: Seen | None = None
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]

@@ -132,6 +132,7 @@ class Controller:
     def _away(self, node_id: int, state: BrokerState) -> None:
         was_running = self.is_running(node_id)
         self._states[node_id] = state
+        self._note(node_id, state.value)
         if was_running:
             self._absences[node_id] += 1
             self.replication.broker_away(node_id)
@@ -149,6 +150,7 @@ class Controller:
 
     def _fence(self, node_id: int) -> None:
         self._cluster.fenced.add(node_id)
+        self._note(node_id, "fenced")
         self.publisher.brokers_changed()
         for partition in self._partitions():
             if node_id in partition.isr or partition.leader == node_id:
@@ -157,13 +159,19 @@ class Controller:
 
     def _back(self, node_id: int) -> None:
         self._states[node_id] = RUNNING
+        self._note(node_id, RUNNING.value)
         if node_id in self._cluster.fenced:
             self._cluster.fenced.discard(node_id)
+            self._note(node_id, "unfenced")
             self.publisher.brokers_changed()
             for partition in self._partitions():
                 if partition.leader == NO_LEADER and node_id in partition.replicas:
                     self._elect(partition, self._online(partition), partition.isr)
         self.replication.broker_back(node_id)
+
+    def _note(self, node_id: int, state: str) -> None:
+        if self._cluster.journal is not None:
+            self._cluster.journal.note_of_cluster("broker-state", node_id, state=state)
 
     def is_live(self, node_id: int) -> bool:
         """Whether the controller takes a broker for alive."""
@@ -246,6 +254,7 @@ class Controller:
         for broker in self._cluster.brokers.values():
             if isinstance(broker.cluster, StrandedCluster):
                 broker.cluster.keep(partition, shares_log=leader == NO_LEADER)
+        self._note_leader(partition, leader, isr, log.log_end_offset - end)
         partition.leader, partition.isr = leader, isr
         partition.leader_epoch += 1
         if leader != NO_LEADER:
@@ -258,6 +267,20 @@ class Controller:
         after = self._broker(leader)
         if after is not None:
             after.started_leading(partition)
+
+    def _note_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
+        """Another leader is about to be: in the journal, `lost_records` of the one before go with it."""
+        if self._cluster.journal is not None:
+            self._cluster.journal.note_of_cluster(
+                "leader-change",
+                leader,
+                topic=partition.topic.name,
+                partition=partition.index,
+                before=partition.leader,
+                leader_epoch=partition.leader_epoch + 1,
+                isr=list(isr),
+                lost_records=lost_records if leader != NO_LEADER else 0,
+            )
 
     # In sync
 

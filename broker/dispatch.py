@@ -22,10 +22,12 @@ from .connection import Connection
 from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
 from .handlers import HANDLERS, Handler
+from .journal.about import NOTHING, Topics, reader_of
 
 if TYPE_CHECKING:
     from .broker import Broker
     from .forwarding import Forwarded
+    from .journal.journal import Journal
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
@@ -39,6 +41,7 @@ class Route:
     """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
 
     __slots__ = (
+        "about",
         "api_key",
         "api_name",
         "decode",
@@ -56,7 +59,11 @@ class Route:
     )
 
     def __init__(
-        self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
+        self,
+        handler: Handler,
+        version: int,
+        finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None],
+        topics_by_id: Topics,
     ) -> None:
         api = API_KEYS[handler.api_key]
         self.api_key = api.key
@@ -65,6 +72,7 @@ class Route:
         self.version = version
         self.handle = handler.load()
         self.finish = finish
+        self.about = reader_of(api.key, topics_by_id)
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
         # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
@@ -113,8 +121,16 @@ class AfterTurn:
 class Dispatcher:
     """Takes frames from connections to handlers, and responses back."""
 
-    def __init__(self, broker: "Broker", clock: Clock, enforcement: Enforcement, after_turn: AfterTurn) -> None:
+    def __init__(
+        self,
+        broker: "Broker",
+        clock: Clock,
+        enforcement: Enforcement,
+        after_turn: AfterTurn,
+        journal: "Journal | None" = None,
+    ) -> None:
         self.clock = clock
+        self.journal = journal
         self._broker = broker
         self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
@@ -166,6 +182,7 @@ class Dispatcher:
         if body > end or id_as_sent != ctx.id_as_sent:
             api_and_version, ctx.correlation_id = _read_header(ctx, view, start, end)
             body = start + ctx.header.size
+        ctx.request_bytes = end - start
         route = self._routes.get(api_and_version) or self._open_route(api_and_version)
         if route is None:
             ctx.api = ""
@@ -181,13 +198,17 @@ class Dispatcher:
                 body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
         request, _ = route.decode(view, body, end)
         ctx.version = route.version
-        ctx.request_bytes = end - start
         ctx.error_code = 0
+        if self.journal is not None:
+            ctx.about = route.about(request)
         outcome = route.handle(ctx, request)
         if outcome is not PARKED:
             route.finish(self, ctx, outcome)
-        elif self._enforcement.quotas.request is not None:
+            return
+        if self._enforcement.quotas.request is not None:
             self._enforcement.request_time.park(ctx)
+        if self.journal is not None and ctx.about is not None:
+            self.journal.parked(ctx)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
@@ -227,7 +248,11 @@ class Dispatcher:
                 head = _pack_flexible_head(size, ctx.correlation_id, 0)
             else:
                 head = _pack_head(size, ctx.correlation_id)
+            if (journal := self.journal) is not None:
+                journal.answered(ctx, body, size)
             ctx.connection.send(head, body, 4 + size)
+        elif self.journal is not None:
+            self.journal.answered(ctx, body, 0)
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._turn_ms:
@@ -274,7 +299,9 @@ class Dispatcher:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
+        route = Route(
+            HANDLERS[api_key], version, self._enforcement.finisher(api_key), self._broker.cluster.topics_by_id
+        )
         if api_key in self._held:
             self._hold_route(route, api_key)
         self._routes[api_and_version] = route
@@ -288,7 +315,9 @@ class Dispatcher:
 
             route = self._routes.get(API_VERSIONS << 16) or self._open_route(API_VERSIONS << 16)
             assert route is not None  # version 0 of ApiVersions is always served
-            ctx.route, ctx.api = route, f"ApiVersions v{version}"
+            ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
+            if self.journal is not None:
+                ctx.about = NOTHING
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)
@@ -311,6 +340,7 @@ def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) ->
         ctx.client_id = client_id.decode()
     except UnicodeDecodeError:
         raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
+    ctx.seen = None
     ctx.header = header
     ctx.id_as_sent = header.unpack_from(view, start)[2]
     return api_and_version, correlation_id

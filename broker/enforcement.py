@@ -379,6 +379,9 @@ class Enforcement:
         elif ctx.route.api_key == FETCH:
             (ctx.told or _told_to(ctx)).fetch.record(throttle_ms, now_ms)
         self.throttle_times.add(ctx.route.api_name, ctx.user, ctx.client_id, throttle_ms, now_ms)
+        journal = ctx.broker.dispatcher.journal
+        if journal is not None:
+            journal.throttled(ctx, by.kind, throttle_ms)
         return by
 
     def _wait(self, ctx: RequestContext, operation: DelayedOperation) -> None:

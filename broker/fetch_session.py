@@ -91,6 +91,13 @@ class WantedPartition:
         """Whether there is such a partition: one that is not is no reason to answer a long poll."""
         return self.partition is not None or self.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
+    @property
+    def topic_name(self) -> str:
+        """Its topic's name; of an id that nobody knows, that."""
+        if isinstance(self.topic, str):
+            return self.topic
+        return self.topic.hex() if self.name is None else self.name
+
     def would_be_news(self, data: PartitionData) -> bool:
         """Whether this, which has no records, is more than the client was told last."""
         return (

@@ -58,6 +58,7 @@ class Server:
         self.secure_listeners: list[SecureListener] = []
         self._closed = False
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
+        self._journal = broker.dispatcher.journal
         self._loop = loop
         self._listening: list[asyncio.Server] = []
         budget = config.integer("queued.max.request.bytes")
@@ -142,6 +143,8 @@ class Server:
         return connection
 
     def _made(self, connection: Connection) -> None:
+        if self._journal is not None:
+            self._journal.opened(connection)
         if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
             connection.cut()
         elif self.acceptor is not None:
@@ -149,6 +152,8 @@ class Server:
 
     def _lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        if self._journal is not None:
+            self._journal.closed(connection)
         if self.acceptor is not None:
             self.acceptor.gone(connection)
         if self._stopped is not None and not self.connections and not self._stopped.done():

@@ -385,6 +385,10 @@ _ROWS: tuple[Property, ...] = (
              "Whether clients' metrics are taken (KIP-714); Kafka takes them only with a plugin."),
     Property("telemetry.max.bytes", integer(1), "1048576", "KIP-714",
              "Most that a client may push at once, compressed as it comes."),
+    # The journal.
+    # 16,384: what a few minutes of a test bring, in 8 MiB at most.
+    Property("sluice.journal.events", integer(0, INT_MAX), "16384", "sluice",
+             "How many of the newest events the journal keeps in memory; 0: there is no journal."),
     # The admin port and metrics.
     Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
              "Address of the admin HTTP port; any but a loopback one needs sluice.admin.token."),

@@ -139,6 +139,10 @@ class ClassicGroup:
         return self.state.value
 
     @property
+    def generation(self) -> int:
+        return self.generation_id
+
+    @property
     def listed_protocol_type(self) -> str:
         return self.protocol_type or ""
 

@@ -265,6 +265,7 @@ class ClassicProtocol:
                 # If the session ended while the request waited, nothing but this begins it again.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._coordinator.now_ms())
+        self._coordinator.note_state(group)
 
     def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
@@ -378,6 +379,7 @@ class ClassicProtocol:
         if group.sync_timer is not None:
             group.sync_timer.cancel()
         group.transition_to(PREPARING_REBALANCE, self._coordinator.now_ms())
+        self._coordinator.note_state(group)
         if group.is_in_initial_rebalance:
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
@@ -414,6 +416,7 @@ class ClassicProtocol:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._coordinator.now_ms())
+        self._coordinator.note_state(group)
         if group.state is EMPTY:
             self._coordinator.write(group.group_id, [group_metadata(group, {})])
             return

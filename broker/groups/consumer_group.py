@@ -115,6 +115,10 @@ class ConsumerGroup:
         return self.state.value
 
     @property
+    def generation(self) -> int:
+        return self.group_epoch
+
+    @property
     def is_empty(self) -> bool:
         return not self.members
 

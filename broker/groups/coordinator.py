@@ -26,6 +26,7 @@ from .answers import Answers
 from .classic_group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from .classic_protocol import ClassicProtocol
 from .group import Commit, Group, NewOffset
+from .noted_states import NotedStates
 from .offsets import CommittedOffset, OffsetStore, TopicPartition
 from .records import offset_commit, offset_tombstones
 from .timer import GroupTimer
@@ -68,6 +69,8 @@ class GroupCoordinator:
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.every(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
+        journal = broker.dispatcher.journal
+        self.noted = None if journal is None else NotedStates(journal, broker.node_id)
         self.partitions.load_led()
 
     @cached_property
@@ -107,6 +110,8 @@ class GroupCoordinator:
 
     def _take_in(self, group: Group) -> None:
         self.groups[group.group_id] = group
+        if self.noted is not None:
+            self.noted.loaded(group)
         if isinstance(group, ClassicGroup):
             self.classic.loaded(group)
         else:
@@ -120,6 +125,8 @@ class GroupCoordinator:
                 self.classic.unload(group)
             group.cancel_timers()
             del self.groups[group.group_id]
+            if self.noted is not None:
+                self.noted.unloaded(group)
         self.offsets.drop({group.group_id for group in gone}, partition.index)
 
     def _restore(self, group_id: str) -> None:
@@ -162,7 +169,14 @@ class GroupCoordinator:
         error = self.write(group_id, records) if records else ErrorCode.NONE
         if error:
             self._restore(group_id)
+        elif records and group_id in self.groups:
+            self.note_state(self.groups[group_id])
         return error
+
+    def note_state(self, group: Group) -> None:
+        """Has a group's state told to the journal, if it is another now."""
+        if self.noted is not None:
+            self.noted.look(group)
 
     def await_replicas(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
         """Calls `done` when all replicas have what the group has written: with nothing, or with its partition where
@@ -341,6 +355,8 @@ class GroupCoordinator:
         if with_group:
             group.cancel_timers()
             del self.groups[group.group_id]
+            if self.noted is not None:
+                self.noted.gone(group)
         return ErrorCode.NONE
 
 

@@ -1,6 +1,6 @@
 """What the coordinator asks of a group, of whichever protocol its members speak (Kafka's interface Group)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from sluice.broker.coordinator_log import KeyValue
@@ -45,6 +45,14 @@ class Group(Protocol):
     @property
     def state_name(self) -> str:
         """As ListGroups shows it: "Stable"."""
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """By member id."""
+
+    @property
+    def generation(self) -> int:
+        """Of a classic group; the epoch of a consumer group."""
 
     @property
     def listed_protocol_type(self) -> str:

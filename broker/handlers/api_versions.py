@@ -33,6 +33,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
             ctx.error_code = ErrorCode.INVALID_REQUEST
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.client_software = name, version
+        ctx.seen = None
     broker = ctx.broker
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,

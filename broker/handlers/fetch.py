@@ -24,6 +24,7 @@ from sluice.broker.fetch_session import (
     WantedPartition,
     wanted_partitions,
 )
+from sluice.broker.journal.about import of_partitions
 from sluice.broker.partition_reader import readers_of
 from sluice.broker.topic import Partition, Traffic
 from sluice.protocol.apis.fetch import (
@@ -83,6 +84,8 @@ def _begin(ctx: RequestContext, request: FetchRequest) -> "Fetch | None":
     for item in session.partitions.values():
         if item.partition is None or item.partition.deleted:
             item.locate(broker.cluster)
+    if ctx.about is not None:
+        ctx.about = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
     return Fetch(ctx, request, session.partitions.values(), opens_session=False, session=session)
 
 

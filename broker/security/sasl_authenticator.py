@@ -290,6 +290,7 @@ class SaslAuthenticator:
             self._counts.successful_again += 1
         self._user, self._mechanism = user, None
         ctx.user = user
+        ctx.seen = None
         max_bytes = self._broker.config.integer("socket.request.max.bytes")
         self._connection.limit_frames(max_bytes, "socket.request.max.bytes")
         lifetime_ms = self._listener.session_lifetime_ms(self._mechanism_name, credential_expires_at_ms, ctx.now_ms)

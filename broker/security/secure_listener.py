@@ -112,6 +112,7 @@ class SecureListener:
             self.authentications.successful_no_reauth += 1
             if user is not None:
                 connection.ctx.user = user
+                connection.ctx.seen = None
         return connection
 
     def _failed(self, peer: str, reason: str) -> None:

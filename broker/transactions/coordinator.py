@@ -377,6 +377,7 @@ class TransactionCoordinator:
         def written(code: ErrorCode) -> None:
             entry.pending = None
             if not code:
+                self._note(entry.current, DEAD, entry.current.producer_id, entry.current.producer_epoch)
                 del self._entries[transactional_id]
 
         entry.pending = DEAD
@@ -390,6 +391,7 @@ class TransactionCoordinator:
         def written(code: ErrorCode) -> None:
             entry.pending = None
             if not code:
+                self._note(entry.current, target.state, target.producer_id, target.producer_epoch)
                 entry.current = target
             done(code)
 
@@ -416,6 +418,20 @@ class TransactionCoordinator:
         waiting = when_replicated(self._broker, required, timeout_ms, replicated)
         if waiting is not None:
             entry.append = waiting
+
+    def _note(self, current: TransactionMetadata, state: TransactionState, producer_id: int, epoch: int) -> None:
+        """A step was taken, which the journal tells where the state is another."""
+        journal = self._broker.dispatcher.journal
+        if journal is not None and state is not current.state:
+            journal.note_of_cluster(
+                "transaction-state",
+                self._broker.node_id,
+                transactional_id=current.transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                before=current.state.label,
+                after=state.label,
+            )
 
     def _now_ms(self) -> int:
         return self._broker.clock.wall_ms()

@@ -39,7 +39,7 @@ class Mixed:
 
     @property
     def has_old(self) -> bool:
-        return self.old.member_id in self.broker.broker.groups.groups["group"].members  # type: ignore[attr-defined]
+        return self.old.member_id in self.broker.broker.groups.groups["group"].members
 
 
 # -- JoinGroup ---------------------------------------------------------------------------------------------------------

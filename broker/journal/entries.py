@@ -1,0 +1,167 @@
+"""What is in the journal's ring, for those who read it: names for the fields of its tuples, and events made of them."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.message import fields_of
+
+from .about import About, AboutAny, Named, name_of, producer_in
+from .journal import REQUEST, UNANSWERED, Journal, Seen, Special, Turn
+
+if TYPE_CHECKING:
+    from sluice.broker.dispatch import Route
+
+_NOTHING_SPECIAL = Special()
+
+
+class RequestEntry(NamedTuple):
+    """A request and its answer. Times are readings of the clock, but those of its turn."""
+
+    kind: str
+    at: float
+    seen: Seen
+    route: "Route"
+    version: int
+    correlation_id: int
+    turn: Turn
+    before: float  # when the answer before was ready
+    request_bytes: int
+    response_bytes: int  # or UNANSWERED
+    about: About
+    special: Special | None
+
+    @property
+    def api(self) -> str:
+        return self.route.api_name
+
+
+class OtherEntry(NamedTuple):
+    """Anything else: with the fields that only its kind of event has, by name."""
+
+    kind: str
+    at: float
+    seen: Seen | None
+    broker: int
+    fields: Mapping[str, object]
+
+    @property
+    def api(self) -> str:
+        return str(self.fields.get("api", ""))
+
+
+Entry = RequestEntry | OtherEntry
+
+
+def entry(journal: Journal, number: int) -> Entry:
+    """An entry that is still there."""
+    found = journal.entry(number)
+    # They are what `answered`, `note` and so on put there, in the order of these fields.
+    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]
+
+
+def broker_of(found: Entry) -> int:
+    """The node id that its event tells."""
+    return found.broker if isinstance(found, OtherEntry) else found.seen.broker
+
+
+def event(journal: Journal, number: int, found: Entry) -> AnyEvent:
+    """The event of an entry."""
+    if isinstance(found, RequestEntry):
+        return _request(journal, number, found)
+    who = {} if found.seen is None else _who(found.seen)
+    values = {**who, **found.fields}
+    make: Callable[..., AnyEvent] = KINDS[found.kind]
+    return make(seq=number + 1, at_ns=_at_ns(journal, found), broker=found.broker, **values)
+
+
+def _who(seen: Seen) -> dict[str, object]:
+    name, version = seen.client_software
+    return {
+        "connection": seen.connection,
+        "listener": seen.listener,
+        "peer": seen.peer,
+        "client_id": seen.client_id,
+        "software_name": name,
+        "software_version": version,
+        "principal": f"User:{seen.user}",
+    }
+
+
+def _at_ns(journal: Journal, found: Entry) -> int:
+    return journal.ns(journal.ms(found.at))
+
+
+def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
+    seen, route, special = found.seen, found.route, found.special or _NOTHING_SPECIAL
+    named, left_off, group_id, transactional_id = _about(found.about)
+    partitions = [_partition(one, journal) for one in named]
+    received_ms, started_ms, written_ms = found.turn
+    started_ms = special.begun_ms or max(started_ms, journal.ms(found.before))
+    tells = found.response_bytes > 0 and _tells_throttle_time(route.api_key, route.version)
+    software_name, software_version = seen.client_software
+    return Request(
+        seq=number + 1,
+        at_ns=_at_ns(journal, found),
+        broker=seen.broker,
+        connection=seen.connection,
+        listener=seen.listener,
+        peer=seen.peer,
+        client_id=seen.client_id,
+        software_name=software_name,
+        software_version=software_version,
+        principal=f"User:{seen.user}",
+        api=route.api_name,
+        api_key=route.api_key,
+        version=found.version,
+        correlation_id=found.correlation_id,
+        received_ns=journal.ns(received_ms),
+        started_ns=journal.ns(started_ms),
+        answered_ns=None if found.response_bytes == UNANSWERED else _at_ns(journal, found),
+        written_ns=journal.ns(written_ms) if written_ms and found.response_bytes > 0 else None,
+        request_bytes=found.request_bytes,
+        response_bytes=max(0, found.response_bytes),
+        partitions=partitions,
+        partitions_left_off=left_off,
+        group_id=group_id,
+        transactional_id=transactional_id,
+        attempt_key=",".join(map(_key, partitions)) + (f",+{left_off}" if left_off else ""),
+        error_codes=list(special.error_codes),
+        throttle_time_ms=special.throttle_ms if tells else 0,
+        rule_id=special.rule_id,
+    )
+
+
+def _about(about: About) -> AboutAny:
+    """The same, whichever form it was kept in."""
+    if isinstance(about[0], tuple):
+        return about
+    topic, index, header, transactional_id = about
+    return ((topic, index, *producer_in(header)),), 0, "", transactional_id or ""
+
+
+def _partition(named: Named, journal: Journal) -> TopicPartition:
+    topic, partition, producer_id, producer_epoch, base_sequence = named
+    return TopicPartition(
+        topic=topic if isinstance(topic, str) else name_of(topic, journal.topics_by_id),
+        partition=partition,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def _key(one: TopicPartition) -> str:
+    where = one.topic if one.partition == NOBODY else f"{one.topic}-{one.partition}"
+    if one.producer_id == NOBODY:
+        return where
+    return f"{where}@{one.producer_id}.{one.producer_epoch}.{one.base_sequence}"
+
+
+@lru_cache(1024)
+def _tells_throttle_time(api_key: int, version: int) -> bool:
+    """Whether answers of this version have a throttle time."""
+    fields = fields_of(API_KEYS[api_key].response)
+    return any(field.name == "throttle_time_ms" and version in field.versions for field in fields)

@@ -1,0 +1,210 @@
+"""The journal: a ring of what happened, of which the newest `sluice.journal.events` are kept.
+
+Theory of operation. While a request is handled, as little as possible is done for it: what it is about is taken from
+it (about.py), one clock is read as its answer is ready, and one tuple of what is known by then goes into the ring. It
+refers to nothing large, so that the ring's memory is bounded: record bytes and messages are not kept. Only who reads
+the journal has events made of these tuples (entries.py), and nobody is told of a new one: readers look (reader.py).
+That is also why a reader cannot slow the broker down: the one that is too slow finds the entries overwritten that it
+had still to read, and is told how many.
+
+Requests of one read are handled one after the other, and their answers leave together. So when they came and left is
+one list that their entries share, and which is filled in as that happens; and each was begun when the one before was
+answered.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.clock import Clock
+
+if TYPE_CHECKING:
+    from sluice.broker.connection import Connection
+    from sluice.broker.context import RequestContext
+    from sluice.broker.topic import Topic
+
+_NANOS_PER_MS = 1_000_000
+NOT_YET = 0.0
+REQUEST = "request"
+UNANSWERED = -1  # in place of an answer's size
+# When requests came that were answered together, when the first was begun and, NOT_YET, when their answers left.
+Turn = list[float]
+
+
+class Seen:
+    """Whom a connection belonged to, from some moment on."""
+
+    __slots__ = ("broker", "client_id", "client_software", "connection", "listener", "peer", "user")
+
+    def __init__(self, ctx: "RequestContext") -> None:
+        connection = ctx.connection
+        self.broker = ctx.broker.node_id
+        self.connection = connection.number
+        self.listener = connection.advertised.name
+        self.peer = connection.peer
+        self.client_id = ctx.client_id
+        self.client_software = ctx.client_software
+        self.user = ctx.user
+
+
+class Special:
+    """What few requests have: a wait (then when it was begun), a throttle time, a fault, errors in the answer."""
+
+    __slots__ = ("begun_ms", "error_codes", "rule_id", "throttle_ms")
+
+    def __init__(self) -> None:
+        self.begun_ms = NOT_YET
+        self.error_codes: tuple[int, ...] = ()
+        self.throttle_ms = 0
+        self.rule_id = ""
+
+
+class Journal:
+    """What happened to the brokers of a cluster."""
+
+    def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
+        """Keeps the newest `size` entries."""
+        self.size = size
+        self.written = 0  # entries so far: the next one's number, from 0 on
+        self.topics_by_id = topics_by_id
+        self._clock = clock
+        # The fields of a RequestEntry or an OtherEntry (entries.py): a plain tuple takes half the time to make.
+        self._ring: list[tuple[object, ...]] = [()] * size
+        self._reading = clock.reading
+        self._answered = clock.reading()  # when the last answer was ready
+        self._connections = 0
+        self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def answered(self, ctx: "RequestContext", body: Sequence[bytes | memoryview], size: int) -> None:
+        """A request's answer is ready, of `size` bytes, 0 for none, and leaves next."""
+        about = ctx.about
+        if about is None:
+            return
+        ctx.about = None
+        connection = ctx.connection
+        turn = connection.turn
+        if turn is None:
+            turn = connection.turn = [connection.read_ms, ctx.started_ms, NOT_YET]
+        special = ctx.special
+        if ctx.error_code or special is not None:
+            special = _completed(ctx, body, size)
+        before, number = self._answered, self.written
+        now = self._answered = self._reading()
+        self._ring[number % self.size] = (
+            REQUEST,
+            now,
+            ctx.seen or self._see(ctx),
+            ctx.route,
+            ctx.version,
+            ctx.correlation_id,
+            turn,
+            before,
+            ctx.request_bytes,
+            size,
+            about,
+            special,
+        )
+        self.written = number + 1
+
+    def parked(self, ctx: "RequestContext") -> None:
+        """The request that was begun last is not answered yet, and others will be meanwhile."""
+        _special_of(ctx).begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    def opened(self, connection: "Connection") -> None:
+        """A client connected."""
+        self._connections += 1
+        connection.number = self._connections
+        self.note("connection-opened", connection.ctx)
+
+    def refused(self, connection: "Connection", reason: str, throttle_ms: int) -> None:
+        """A limit keeps a connection out, which will be closed."""
+        self.note("connection-refused", connection.ctx, reason=reason, throttle_time_ms=throttle_ms)
+
+    def closed(self, connection: "Connection") -> None:
+        """A connection ended; the request in flight, if there is one, has no answer."""
+        ctx = connection.ctx
+        about, ctx.about = ctx.about, None
+        if about is not None:
+            who, what = ctx.seen or self._see(ctx), (ctx.route, ctx.version, ctx.correlation_id)
+            turn, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
+            rest = (ctx.request_bytes, UNANSWERED, about, ctx.special)
+            self._append((REQUEST, now, who, *what, turn, self._answered, *rest))
+        self.note("connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason)
+
+    # -- what else happens ---------------------------------------------------------------------------------------------
+
+    def throttled(self, ctx: "RequestContext", quota: str, throttle_ms: int) -> None:
+        """A quota makes a client wait, and its answer will say so."""
+        if ctx.about is None:
+            return
+        _special_of(ctx).throttle_ms += throttle_ms
+        self.note("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
+
+    def fault(self, ctx: "RequestContext", rule_id: str, action: str) -> None:
+        """A fault rule hits the request in flight; without one, the connection."""
+        of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
+        if ctx.about is not None:
+            of_request = _request(ctx)
+            _special_of(ctx).rule_id = rule_id
+        self.note("fault", ctx, **of_request, rule_id=rule_id, action=action)
+
+    def note(self, kind: str, ctx: "RequestContext", **fields: object) -> None:
+        """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
+        seen = ctx.seen or self._see(ctx)
+        self._append((kind, self._reading(), seen, seen.broker, fields))
+
+    def note_of_cluster(self, kind: str, broker: int, **fields: object) -> None:
+        """Something that no client did."""
+        self._append((kind, self._reading(), None, broker, fields))
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest entry that is still there; `written`, where there is none."""
+        return max(0, self.written - self.size)
+
+    def entry(self, number: int) -> tuple[object, ...]:
+        """An entry that is still there: the fields of a RequestEntry or an OtherEntry."""
+        assert self.first <= number < self.written
+        return self._ring[number % self.size]
+
+    def ns(self, at_ms: float) -> int:
+        """Nanoseconds since the epoch, of monotonic milliseconds."""
+        return self._began_ns + round(at_ms * _NANOS_PER_MS)
+
+    def ms(self, reading: float) -> float:
+        """Monotonic milliseconds, of what the clock read."""
+        return self._clock.ms_of(reading)
+
+    def _append(self, entry: tuple[object, ...]) -> None:
+        self._ring[self.written % self.size] = entry
+        self.written += 1
+
+    def _see(self, ctx: "RequestContext") -> Seen:
+        seen = ctx.seen = Seen(ctx)
+        return seen
+
+
+def _request(ctx: "RequestContext") -> dict[str, object]:
+    return {"api": ctx.route.api_name, "version": ctx.version, "correlation_id": ctx.correlation_id}
+
+
+def _special_of(ctx: "RequestContext") -> Special:
+    if ctx.special is None:
+        ctx.special = Special()
+    return ctx.special
+
+
+def _completed(ctx: "RequestContext", body: Sequence[bytes | memoryview], size: int) -> Special:
+    """What is special about an answer of `size` bytes; the next request on the connection begins without."""
+    special = _special_of(ctx)
+    ctx.special = None
+    if ctx.error_code and size:
+        from .error_codes import error_codes  # with the first error
+
+        special.error_codes = error_codes(ctx.route, body, size, ctx.error_code)
+    return special

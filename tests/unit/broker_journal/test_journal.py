@@ -1,0 +1,420 @@
+"""What the journal says happened, in virtual time: every moment is exact."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.journal.reader import JournalReader
+from sluice.journal_events import (
+    AnyEvent,
+    BrokerState,
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    Fault,
+    GroupState,
+    LeaderChange,
+    Request,
+    Throttle,
+    TopicPartition,
+    TransactionState,
+)
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from tests.support.groups import settled_group
+from tests.support.records import batch, fetch, produce, produce_of
+from tests.support.transactions import begun
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+
+NANOS_PER_MS = 1_000_000
+
+
+def reader(broker: VirtualBroker) -> JournalReader:
+    assert broker.cluster.journal is not None
+    return JournalReader(broker.cluster.journal, broker.clock)
+
+
+def events(broker: VirtualBroker, **filters: Any) -> list[AnyEvent]:
+    return reader(broker).events(**filters)
+
+
+def last_request(broker: VirtualBroker) -> Request:
+    return reader(broker).requests()[-1]
+
+
+def ms(ns: int | None) -> float:
+    """Milliseconds since the broker's start."""
+    assert ns is not None
+    return ns / NANOS_PER_MS - WALL_START_MS
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_told_with_all_that_identifies_it() -> None:
+    broker = VirtualBroker()
+    broker.topic("orders")
+    client = broker.client("shop")
+    client.ask(ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 4)
+    broker.advance(5)
+    data = batch(b"one", producer_id=7, producer_epoch=1, base_sequence=0)
+    client.send(produce(9, data, topic="orders"), 9)
+    answer = client.answer()
+    request = last_request(broker)
+    assert request == Request(
+        seq=3,
+        at_ns=request.at_ns,
+        broker=1,
+        connection=1,
+        listener="PLAINTEXT",
+        peer=f"127.0.0.1:{client.port}",
+        client_id="shop",
+        software_name="lib",
+        software_version="1.2",
+        principal="User:ANONYMOUS",
+        api="Produce",
+        api_key=0,
+        version=9,
+        correlation_id=2,
+        received_ns=request.at_ns,
+        started_ns=request.at_ns,
+        answered_ns=request.at_ns,
+        written_ns=request.at_ns,
+        request_bytes=request.request_bytes,
+        response_bytes=answer.size,
+        partitions=[TopicPartition(topic="orders", partition=0, producer_id=7, producer_epoch=1, base_sequence=0)],
+        partitions_left_off=0,
+        group_id="",
+        transactional_id="",
+        attempt_key="orders-0@7.1.0",
+        error_codes=[],
+        throttle_time_ms=0,
+        rule_id="",
+    )
+    assert ms(request.at_ns) == 5
+    assert request.request_bytes > len(data)
+
+
+def test_who_waits_was_received_and_begun_before_and_is_answered_and_written_later() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    broker.advance(10)
+    client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
+    broker.advance(200)
+    broker.client("other").ask(produce(9), 9)
+    waited = next(one for one in reader(broker).requests() if one.api == "Fetch")
+    times = (waited.received_ns, waited.started_ns, waited.answered_ns, waited.written_ns)
+    assert [ms(time) for time in times] == [10, 10, 210, 210]
+
+
+def test_a_request_behind_one_that_waits_was_received_with_it_and_begun_later() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send_together((fetch(max_wait_ms=500, min_bytes=1), 4), (MetadataRequest(), 9))
+    broker.advance(500)
+    behind = last_request(broker)
+    assert behind.api == "Metadata"
+    assert [ms(time) for time in (behind.received_ns, behind.started_ns, behind.answered_ns)] == [0, 500, 500]
+
+
+def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    client.stop_reading()
+    client.send(MetadataRequest(), 9)
+    assert ms(last_request(broker).written_ns) == 0
+
+
+def test_acks_0_has_no_answer_that_could_be_written() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.client().send(produce(9, acks=0), 9)
+    request = last_request(broker)
+    assert (request.response_bytes, request.written_ns, ms(request.answered_ns)) == (0, None, 0)
+
+
+def test_a_client_that_leaves_while_it_waits_has_a_request_without_an_answer() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
+    broker.advance(100)
+    client.leave()
+    *_, request, closed = events(broker)
+    assert isinstance(request, Request)
+    assert (request.answered_ns, request.written_ns, request.response_bytes) == (None, None, 0)
+    assert (ms(request.received_ns), ms(request.at_ns)) == (0, 100)
+    assert isinstance(closed, ConnectionClosed)
+
+
+def test_a_version_that_is_not_served_is_told_as_it_was_asked() -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    client.send_bytes(client.frame(ApiVersionsRequest(), 4, answered_in=0).replace(b"\0\x12\0\4", b"\0\x12\0\x63", 1))
+    request = last_request(broker)
+    assert (request.api, request.version, request.error_codes) == ("ApiVersions", 99, [ErrorCode.UNSUPPORTED_VERSION])
+
+
+def test_each_error_code_is_told_once() -> None:
+    broker = VirtualBroker()
+    broker.topic("t", partitions=2)
+    data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 8)]
+    bad = [PartitionProduceData(index=1, records=batch()[:-1])]
+    topics = [
+        TopicProduceData(name="t", partition_data=[*data, *bad]),
+        TopicProduceData(name="nowhere", partition_data=[PartitionProduceData(index=0, records=batch())]),
+    ]
+    broker.client().send(ProduceRequest(acks=1, topic_data=topics), 9)
+    codes = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_RECORD]
+    assert last_request(broker).error_codes == codes
+
+
+NAMED: dict[str, tuple[Message, int, list[tuple[str, int]], str]] = {
+    "Fetch by name": (fetch(), 4, [("t", 0)], "t-0"),
+    "ListOffsets": (
+        ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=1)])]),
+        5,
+        [("t", 1)],
+        "t-1",
+    ),
+    "Metadata of all topics": (MetadataRequest(topics=None), 9, [], ""),
+    "OffsetFetch, a list of groups": (
+        OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
+                )
+            ]
+        ),
+        8,
+        [("t", 0), ("t", 1)],
+        "t-0,t-1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "version", "partitions", "key"), NAMED.values(), ids=NAMED)
+def test_topics_and_partitions_are_told(
+    message: Message, version: int, partitions: list[tuple[str, int]], key: str
+) -> None:
+    broker = VirtualBroker()
+    broker.topic("t", partitions=2)
+    broker.client().send(message, version)
+    request = last_request(broker)
+    assert [(one.topic, one.partition) for one in request.partitions] == partitions
+    assert request.attempt_key == key
+
+
+def test_sixteen_partitions_are_told_and_how_many_more_there_are() -> None:
+    broker = VirtualBroker()
+    broker.topic("t", partitions=20)
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)]
+    broker.client().send(FetchRequest(max_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 4)
+    request = last_request(broker)
+    assert [one.partition for one in request.partitions] == list(range(16))
+    assert request.partitions_left_off == 4
+    assert request.attempt_key.endswith(",t-15,+4")
+
+
+def test_a_fetch_in_a_session_tells_the_partitions_of_the_session() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    client = broker.client()
+    topics = [FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(partition=0, partition_max_bytes=99)])]
+    opened = client.ask(FetchRequest(session_epoch=0, max_bytes=99, topics=topics), 13)
+    client.ask(FetchRequest(session_id=opened.session_id, session_epoch=1, max_bytes=99), 13)
+    assert [(one.topic, one.partition) for one in last_request(broker).partitions] == [("t", 0)]
+
+
+def test_a_topic_that_is_deleted_since_is_told_by_its_id() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    broker.client().ask(produce(13, topic_id=topic.topic_id), 13)
+    assert last_request(broker).attempt_key == "t-0"
+    broker.broker.delete_topic(topic)
+    assert last_request(broker).attempt_key == f"{topic.topic_id.hex()}-0"
+
+
+# -- connections -------------------------------------------------------------------------------------------------------
+
+
+def test_connections_are_numbered_and_told_as_they_come_and_go() -> None:
+    broker = VirtualBroker()
+    first, second = broker.client("a"), broker.client("b")
+    first.ask(MetadataRequest(), 9)
+    first.end()
+    second.send_bytes(b"\xff\xff\xff\xff")
+    came = [one for one in events(broker) if isinstance(one, ConnectionOpened)]
+    went = [one for one in events(broker) if isinstance(one, ConnectionClosed)]
+    assert [(one.connection, one.peer, one.client_id) for one in came] == [
+        (1, f"127.0.0.1:{first.port}", ""),
+        (2, f"127.0.0.1:{second.port}", ""),
+    ]
+    assert [(one.connection, one.client_id, one.by_client) for one in went] == [(1, "a", True), (2, "", False)]
+    assert "-1" in went[1].reason
+
+
+def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
+    broker = VirtualBroker("max.connections.per.ip=1")
+    broker.client()
+    broker.client()
+    broker.settle()
+    refused, closed = events(broker)[-2:]
+    assert isinstance(refused, ConnectionRefused)
+    assert refused.connection == 2
+    assert refused.reason == "127.0.0.1 has the most connections that it may have, 1"
+    assert isinstance(closed, ConnectionClosed)
+    assert not closed.by_client
+
+
+# -- quotas, faults ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "answered_at_ms", "told_ms"),
+    [
+        pytest.param(9, 0, 2000, id="a version that is muted is answered at once"),
+        pytest.param(3, 2000, 2000, id="a version that is held is answered after its throttle time"),
+        pytest.param(0, 2000, 0, id="version 0 waits as well, and cannot be told"),
+    ],
+)
+def test_a_throttle_is_told_by_itself_and_in_the_answer(version: int, answered_at_ms: int, told_ms: int) -> None:
+    broker = VirtualBroker("quota.producer.default=1000")
+    broker.topic()
+    broker.client("busy").send(produce_of(12_000, version, "busy"), version)
+    broker.advance(2000)
+    throttle, request = events(broker)[-2:]
+    assert isinstance(throttle, Throttle)
+    assert isinstance(request, Request)
+    assert (throttle.quota, throttle.api, throttle.throttle_time_ms, ms(throttle.at_ns)) == (
+        "Produce",
+        "Produce",
+        2000,
+        0,
+    )
+    assert throttle.correlation_id == request.correlation_id
+    assert (request.throttle_time_ms, ms(request.answered_ns)) == (told_ms, answered_at_ms)
+
+
+def test_the_next_request_has_neither_throttle_time_nor_errors_of_the_one_before() -> None:
+    broker = VirtualBroker("quota.producer.default=1000")
+    broker.topic()
+    client = broker.client("busy")
+    client.send(produce_of(12_000, 9, "busy"), 9)
+    broker.advance(60_000)
+    client.send(produce(9, topic="nowhere"), 9)
+    client.send(MetadataRequest(), 9)
+    assert [(one.throttle_time_ms, one.error_codes) for one in reader(broker).requests()] == [
+        (2000, []),
+        (0, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
+        (0, []),
+    ]
+
+
+def test_a_fault_is_told_by_itself_and_by_the_request_that_it_hits() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    journal = broker.cluster.journal
+    assert journal is not None
+    client = broker.client("victim")
+    client.send(fetch(max_wait_ms=10, min_bytes=1), 4)
+    journal.fault(client.connection.ctx, "slow-fetch", "delay")
+    broker.advance(10)
+    fault, request = events(broker)[-2:]
+    assert isinstance(fault, Fault)
+    assert isinstance(request, Request)
+    assert (fault.rule_id, fault.action, fault.api, fault.version) == ("slow-fetch", "delay", "Fetch", 4)
+    assert (request.rule_id, request.correlation_id) == ("slow-fetch", fault.correlation_id)
+    journal.fault(client.connection.ctx, "cut", "close")
+    hit = events(broker)[-1]
+    assert isinstance(hit, Fault)
+    assert (hit.api, hit.correlation_id, hit.rule_id) == ("", -1, "cut")
+
+
+# -- groups, transactions, the cluster ---------------------------------------------------------------------------------
+
+
+def test_a_classic_group_is_told_through_its_states() -> None:
+    broker = VirtualBroker()
+    (member,) = settled_group(broker, 1)
+    member.leave()
+    states = [one for one in events(broker, kind="group-state") if isinstance(one, GroupState)]
+    assert {(one.group_id, one.group_type) for one in states} == {("group", "classic")}
+    assert [(one.before, one.after, one.generation, one.members) for one in states] == [
+        ("Empty", "PreparingRebalance", 0, 1),
+        ("PreparingRebalance", "CompletingRebalance", 1, 1),
+        ("CompletingRebalance", "Stable", 1, 1),
+        ("Stable", "PreparingRebalance", 1, 0),
+        ("PreparingRebalance", "Empty", 2, 0),
+    ]
+
+
+def test_a_transaction_is_told_through_its_states() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker)
+    producer.commit_values(b"one")
+    states = [one for one in events(broker, kind="transaction-state") if isinstance(one, TransactionState)]
+    assert {one.transactional_id for one in states} == {"tx"}
+    assert [(one.before, one.after) for one in states] == [
+        ("Empty", "Ongoing"),
+        ("Ongoing", "PrepareCommit"),
+        ("PrepareCommit", "CompleteCommit"),
+    ]
+
+
+def test_leaders_and_brokers_are_told_as_they_change() -> None:
+    broker = VirtualBroker("sluice.brokers=2", "sluice.election.delay.ms=1000")
+    broker.topic(replicas=2)
+    first = broker.partition().leader
+    other = 3 - first
+    server = broker.cluster_server
+    server.isolate_broker(first)
+    broker.advance(1000)
+    server.rejoin_broker(first)
+    changes = [one for one in events(broker) if isinstance(one, LeaderChange | BrokerState)]
+    told = [one.state if isinstance(one, BrokerState) else (one.topic, one.before, one.broker) for one in changes]
+    assert told == ["isolated", "fenced", ("t", first, other), "running", "unfenced"]
+    change = changes[2]
+    assert isinstance(change, LeaderChange)
+    assert (change.leader_epoch, change.isr, change.lost_records) == (1, [other], 0)
+
+
+def test_an_unclean_election_tells_the_records_that_are_lost() -> None:
+    broker = VirtualBroker("sluice.brokers=2", "sluice.replication.delay.ms=500", "min.insync.replicas=1")
+    broker.topic(replicas=2)
+    leader = broker.partition().leader
+    client: Client = broker.client(node_id=leader)
+    client.ask(produce(9, batch(b"one", b"two")), 9)
+    broker.cluster_server.move_leader("t", 0, 3 - leader)
+    (change,) = [one for one in events(broker) if isinstance(one, LeaderChange)]
+    assert change.lost_records == 2
+
+
+# -- off, and bounds ---------------------------------------------------------------------------------------------------
+
+
+def test_without_events_there_is_no_journal() -> None:
+    broker = VirtualBroker("sluice.journal.events=0")
+    assert broker.cluster.journal is None
+    broker.client().ask(MetadataRequest(), 9)
+
+
+def test_times_are_of_one_clock_that_never_goes_back() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    for _ in range(5):
+        client.ask(produce(9), 9)
+        broker.advance(1.5)
+    times = [one.at_ns for one in events(broker)]
+    assert times == sorted(times)
+    assert times[-1] - times[1] == 6 * NANOS_PER_MS
