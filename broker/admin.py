@@ -60,7 +60,8 @@ class AdminPort:
 
 def _load() -> None:
     # In a thread: what is imported here takes a quarter of a second.
-    for name in ("starlette.applications", "uvicorn", "sluice.broker.metrics", "sluice.broker.admin_cluster"):
+    own = ("admin_cluster", "admin_journal", "metrics")
+    for name in ("starlette.applications", "uvicorn", *(f"sluice.broker.{room}" for room in own)):
         import_module(name)
 
 
@@ -87,7 +88,7 @@ def application(server: "ClusterServer") -> "Starlette":
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    from . import admin_cluster, admin_quotas
+    from . import admin_cluster, admin_journal, admin_quotas
     from .metrics import registry
 
     metrics = registry(server.servers)
@@ -115,4 +116,5 @@ def application(server: "ClusterServer") -> "Starlette":
         return None if may_read(request) else _unauthorized()
 
     own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
-    return Starlette(routes=[*own, *admin_cluster.routes(server, refused), *admin_quotas.routes(server, refused)])
+    rooms = (admin_cluster, admin_journal, admin_quotas)
+    return Starlette(routes=[*own, *(route for room in rooms for route in room.routes(server, refused))])

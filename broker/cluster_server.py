@@ -37,6 +37,7 @@ class ClusterServer:
         self.cluster = Cluster(config, clock, random)
         self.servers: dict[int, Server] = {}  # by node id
         self.admin: AdminPort | None = None
+        self.is_stopping = False
         self._clock = clock
         self._random = random
         self._loop = loop
@@ -143,6 +144,7 @@ class ClusterServer:
 
     async def stop(self) -> None:
         """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
+        self.is_stopping = True
         self.cluster.close()
         for server in self.servers.values():
             server.close()

@@ -16,9 +16,11 @@ from typing import Literal
 
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.elections import Election
+from sluice.broker.journal.reader import JournalReader
 from sluice.broker.topic import PartitionState
 from sluice.clock import LoopClock
 from sluice.config import Config, address_of
+from sluice.errors import ConfigError
 
 __all__ = ["LocalCluster", "PartitionState"]
 
@@ -102,6 +104,14 @@ class LocalCluster:
     def partition(self, topic: str, partition: int) -> PartitionState:
         """Replicas, ISR, leader (-1: none) and epochs of a partition, as they are now."""
         return self._running.partition(topic, partition).state
+
+    @property
+    def journal(self) -> JournalReader:
+        """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
+        cluster = self._running.cluster
+        if cluster.journal is None:
+            raise ConfigError("there is no journal: sluice.journal.events is 0")
+        return JournalReader(cluster.journal, cluster.clock)
 
     @property
     def _running(self) -> ClusterServer:
