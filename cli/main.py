@@ -23,6 +23,7 @@ COMMANDS = {
     "config": "Show what can be configured.",
     "protocol": "Show how messages are read and written.",
     "healthcheck": "Ask a running broker whether it is well.",
+    "journal": "Show what happened, and keep it.",
     "quota": "Show and change quotas, and explain why a client waits.",
     "explain": "Explain why a client waits: the same as `sluice quota explain`.",
 }

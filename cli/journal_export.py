@@ -1,0 +1,56 @@
+"""Writes events to a file: NDJSON as they come, or Parquet by pyarrow, where that is installed."""
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from sluice.errors import ConfigError, SluiceError
+from sluice.journal_events import KINDS, Gap, decode
+
+# How many were written, and how many more the journal had lost.
+Writer = Callable[[str, Iterable[str]], tuple[int, int]]
+
+
+def writer_of(file: str) -> Writer:
+    """How a file of this name is written. Raises ConfigError for a name that says no format."""
+    for ending, write in _WRITERS.items():
+        if file.endswith(ending):
+            if write is _write_parquet and find_spec("pyarrow") is None:
+                raise SluiceError(f"{file}: Parquet needs pyarrow, which is not installed; .ndjson needs nothing")
+            return write
+    raise ConfigError(f"{file}: must end in {' or '.join(_WRITERS)}")
+
+
+def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
+    count = lost = 0
+    # The first page is fetched before the file is made: a broker that is not there leaves none.
+    found = iter(lines)
+    first = next(found, None)
+    with Path(file).open("w", encoding="utf-8") as out:
+        while first is not None:
+            out.write(first + "\n")
+            count, lost = count + 1, lost + _lost(first)
+            first = next(found, None)
+    return count, lost
+
+
+def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
+    """One column for each field that any kind of event has, null where it has none of that name."""
+    from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+
+    kept = list(lines)
+    rows: list[dict[str, object]] = [msgspec.json.decode(line) for line in kept]
+    names = dict.fromkeys(["kind", *(name for kind in KINDS.values() for name in kind.__struct_fields__)])
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    parquet.write_table(table(columns), file)
+    return len(rows), sum(map(_lost, kept))
+
+
+def _lost(line: str) -> int:
+    event = decode(line)
+    return event.lost if isinstance(event, Gap) else 0
+
+
+_WRITERS: dict[str, Writer] = {".ndjson": _write_ndjson, ".parquet": _write_parquet}

@@ -1,0 +1,208 @@
+"""`sluice journal` against a running broker, and what it says when something is wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice.cli import journal_export
+from sluice.cli.journal_text import in_words
+from sluice.cli.main import cli
+from sluice.journal_events import (
+    AnyEvent,
+    BrokerState,
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    Fault,
+    Gap,
+    GroupState,
+    LeaderChange,
+    Request,
+    Throttle,
+    TopicPartition,
+    TransactionState,
+)
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.records import produce
+from tests.support.wire import WireClient
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli, ["journal", *args])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker to which a client said twice what it wants to know and then wrote to a topic that is not there."""
+    log: Path = tmp_path_factory.mktemp("journal") / "log"
+    with running_broker(log, *overrides("auto.create.topics.enable=false")) as running:
+        with WireClient(running.bootstrap, "shop") as client:
+            client.ask(MetadataRequest(), 9)
+            client.ask(MetadataRequest(), 9)
+            client.ask(produce(9), 9)
+        yield running
+
+
+def test_the_newest_events_are_printed(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--client-id", "shop", "--kind", "request", "--last", "2")
+    first, second = shown.stdout.splitlines()
+    assert " broker 1 #" in first
+    assert " shop Metadata v9 (1), " in first
+    assert second.endswith(" ms, UNKNOWN_TOPIC_OR_PARTITION")
+    assert " shop Produce v9 (1), t-0, " in second
+
+
+def test_events_are_printed_as_json(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--api", "Metadata", "--after", "0", "--format", "json")
+    assert [json.loads(line)["api"] for line in shown.stdout.splitlines()] == ["Metadata", "Metadata"]
+
+
+def test_all_events_are_exported_page_by_page(
+    broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.cli.journal_client._PAGE", 2)
+    file = tmp_path / "all.ndjson"
+    told = run("export", str(file), "--admin", broker.admin).stdout
+    seqs = [json.loads(line)["seq"] for line in file.read_text().splitlines()]
+    assert seqs == [*range(1, len(seqs) + 1)]
+    assert len(seqs) >= 5
+    assert told == f"{file}: {len(seqs)} events\n"
+
+
+def test_a_loss_is_told_and_written(tmp_path: Path) -> None:
+    gap = msgspec.json.encode(Gap(seq=7, at_ns=0, broker=-1, lost=7)).decode()
+    file = str(tmp_path / "some.ndjson")
+    assert journal_export.writer_of(file)(file, [gap]) == (1, 7)
+
+
+def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(journal_export, "find_spec", lambda name: None)
+    shown = run("export", str(tmp_path / "all.parquet"))
+    assert shown.exit_code == 1
+    assert "Parquet needs pyarrow, which is not installed; .ndjson needs nothing" in shown.stderr
+
+
+WRONG = {
+    "a file of no format": (["export", "all.csv"], 2, "all.csv: must end in .ndjson or .parquet"),
+    "two beginnings": (["tail", "--last", "1", "--after", "1"], 2, "--last and --after exclude each other"),
+    "an address that is none": (["tail", "--admin", "x:1"], 2, "--admin: x:1: must begin with http:// or https://"),
+    "nobody there": (["tail", "--admin", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: "),
+    "a number below zero": (["tail", "--last", "-1"], 2, "-1 is not in the range x>=0"),
+}
+
+
+@pytest.mark.parametrize(("args", "code", "told"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_in_one_line(args: list[str], code: int, told: str) -> None:
+    shown = run(*args)
+    assert shown.exit_code == code
+    assert told in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_what_the_broker_does_not_accept_is_wrong_usage(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--kind", "dream")
+    assert shown.exit_code == 2
+    assert "kind=dream: must be one of connection-opened, " in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+WHO = {
+    "at_ns": 1_700_000_000_123_456_789,
+    "broker": 1,
+    "connection": 4,
+    "listener": "PLAINTEXT",
+    "peer": "127.0.0.1:5",
+    "client_id": "shop",
+    "software_name": "",
+    "software_version": "",
+    "principal": "User:ANONYMOUS",
+}
+REQUEST = {
+    "api": "Produce",
+    "api_key": 0,
+    "version": 9,
+    "correlation_id": 7,
+    "received_ns": 1_700_000_000_120_000_000,
+    "started_ns": 1_700_000_000_120_000_000,
+    "written_ns": None,
+    "request_bytes": 1,
+    "response_bytes": 1,
+    "partitions": [TopicPartition(topic="t", partition=0)],
+    "partitions_left_off": 0,
+    "group_id": "",
+    "transactional_id": "tx",
+    "attempt_key": "t-0",
+}
+FREE = {"error_codes": [], "throttle_time_ms": 0, "rule_id": ""}
+CLUSTER: dict[str, int] = {"seq": 1, "at_ns": 1_700_000_000_123_456_789}
+SHOWN: dict[str, tuple[AnyEvent, str]] = {
+    "an answered request": (
+        Request(seq=1, answered_ns=1_700_000_000_123_456_000, **WHO, **REQUEST, **FREE),  # type: ignore[arg-type]
+        "broker 1 #4 shop Produce v9 (7), t-0 tx, 3.456 ms",
+    ),
+    "a request with all there is": (
+        Request(
+            seq=1,
+            answered_ns=None,
+            error_codes=[3, 999],
+            throttle_time_ms=5,
+            rule_id="r",
+            **WHO,  # type: ignore[arg-type]
+            **REQUEST,  # type: ignore[arg-type]
+        ),
+        "broker 1 #4 shop Produce v9 (7), t-0 tx, no answer, UNKNOWN_TOPIC_OR_PARTITION, 999,"
+        " throttle_time_ms=5, rule r",
+    ),
+    "opened": (
+        ConnectionOpened(seq=1, **{**WHO, "client_id": ""}),  # type: ignore[arg-type]
+        "broker 1 #4 127.0.0.1:5 opened, from 127.0.0.1:5 to PLAINTEXT",
+    ),
+    "refused": (
+        ConnectionRefused(seq=1, reason="why", throttle_time_ms=0, **WHO),  # type: ignore[arg-type]
+        "broker 1 #4 shop refused: why",
+    ),
+    "closed by the client": (
+        ConnectionClosed(seq=1, by_client=True, reason="", **WHO),  # type: ignore[arg-type]
+        "broker 1 #4 shop closed by the client",
+    ),
+    "closed by the broker": (
+        ConnectionClosed(seq=1, by_client=False, reason="why", **WHO),  # type: ignore[arg-type]
+        "broker 1 #4 shop closed by the broker: why",
+    ),
+    "throttled": (
+        Throttle(seq=1, api="Produce", version=9, correlation_id=7, quota="Request", throttle_time_ms=5, **WHO),  # type: ignore[arg-type]
+        "broker 1 #4 shop throttled for 5 ms by its Request quota, over Produce",
+    ),
+    "a fault": (
+        Fault(seq=1, api="Produce", version=9, correlation_id=7, rule_id="r", action="delay", **WHO),  # type: ignore[arg-type]
+        "broker 1 #4 shop hit by fault rule r: delay on Produce",
+    ),
+    "a group": (
+        GroupState(
+            **CLUSTER, broker=1, group_id="g", group_type="classic", before="A", after="B", generation=2, members=1
+        ),
+        "broker 1 group g: A -> B, generation 2",
+    ),
+    "a transaction": (
+        TransactionState(
+            **CLUSTER, broker=1, transactional_id="tx", producer_id=1, producer_epoch=0, before="A", after="B"
+        ),
+        "broker 1 transaction tx: A -> B",
+    ),
+    "a leader": (
+        LeaderChange(**CLUSTER, broker=2, topic="t", partition=0, before=1, leader_epoch=1, isr=[2], lost_records=3),
+        "leader of t-0: 1 -> 2, 3 records lost",
+    ),
+    "a broker": (BrokerState(**CLUSTER, broker=2, state="fenced"), "broker 2 is fenced"),
+    "a gap": (Gap(**CLUSTER, broker=-1, lost=3), "3 events were lost before they were read"),
+}
+
+
+@pytest.mark.parametrize(("event", "line"), SHOWN.values(), ids=SHOWN)
+def test_each_kind_is_put_into_words(event: AnyEvent, line: str) -> None:
+    assert in_words(event) == f"22:13:20.123456 {line}"
