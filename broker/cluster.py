@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.clock import Clock
 from sluice.config import Config, TopicConfig
 from sluice.config_values import parse_users
-from sluice.errors import NotDurableError
+from sluice.errors import ConfigError, NotDurableError
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import ControllerQuotas
@@ -27,7 +27,7 @@ from .log_settings import log_settings
 from .quota_profile import PROFILES
 from .quota_rules import RulesOfQuotas
 from .random_uuid import random_uuid
-from .topic import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, NO_LEADER, Partition, PartitionState, Topic
+from .topic import COORDINATOR_TOPICS, GROUP_METADATA_TOPIC, NO_LEADER, Partition, PartitionState, Topic
 from .topic_rules import NewTopic, TopicError, TopicRules
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Cluster:
 
     def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
         if not events:
+            if self.config.boolean("sluice.journal.topic"):
+                raise ConfigError("sluice.journal.topic: true: needs sluice.journal.events above 0")
             return None
         from .journal.journal import Journal
 
@@ -288,7 +290,7 @@ class Cluster:
         """
         topics: list[tuple[Topic, Sequence[PartitionState]]] = []
         for name, topic_id, leader_epochs in found:
-            own = self._internal_configs(name) if name in INTERNAL_TOPICS else {}
+            own = self._internal_configs(name) if name in COORDINATOR_TOPICS else {}
             placed = self._led(self.rules.place(len(leader_epochs), 1))
             partitions = [
                 state._replace(leader_epoch=epoch) for state, epoch in zip(placed, leader_epochs, strict=True)

@@ -62,6 +62,10 @@ class ClusterServer:
         except SluiceError:
             await self.stop()
             raise
+        if self.cluster.journal is not None and self.config.boolean("sluice.journal.topic"):
+            from .journal.topic import JournalTopic  # only those who want it wait for it
+
+            JournalTopic(self.cluster, self.cluster.journal)
         # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
         self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 # Topics that Kafka keeps for itself, in which its coordinators write down what they know: clients are told so.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+# The journal as a topic (journal/topic.py): nobody but the broker writes to it, either.
+JOURNAL_TOPIC = "__sluice_journal"
+INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
 NO_LEADER = -1
 
 

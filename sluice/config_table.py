@@ -389,6 +389,8 @@ _ROWS: tuple[Property, ...] = (
     # 16,384: what a few minutes of a test bring, in 8 MiB at most.
     Property("sluice.journal.events", integer(0, INT_MAX), "16384", "sluice",
              "How many of the newest events the journal keeps in memory; 0: there is no journal."),
+    Property("sluice.journal.topic", boolean(), "false", "sluice",
+             "Whether the journal can be consumed as the topic __sluice_journal, too."),
     # The admin port and metrics.
     Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
              "Address of the admin HTTP port; any but a loopback one needs sluice.admin.token."),

@@ -1,5 +1,7 @@
 """What a request is about, taken from it at little cost while it is handled: nothing here refers to record bytes.
 
+What is asked about the journal's own topic is not in the journal: reading that would never come to an end.
+
 Producer id, epoch and sequence stand in the header of a batch of magic 2 (KIP-98), where they are read from.
 """
 
@@ -9,6 +11,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812  (it is an exception)
 from typing import TYPE_CHECKING, cast
 
+from sluice.broker.topic import JOURNAL_TOPIC
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.message import Message
 
@@ -17,8 +20,6 @@ if TYPE_CHECKING:
     from sluice.protocol.apis.fetch import FetchRequest
     from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
-# The journal as a topic. What is asked about it is not in the journal: reading it would never come to an end.
-JOURNAL_TOPIC = "__sluice_journal"
 MOST_PARTITIONS = 16
 _MAGIC_AT, _MAGIC = 16, 2
 _read_header = Struct(">b26xqhi").unpack_from

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice.broker.journal.about import JOURNAL_TOPIC, NOTHING, About, reader_of
+from sluice.broker.journal.about import NOTHING, About, reader_of
+from sluice.broker.topic import JOURNAL_TOPIC
 from sluice.protocol.apis import API_KEYS, FETCH, PRODUCE, Api
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
