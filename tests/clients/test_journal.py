@@ -1,0 +1,203 @@
+"""What the journal says of real clients is what they did, and it can be consumed as a topic while they do it."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from time import monotonic
+from urllib.parse import urlencode
+
+import kafka
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as AiokafkaPartition
+from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
+
+from sluice.broker.topic import JOURNAL_TOPIC
+from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request, Throttle, decode
+from tests.clients.driver import TIMEOUT_S
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+
+RECORDS = 3
+# One whole window of one second: an idle client may have 100,000 bytes at once, and each 1,000 more wait 10 ms.
+PROPERTIES = (
+    "sluice.journal.topic=true",
+    "quota.window.num=2",
+    "quota.producer.override=slow-confluent:100000,slow-python:100000",
+)
+
+
+@pytest.fixture(scope="module")
+def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker whose journal is a topic too, on which two client ids have a quota."""
+    with running_broker(tmp_path_factory.mktemp("journal") / "log", *overrides(*PROPERTIES)) as process:
+        yield process
+        assert process.stop()[0] == 0
+
+
+def events_of(broker: BrokerProcess, client_id: str) -> list[AnyEvent]:
+    answer = json.loads(broker.get(f"/api/v1/journal?{urlencode({'client_id': client_id, 'limit': 10_000})}"))
+    return [decode(json.dumps(one)) for one in answer["events"]]
+
+
+def requests_of(broker: BrokerProcess, client_id: str) -> list[Request]:
+    return [one for one in events_of(broker, client_id) if isinstance(one, Request)]
+
+
+# -- what they did -----------------------------------------------------------------------------------------------------
+
+
+def with_aiokafka(bootstrap: str, topic: str, client_id: str) -> None:
+    async def run() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
+        await producer.start()
+        for _ in range(RECORDS):
+            await producer.send_and_wait(topic, b"v", partition=0)
+        await producer.stop()
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap, client_id=client_id, auto_offset_reset="earliest", enable_auto_commit=False
+        )
+        await consumer.start()
+        consumer.assign([AiokafkaPartition(topic, 0)])
+        for _ in range(RECORDS):
+            await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
+def with_kafka_python(bootstrap: str, topic: str, client_id: str) -> None:
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, enable_idempotence=False)
+    for _ in range(RECORDS):
+        producer.send(topic, b"v", partition=0).get(TIMEOUT_S)
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        client_id=client_id,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        consumer_timeout_ms=TIMEOUT_S * 1000,
+    )
+    consumer.assign([kafka.TopicPartition(topic, 0)])
+    for _ in range(RECORDS):
+        next(consumer)
+    consumer.close()
+
+
+def with_confluent(bootstrap: str, topic: str, client_id: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True})
+    for _ in range(RECORDS):
+        producer.produce(topic, b"v", partition=0)
+        assert producer.flush(TIMEOUT_S) == 0
+    del producer
+    consumer = Consumer({"bootstrap.servers": bootstrap, "client.id": client_id, "group.id": "unused"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    for _ in range(RECORDS):
+        assert consumer.poll(TIMEOUT_S) is not None
+    consumer.close()
+
+
+CLIENTS = {"aiokafka": with_aiokafka, "kafka-python": with_kafka_python, "confluent-kafka": with_confluent}
+
+
+@pytest.mark.parametrize("run", CLIENTS.values(), ids=CLIENTS)
+def test_the_journal_says_what_a_client_did(
+    journaled: BrokerProcess, topic: str, run: Callable[[str, str, str], None]
+) -> None:
+    client_id = f"{topic}-client"
+    run(journaled.bootstrap, topic, client_id)
+    requests = requests_of(journaled, client_id)
+    produced = [one for one in requests if one.api == "Produce" and not one.error_codes]
+    assert len(produced) == RECORDS
+    assert {(one.partitions[0].topic, one.partitions[0].partition) for one in produced} == {(topic, 0)}
+    if run is with_confluent:
+        assert [one.partitions[0].base_sequence for one in produced] == [*range(RECORDS)]
+        assert len({one.attempt_key for one in produced}) == RECORDS
+    else:
+        assert {one.attempt_key for one in produced} == {f"{topic}-0"}
+    fetched = [one for one in requests if one.api == "Fetch" and one.partitions]
+    assert {one.attempt_key for one in fetched} == {f"{topic}-0"}
+    for connection in {one.connection for one in requests}:
+        mine = [one for one in requests if one.connection == connection]
+        assert all(a.correlation_id < b.correlation_id for a, b in pairwise(mine))
+        assert all(a.started_ns <= b.started_ns for a, b in pairwise(mine))
+    for one in requests:
+        assert one.received_ns <= one.started_ns <= (one.answered_ns or one.at_ns), one
+        if one.written_ns is not None:
+            assert one.answered_ns is not None
+            assert one.answered_ns <= one.written_ns, one
+
+
+# -- what they were told -----------------------------------------------------------------------------------------------
+
+
+def told_confluent(broker: BrokerProcess, topic: str, client_id: str) -> list[int]:
+    events: list[ThrottleEvent] = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": client_id, "throttle_cb": events.append})
+    for _ in range(3):
+        producer.produce(topic, bytes(60_000))
+        assert producer.flush(TIMEOUT_S) == 0
+    producer.poll(0)
+    return [round(event.throttle_time * 1000) for event in events if event.throttle_time]
+
+
+def test_throttle_events_are_what_confluent_kafka_tells_its_application(journaled: BrokerProcess, topic: str) -> None:
+    told = told_confluent(journaled, topic, "slow-confluent")
+    assert told
+    assert throttles_of(journaled, "slow-confluent") == told
+
+
+def test_throttle_events_are_what_kafka_python_measures(journaled: BrokerProcess, topic: str) -> None:
+    producer = kafka.KafkaProducer(bootstrap_servers=journaled.bootstrap, client_id="slow-python")
+    for _ in range(3):
+        producer.send(topic, bytes(60_000)).get(TIMEOUT_S)
+    longest = producer.metrics()["producer-metrics"]["throttle-time-max"]
+    producer.close()
+    assert longest > 0
+    assert max(throttles_of(journaled, "slow-python")) == longest
+
+
+def throttles_of(broker: BrokerProcess, client_id: str) -> list[int]:
+    """The throttle times, in ms, that the journal tells, by themselves as with their requests."""
+    events = events_of(broker, client_id)
+    throttles = [one for one in events if isinstance(one, Throttle)]
+    requests = {(one.connection, one.correlation_id): one for one in events if isinstance(one, Request)}
+    told = [one.throttle_time_ms for one in throttles]
+    assert [requests[one.connection, one.correlation_id].throttle_time_ms for one in throttles] == told
+    return told
+
+
+# -- the topic ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_journal_is_consumed_as_a_topic_while_others_produce(journaled: BrokerProcess, topic: str) -> None:
+    consumer = Consumer({"bootstrap.servers": journaled.bootstrap, "client.id": "watcher", "group.id": "unused"})
+    low, high = consumer.get_watermark_offsets(TopicPartition(JOURNAL_TOPIC, 0), TIMEOUT_S)
+    consumer.assign([TopicPartition(JOURNAL_TOPIC, 0, high)])
+    assert low == 0
+    producer = Producer({"bootstrap.servers": journaled.bootstrap, "client.id": "watched"})
+    seen: list[AnyEvent] = []
+    for sent in range(1, RECORDS + 1):
+        producer.produce(topic, b"v")
+        assert producer.flush(TIMEOUT_S) == 0
+        until = monotonic() + TIMEOUT_S
+        while len(produced := [one for one in seen if isinstance(one, Request) and one.api == "Produce"]) < sent:
+            assert monotonic() < until, "the journal did not tell of what was produced"
+            message = consumer.poll(1)
+            if message is not None:
+                event = decode(message.value() or b"")
+                assert message.key() == (getattr(event, "client_id", None) or "").encode()
+                seen.append(event)
+        assert {one.client_id for one in produced} == {"watched"}
+    consumer.close()
+    fetched = [one for one in requests_of(journaled, "watcher") if one.api == "Fetch"]
+    assert fetched == [], "reading the journal is not in the journal"
+
+
+def test_each_connection_that_was_opened_was_closed(journaled: BrokerProcess) -> None:
+    answer = json.loads(journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000"))
+    events = [decode(json.dumps(one)) for one in answer["events"]]
+    opened = {one.connection for one in events if isinstance(one, ConnectionOpened)}
+    closed = {one.connection for one in events if isinstance(one, ConnectionClosed)}
+    assert closed <= opened
+    assert len(opened) >= len(CLIENTS)
