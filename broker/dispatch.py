@@ -299,9 +299,8 @@ class Dispatcher:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        route = Route(
-            HANDLERS[api_key], version, self._enforcement.finisher(api_key), self._broker.cluster.topics_by_id
-        )
+        topics_by_id = {} if self.journal is None else self.journal.topics_by_id
+        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key), topics_by_id)
         if api_key in self._held:
             self._hold_route(route, api_key)
         self._routes[api_and_version] = route

@@ -99,7 +99,10 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
     named, left_off, group_id, transactional_id = _about(found.about)
     partitions = [_partition(one, journal) for one in named]
     received_ms, started_ms, written_ms = found.turn
-    started_ms = special.begun_ms or max(started_ms, journal.ms(found.before))
+    if special.begun_ms:
+        received_ms, started_ms = special.received_ms, special.begun_ms
+    else:
+        started_ms = max(started_ms, journal.ms(found.before))
     tells = found.response_bytes > 0 and _tells_throttle_time(route.api_key, route.version)
     software_name, software_version = seen.client_software
     return Request(

@@ -47,12 +47,12 @@ class Seen:
 
 
 class Special:
-    """What few requests have: a wait (then when it was begun), a throttle time, a fault, errors in the answer."""
+    """What few requests have: a wait (then when they came and were begun), a throttle time, a fault, errors."""
 
-    __slots__ = ("begun_ms", "error_codes", "rule_id", "throttle_ms")
+    __slots__ = ("begun_ms", "error_codes", "received_ms", "rule_id", "throttle_ms")
 
     def __init__(self) -> None:
-        self.begun_ms = NOT_YET
+        self.received_ms = self.begun_ms = NOT_YET
         self.error_codes: tuple[int, ...] = ()
         self.throttle_ms = 0
         self.rule_id = ""
@@ -108,8 +108,11 @@ class Journal:
         self.written = number + 1
 
     def parked(self, ctx: "RequestContext") -> None:
-        """The request that was begun last is not answered yet, and others will be meanwhile."""
-        _special_of(ctx).begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
+        """The request that was begun last waits: more may come and others be answered before it is."""
+        special = _special_of(ctx)
+        if not special.begun_ms:
+            special.received_ms = ctx.connection.read_ms
+            special.begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
@@ -140,6 +143,7 @@ class Journal:
         """A quota makes a client wait, and its answer will say so."""
         if ctx.about is None:
             return
+        self.parked(ctx)
         _special_of(ctx).throttle_ms += throttle_ms
         self.note("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
@@ -148,6 +152,7 @@ class Journal:
         of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
         if ctx.about is not None:
             of_request = _request(ctx)
+            self.parked(ctx)
             _special_of(ctx).rule_id = rule_id
         self.note("fault", ctx, **of_request, rule_id=rule_id, action=action)
 

@@ -125,6 +125,30 @@ def test_a_request_behind_one_that_waits_was_received_with_it_and_begun_later() 
     assert [ms(time) for time in (behind.received_ns, behind.started_ns, behind.answered_ns)] == [0, 500, 500]
 
 
+def test_what_comes_while_a_request_waits_does_not_change_when_that_came() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
+    broker.advance(100)
+    client.send(MetadataRequest(), 9)
+    broker.advance(400)
+    waited, behind = reader(broker).requests()
+    assert [ms(time) for time in (waited.received_ns, waited.started_ns, waited.answered_ns)] == [0, 0, 500]
+    assert [ms(time) for time in (behind.received_ns, behind.started_ns, behind.answered_ns)] == [100, 500, 500]
+
+
+def test_a_request_that_is_held_was_begun_before_those_that_are_answered_meanwhile() -> None:
+    broker = VirtualBroker("quota.producer.override=busy:1000")
+    broker.topic()
+    broker.client("busy").send(produce_of(12_000, 3, "busy"), 3)
+    broker.advance(1500)
+    broker.client("other").ask(MetadataRequest(), 9)
+    broker.advance(500)
+    held = last_request(broker)
+    assert [ms(time) for time in (held.received_ns, held.started_ns, held.answered_ns)] == [0, 0, 2000]
+
+
 def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() -> None:
     broker = VirtualBroker()
     client = broker.client()
