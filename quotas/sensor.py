@@ -5,14 +5,13 @@ double, and in `RateUpTo37` those of the releases before. `Rate` explains the ar
 here: a sensor holds one rate under one bound and answers with the throttle time, where Kafka throws a
 `QuotaViolationException` for its caller to turn into one; and `peek` reads without leaving a trace.
 
-Time is a parameter (wall-clock milliseconds) of everything, and may step back. There may be 100,000 clients with twelve
-samples each, so all samples but the open one are kept packed.
+Time is a parameter (wall-clock milliseconds) of everything, and may step back.
 """
 
-from functools import cache
 from math import floor, inf
-from struct import pack_into, unpack_from
 from typing import NamedTuple
+
+from .samples import Sample, windows_of
 
 MS_PER_S = 1000.0
 
@@ -28,53 +27,6 @@ _ROUNDING = 1e-6
 # Later than any time that a clock of signed 64-bit milliseconds can show.
 _NEVER = 2**63
 _ANY_NUMBER = 2**63
-
-
-class Sample(NamedTuple):
-    """One slot of the ring: what was recorded from `start_ms` on, for as long as the sample was the open one."""
-
-    value: float
-    start_ms: int
-    last_event_ms: int
-    event_count: int
-
-
-class Windows:
-    """How a statistic cuts time, and how its samples are packed. Those that do alike share one."""
-
-    __slots__ = ("_ints", "_values", "event_window", "slots", "span_ms", "whole_windows_ms", "window_ms")
-
-    def __init__(self, num_samples: int, window_ms: int, event_window: int, slots: int) -> None:
-        self.slots = slots
-        self.window_ms = window_ms
-        self.span_ms = num_samples * window_ms
-        self.whole_windows_ms = (num_samples - 1) * window_ms
-        self.event_window = event_window
-        # First the values of all slots, so that they can be added up, then the other numbers of all.
-        self._values = f"{slots}d"
-        self._ints = f"{3 * slots}q"
-
-    def new_ring(self) -> bytearray:
-        """Room for all samples."""
-        return bytearray(8 * 4 * self.slots)
-
-    def put(self, ring: bytearray, slot: int, sample: Sample) -> None:
-        """Writes one sample."""
-        pack_into("d", ring, 8 * slot, sample.value)
-        pack_into("3q", ring, 8 * (self.slots + 3 * slot), *sample[1:])
-
-    def values(self, ring: bytearray) -> tuple[float, ...]:
-        """The values of all slots, of those without a sample zero."""
-        return unpack_from(self._values, ring)
-
-    def samples(self, ring: bytearray, used: int) -> list[Sample]:
-        """Those of the first `used` slots, in this order."""
-        ints = unpack_from(self._ints, ring, 8 * self.slots)
-        values = self.values(ring)
-        return [Sample(values[slot], *ints[3 * slot : 3 * slot + 3]) for slot in range(used)]
-
-
-_windows = cache(Windows)
 
 
 class SampledStat:
@@ -114,7 +66,7 @@ class SampledStat:
     SPARE_SLOTS = 1  # more than there are samples
 
     def __init__(self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER) -> None:
-        self._windows = _windows(num_samples, window_ms, event_window, num_samples + self.SPARE_SLOTS)
+        self._windows = windows_of(num_samples, window_ms, event_window, num_samples + self.SPARE_SLOTS)
         self._ring = self._windows.new_ring()
         self._used = 0  # slots that have a sample
         # The open sample's slot, which is written when it is read or another one opens, and what is in the sample.
@@ -280,7 +232,7 @@ class Rate(SampledStat):
         self._value += value
         self._event_count += 1
         self._last_event_ms = now_ms
-        pack_into("d", self._ring, 8 * self._open, self._value)  # of the sample only what is read now
+        windows.put_value(self._ring, self._open, self._value)  # of the sample only what is read now
         total = 0.0
         for each in windows.values(self._ring):
             total += each

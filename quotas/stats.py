@@ -7,7 +7,8 @@ later, on the ring of samples of `SampledStat`. `WindowedSum` is what a `Sampled
 from math import inf, nan
 from sys import float_info
 
-from .sensor import Rate, Sample, SampledStat
+from .samples import Sample
+from .sensor import Rate, SampledStat
 
 
 class WindowedSum(SampledStat):
