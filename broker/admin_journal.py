@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LIMIT, _MOST = 1000, 10_000
 _NUMBERS = {"after": (0, 2**63 - 1), "last": (0, 2**31 - 1), "limit": (1, _MOST)}
 _SIGN_OF_LIFE_MS = 5_000
-_NO_JOURNAL = "there is no journal: sluice.journal.events is 0"
+_NO_JOURNAL = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
 
 
 class _Asked(msgspec.Struct):

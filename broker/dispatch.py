@@ -22,11 +22,11 @@ from .connection import Connection
 from .context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
 from .enforcement import Enforcement
 from .handlers import HANDLERS, Handler
-from .journal.about import NOTHING, Topics, reader_of
 
 if TYPE_CHECKING:
     from .broker import Broker
     from .forwarding import Forwarded
+    from .journal.about import Reader
     from .journal.journal import Journal
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
@@ -59,11 +59,7 @@ class Route:
     )
 
     def __init__(
-        self,
-        handler: Handler,
-        version: int,
-        finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None],
-        topics_by_id: Topics,
+        self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
     ) -> None:
         api = API_KEYS[handler.api_key]
         self.api_key = api.key
@@ -72,7 +68,7 @@ class Route:
         self.version = version
         self.handle = handler.load()
         self.finish = finish
-        self.about = reader_of(api.key, topics_by_id)
+        self.about: Reader  # what a request is about, for the journal; there only if that is
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
         # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
@@ -299,8 +295,9 @@ class Dispatcher:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        topics_by_id = {} if self.journal is None else self.journal.topics_by_id
-        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key), topics_by_id)
+        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
+        if self.journal is not None:
+            route.about = self.journal.reader_of(api_key)
         if api_key in self._held:
             self._hold_route(route, api_key)
         self._routes[api_and_version] = route
@@ -316,7 +313,7 @@ class Dispatcher:
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
             if self.journal is not None:
-                ctx.about = NOTHING
+                ctx.about = self.journal.about_nothing
             self.answer(ctx, unsupported_version(ctx))
             return
         api = API_KEYS.get(api_key)

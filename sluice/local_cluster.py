@@ -24,9 +24,13 @@ from sluice.errors import ConfigError
 
 __all__ = ["LocalCluster", "PartitionState"]
 
+# A test asks afterwards: what its clients do in some minutes, in 8 MiB at most.
+_JOURNAL_EVENTS = "16384"
+
 
 class LocalCluster:
-    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, unless `config`, properties by their names, says else.
+    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
+    names, says else.
 
     What cannot be done to a cluster as it is raises `sluice.errors.SluiceError`, one line that says why.
     """
@@ -40,7 +44,8 @@ class LocalCluster:
         seed: int = 0,
     ) -> None:
         """`admin_port`: of the admin HTTP port, 0 for a free one, None for none. The same `seed`, the same chance."""
-        pairs = {"listeners": "PLAINTEXT://127.0.0.1:0", "sluice.brokers": str(brokers), **(config or {})}
+        defaults = {"listeners": "PLAINTEXT://127.0.0.1:0", "sluice.journal.events": _JOURNAL_EVENTS}
+        pairs = {**defaults, "sluice.brokers": str(brokers), **(config or {})}
         self._config = Config.load(None, [f"{name}={value}" for name, value in pairs.items()])
         self._admin_port = admin_port
         self._seed = seed
@@ -110,7 +115,7 @@ class LocalCluster:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
         cluster = self._running.cluster
         if cluster.journal is None:
-            raise ConfigError("there is no journal: sluice.journal.events is 0")
+            raise ConfigError("there is no journal: sluice.journal.events is 0; 16384 keeps so many events")
         return JournalReader(cluster.journal, cluster.clock)
 
     @property

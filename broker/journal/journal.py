@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
 
+from .about import NOTHING, Reader, reader_of
+
 if TYPE_CHECKING:
     from sluice.broker.connection import Connection
     from sluice.broker.context import RequestContext
@@ -61,6 +63,8 @@ class Special:
 class Journal:
     """What happened to the brokers of a cluster."""
 
+    about_nothing = NOTHING  # for what cannot be read
+
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
         """Keeps the newest `size` entries."""
         self.size = size
@@ -73,6 +77,10 @@ class Journal:
         self._answered = clock.reading()  # when the last answer was ready
         self._connections = 0
         self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
+
+    def reader_of(self, api_key: int) -> Reader:
+        """What takes from the requests of an API what they are about."""
+        return reader_of(api_key, self.topics_by_id)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

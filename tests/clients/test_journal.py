@@ -21,6 +21,7 @@ from tests.support.broker_process import BrokerProcess, overrides, running_broke
 RECORDS = 3
 # One whole window of one second: an idle client may have 100,000 bytes at once, and each 1,000 more wait 10 ms.
 PROPERTIES = (
+    "sluice.journal.events=16384",
     "sluice.journal.topic=true",
     "quota.window.num=2",
     "quota.producer.override=slow-confluent:100000,slow-python:100000",

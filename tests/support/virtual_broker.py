@@ -27,6 +27,8 @@ from tests.support.wire import api_key_of, frame, read_answer
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0
 WALL_START_MS = 1_700_000_000_000
+# With a journal, of which there is none by default.
+JOURNAL = "sluice.journal.events=16384"
 # asyncio's default: a transport with more than this unsent tells its protocol to pause.
 HIGH_WATER_BYTES = 64 * 1024
 

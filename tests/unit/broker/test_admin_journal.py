@@ -13,7 +13,7 @@ from sluice.broker.journal.reader import API_NAMES
 from sluice.journal_events import KINDS, schema
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 PATH = "/api/v1/journal"
 
@@ -46,7 +46,7 @@ def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = N
 @pytest.fixture
 def app() -> Starlette:
     """Of a broker with six events: of clients a and b each a connection, Metadata and Produce."""
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     for name in ("a", "b"):
         client = broker.client(name)
@@ -104,13 +104,14 @@ def test_what_is_not_accepted_is_answered_with_what_is(app: Starlette, query: st
 
 
 def test_without_a_journal_there_is_nothing_to_read() -> None:
-    app = application(VirtualBroker("sluice.journal.events=0").cluster_server)
-    assert ask(app) == (404, {"error": "there is no journal: sluice.journal.events is 0"})
+    app = application(VirtualBroker().cluster_server)
+    error = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
+    assert ask(app) == (404, {"error": error})
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/schema"])
 def test_the_journal_is_only_for_who_has_the_token(path: str) -> None:
-    app = application(VirtualBroker("sluice.admin.token=secret").cluster_server)
+    app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
     assert ask(app, path=path)[0] == 401
     assert ask(app, path=path, token="secret")[0] == 200
 

@@ -19,7 +19,7 @@ VERSION = 9
     ],
 )
 def test_codes_are_found_in_the_answer(codes: list[int], expected: tuple[int, ...]) -> None:
-    route = Route(HANDLERS[0], VERSION, lambda *_: None, {})
+    route = Route(HANDLERS[0], VERSION, lambda *_: None)
     answers = [PartitionProduceResponse(index=index, error_code=code) for index, code in enumerate(codes)]
     body: list[bytes | memoryview] = []
     response = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=answers)])
@@ -28,5 +28,5 @@ def test_codes_are_found_in_the_answer(codes: list[int], expected: tuple[int, ..
 
 
 def test_an_answer_with_many_records_is_not_read_again() -> None:
-    route = Route(HANDLERS[1], 4, lambda *_: None, {})
+    route = Route(HANDLERS[1], 4, lambda *_: None)
     assert error_codes(route, [b"never looked at"], 1 << 20, 1) == (1,)

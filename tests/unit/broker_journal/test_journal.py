@@ -30,7 +30,7 @@ from sluice.protocol.message import Message
 from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.transactions import begun
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, WALL_START_MS, Client, VirtualBroker
 
 NANOS_PER_MS = 1_000_000
 
@@ -58,7 +58,7 @@ def ms(ns: int | None) -> float:
 
 
 def test_a_request_is_told_with_all_that_identifies_it() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic("orders")
     client = broker.client("shop")
     client.ask(ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 4)
@@ -102,7 +102,7 @@ def test_a_request_is_told_with_all_that_identifies_it() -> None:
 
 
 def test_who_waits_was_received_and_begun_before_and_is_answered_and_written_later() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     broker.advance(10)
@@ -115,7 +115,7 @@ def test_who_waits_was_received_and_begun_before_and_is_answered_and_written_lat
 
 
 def test_a_request_behind_one_that_waits_was_received_with_it_and_begun_later() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     client.send_together((fetch(max_wait_ms=500, min_bytes=1), 4), (MetadataRequest(), 9))
@@ -126,7 +126,7 @@ def test_a_request_behind_one_that_waits_was_received_with_it_and_begun_later() 
 
 
 def test_what_comes_while_a_request_waits_does_not_change_when_that_came() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
@@ -139,7 +139,7 @@ def test_what_comes_while_a_request_waits_does_not_change_when_that_came() -> No
 
 
 def test_a_request_that_is_held_was_begun_before_those_that_are_answered_meanwhile() -> None:
-    broker = VirtualBroker("quota.producer.override=busy:1000")
+    broker = VirtualBroker(JOURNAL, "quota.producer.override=busy:1000")
     broker.topic()
     broker.client("busy").send(produce_of(12_000, 3, "busy"), 3)
     broker.advance(1500)
@@ -150,7 +150,7 @@ def test_a_request_that_is_held_was_begun_before_those_that_are_answered_meanwhi
 
 
 def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     client = broker.client()
     client.stop_reading()
     client.send(MetadataRequest(), 9)
@@ -158,7 +158,7 @@ def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() 
 
 
 def test_acks_0_has_no_answer_that_could_be_written() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     broker.client().send(produce(9, acks=0), 9)
     request = last_request(broker)
@@ -166,7 +166,7 @@ def test_acks_0_has_no_answer_that_could_be_written() -> None:
 
 
 def test_a_client_that_leaves_while_it_waits_has_a_request_without_an_answer() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
@@ -180,7 +180,7 @@ def test_a_client_that_leaves_while_it_waits_has_a_request_without_an_answer() -
 
 
 def test_a_version_that_is_not_served_is_told_as_it_was_asked() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     client = broker.client()
     client.send_bytes(client.frame(ApiVersionsRequest(), 4, answered_in=0).replace(b"\0\x12\0\4", b"\0\x12\0\x63", 1))
     request = last_request(broker)
@@ -188,7 +188,7 @@ def test_a_version_that_is_not_served_is_told_as_it_was_asked() -> None:
 
 
 def test_each_error_code_is_told_once() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=2)
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 8)]
     bad = [PartitionProduceData(index=1, records=batch()[:-1])]
@@ -229,7 +229,7 @@ NAMED: dict[str, tuple[Message, int, list[tuple[str, int]], str]] = {
 def test_topics_and_partitions_are_told(
     message: Message, version: int, partitions: list[tuple[str, int]], key: str
 ) -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=2)
     broker.client().send(message, version)
     request = last_request(broker)
@@ -238,7 +238,7 @@ def test_topics_and_partitions_are_told(
 
 
 def test_sixteen_partitions_are_told_and_how_many_more_there_are() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=20)
     partitions = [FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)]
     broker.client().send(FetchRequest(max_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 4)
@@ -249,7 +249,7 @@ def test_sixteen_partitions_are_told_and_how_many_more_there_are() -> None:
 
 
 def test_a_fetch_in_a_session_tells_the_partitions_of_the_session() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     topic = broker.topic()
     client = broker.client()
     topics = [FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(partition=0, partition_max_bytes=99)])]
@@ -259,7 +259,7 @@ def test_a_fetch_in_a_session_tells_the_partitions_of_the_session() -> None:
 
 
 def test_a_topic_that_is_deleted_since_is_told_by_its_id() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     topic = broker.topic()
     broker.client().ask(produce(13, topic_id=topic.topic_id), 13)
     assert last_request(broker).attempt_key == "t-0"
@@ -271,7 +271,7 @@ def test_a_topic_that_is_deleted_since_is_told_by_its_id() -> None:
 
 
 def test_connections_are_numbered_and_told_as_they_come_and_go() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     first, second = broker.client("a"), broker.client("b")
     first.ask(MetadataRequest(), 9)
     first.end()
@@ -287,7 +287,7 @@ def test_connections_are_numbered_and_told_as_they_come_and_go() -> None:
 
 
 def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
-    broker = VirtualBroker("max.connections.per.ip=1")
+    broker = VirtualBroker(JOURNAL, "max.connections.per.ip=1")
     broker.client()
     broker.client()
     broker.settle()
@@ -311,7 +311,7 @@ def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
     ],
 )
 def test_a_throttle_is_told_by_itself_and_in_the_answer(version: int, answered_at_ms: int, told_ms: int) -> None:
-    broker = VirtualBroker("quota.producer.default=1000")
+    broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     broker.client("busy").send(produce_of(12_000, version, "busy"), version)
     broker.advance(2000)
@@ -329,7 +329,7 @@ def test_a_throttle_is_told_by_itself_and_in_the_answer(version: int, answered_a
 
 
 def test_the_next_request_has_neither_throttle_time_nor_errors_of_the_one_before() -> None:
-    broker = VirtualBroker("quota.producer.default=1000")
+    broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     client = broker.client("busy")
     client.send(produce_of(12_000, 9, "busy"), 9)
@@ -344,7 +344,7 @@ def test_the_next_request_has_neither_throttle_time_nor_errors_of_the_one_before
 
 
 def test_a_fault_is_told_by_itself_and_by_the_request_that_it_hits() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     journal = broker.cluster.journal
     assert journal is not None
@@ -367,7 +367,7 @@ def test_a_fault_is_told_by_itself_and_by_the_request_that_it_hits() -> None:
 
 
 def test_a_classic_group_is_told_through_its_states() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     (member,) = settled_group(broker, 1)
     member.leave()
     states = [one for one in events(broker, kind="group-state") if isinstance(one, GroupState)]
@@ -382,7 +382,7 @@ def test_a_classic_group_is_told_through_its_states() -> None:
 
 
 def test_a_transaction_is_told_through_its_states() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     producer = begun(broker)
     producer.commit_values(b"one")
@@ -396,7 +396,7 @@ def test_a_transaction_is_told_through_its_states() -> None:
 
 
 def test_leaders_and_brokers_are_told_as_they_change() -> None:
-    broker = VirtualBroker("sluice.brokers=2", "sluice.election.delay.ms=1000")
+    broker = VirtualBroker(JOURNAL, "sluice.brokers=2", "sluice.election.delay.ms=1000")
     broker.topic(replicas=2)
     first = broker.partition().leader
     other = 3 - first
@@ -413,7 +413,7 @@ def test_leaders_and_brokers_are_told_as_they_change() -> None:
 
 
 def test_an_unclean_election_tells_the_records_that_are_lost() -> None:
-    broker = VirtualBroker("sluice.brokers=2", "sluice.replication.delay.ms=500", "min.insync.replicas=1")
+    broker = VirtualBroker(JOURNAL, "sluice.brokers=2", "sluice.replication.delay.ms=500", "min.insync.replicas=1")
     broker.topic(replicas=2)
     leader = broker.partition().leader
     client: Client = broker.client(node_id=leader)
@@ -427,13 +427,13 @@ def test_an_unclean_election_tells_the_records_that_are_lost() -> None:
 
 
 def test_without_events_there_is_no_journal() -> None:
-    broker = VirtualBroker("sluice.journal.events=0")
+    broker = VirtualBroker()
     assert broker.cluster.journal is None
     broker.client().ask(MetadataRequest(), 9)
 
 
 def test_times_are_of_one_clock_that_never_goes_back() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     for _ in range(5):

@@ -12,7 +12,7 @@ from sluice.clock import LoopClock, ManualClock
 from sluice.journal_events import KINDS, BrokerState, Gap, Request
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 
 def noted(size: int, count: int) -> JournalReader:
@@ -83,7 +83,7 @@ def test_the_last_events_are_found_from_the_end(count: int, after: int) -> None:
 
 
 def test_requests_are_found_by_client_and_api() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.topic()
     for name in ("a", "b"):
         client = broker.client(name)

@@ -10,7 +10,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import LOG_OVERHEAD
 from sluice.protocol.records.record import Record, iter_records
 from tests.support.records import batch, fetch, produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 POLL_MS = 20
 
@@ -26,7 +26,7 @@ def records_in(data: bytes) -> list[Record]:
 
 
 def with_topic(*overrides: str) -> VirtualBroker:
-    return VirtualBroker("sluice.journal.topic=true", *overrides)
+    return VirtualBroker(JOURNAL, "sluice.journal.topic=true", *overrides)
 
 
 def records(broker: VirtualBroker) -> list[tuple[bytes | None, AnyEvent]]:
@@ -131,7 +131,7 @@ def test_clients_cannot_write_to_it() -> None:
 
 
 def test_it_is_there_only_if_it_is_wanted() -> None:
-    broker = VirtualBroker()
+    broker = VirtualBroker(JOURNAL)
     broker.client().ask(MetadataRequest(), 9)
     broker.advance(1000)
     assert JOURNAL_TOPIC not in broker.cluster.topics

@@ -40,7 +40,7 @@ def run(*args: str) -> Result:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker to which a client said twice what it wants to know and then wrote to a topic that is not there."""
     log: Path = tmp_path_factory.mktemp("journal") / "log"
-    with running_broker(log, *overrides("auto.create.topics.enable=false")) as running:
+    with running_broker(log, *overrides("auto.create.topics.enable=false", "sluice.journal.events=16384")) as running:
         with WireClient(running.bootstrap, "shop") as client:
             client.ask(MetadataRequest(), 9)
             client.ask(MetadataRequest(), 9)
