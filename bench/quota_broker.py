@@ -40,7 +40,7 @@ def unrecord(self: ClientQuotaManager, user: str, client_id: str, value: float, 
     charges.setdefault(f"{self.kind} {client_id}", []).append((now_ms, -value, 0))
 
 
-def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # as it is
+def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # its own arguments, passed on
     """Makes the server, and measures the loop."""
     _init(self, config, clock, random, loop)
     _probe(loop)
@@ -59,9 +59,9 @@ def _probe(loop: asyncio.AbstractEventLoop) -> None:
 
 def main() -> None:
     """Runs the broker until it is stopped."""
-    ClientQuotaManager.record = record  # type: ignore[method-assign]
-    ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]
-    cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]
+    ClientQuotaManager.record = record  # type: ignore[method-assign]  # to watch it
+    ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]  # to watch it
+    cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]  # to watch it
     file = Path(sys.argv[1])
     try:
         cli(["serve", *sys.argv[2:]])

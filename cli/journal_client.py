@@ -65,7 +65,7 @@ class JournalClient:
         given = {name: value for name, value in asked.items() if value is not None}
         request = Request(f"{self._admin}/api/v1/journal?{urlencode(given, doseq=True)}", headers=self._headers)  # noqa: S310  (checked above)
         try:
-            answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)  # noqa: S310
+            answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)  # noqa: S310  (as above)
         except HTTPError as error:
             raise _refusal(self._admin, error) from None
         except OSError as error:  # URLError is one

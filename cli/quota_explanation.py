@@ -21,7 +21,7 @@ def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation
     headers = {"authorization": f"Bearer {token}"} if token else {}
     request = Request(f"{admin}/api/v1/quotas/explain?{query}", headers=headers)  # noqa: S310  (checked above)
     try:
-        with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+        with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (as above)
             return msgspec.json.decode(answer.read(), type=Explanation)
     except HTTPError as error:
         raise SluiceError(f"{admin}: {error.code}: {error.read().decode(errors='replace')}") from None

@@ -59,7 +59,7 @@ def entry(journal: Journal, number: int) -> Entry:
     """An entry that is still there."""
     found = journal.entry(number)
     # They are what `answered`, `note` and so on put there, in the order of these fields.
-    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]
+    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]  # as it was put in
 
 
 def broker_of(found: Entry) -> int:
