@@ -9,6 +9,9 @@ PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 QUOTA_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
+# PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
+SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
+SPARK_READY := .venv/.ready-spark
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -19,8 +22,9 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Compiled ahead, so that the first start takes no longer than the next, also where Python may not write bytecode.
-setup: $(READY) ## prepare .venv for development
-	@$(BIN)/python -m compileall -q sluice broker cli protocol purgatory quotas
+setup: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## prepare .venv for development
+	@$(BIN)/python -m compileall -q sluice broker cli pipeline protocol purgatory quotas
+	@test -e $(SPARK_READY) || echo "setup: without PySpark, as there is no Java here (or SPARK=no): tests/spark will be skipped"
 
 # The project itself goes in without isolation: its build tool is in the lock, so nothing unpinned is fetched.
 $(READY): requirements-dev.lock pyproject.toml
@@ -28,6 +32,10 @@ $(READY): requirements-dev.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -r requirements-dev.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(SPARK_READY): requirements-spark.lock $(READY)
+	$(PIP) install -r requirements-spark.lock
 	@touch $@
 
 demo: setup ## throttle real clients for 35 s and check what they got

@@ -1,0 +1,88 @@
+"""Which jars make PySpark read and write Kafka: four for each version, told apart by their digests.
+
+All else that the connector needs (compression, Hadoop, Scala, slf4j) is in PySpark itself, so its dependencies are not
+followed: that would bring older copies of the same.
+"""
+
+from typing import NamedTuple
+
+from sluice.errors import SluiceError
+
+
+class Jar(NamedTuple):
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+
+# Spark releases its token provider with every version, but Maven Central does not hold each: 4.0.0's is the newest that
+# resolves. It is asked only whether a job uses delegation tokens; its interface to the connector is the same in 4.2.
+_TOKEN_PROVIDER = Jar(
+    "org.apache.spark",
+    "spark-token-provider-kafka-0-10_2.13",
+    "4.0.0",
+    "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+)
+
+# PySpark's version -> the jars beside it. Kafka's client and the pool are of the versions in the connector's POM.
+CONNECTORS: dict[str, tuple[Jar, ...]] = {
+    "4.0.0": (
+        Jar(
+            "org.apache.spark",
+            "spark-sql-kafka-0-10_2.13",
+            "4.0.0",
+            "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
+        ),
+        _TOKEN_PROVIDER,
+        Jar(
+            "org.apache.kafka",
+            "kafka-clients",
+            "3.9.0",
+            "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18",
+        ),
+        Jar(
+            "org.apache.commons",
+            "commons-pool2",
+            "2.12.0",
+            "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b",
+        ),
+    ),
+    "4.2.0": (
+        Jar(
+            "org.apache.spark",
+            "spark-sql-kafka-0-10_2.13",
+            "4.2.0",
+            "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+        ),
+        _TOKEN_PROVIDER,
+        Jar(
+            "org.apache.kafka",
+            "kafka-clients",
+            "3.9.2",
+            "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+        ),
+        Jar(
+            "org.apache.commons",
+            "commons-pool2",
+            "2.13.1",
+            "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
+        ),
+    ),
+}
+
+
+def connector_for(pyspark_version: str) -> tuple[Jar, ...]:
+    """The jars that `pyspark_version` needs beside it."""
+    jars = CONNECTORS.get(pyspark_version)
+    if jars is None:
+        known = ", ".join(CONNECTORS)
+        raise SluiceError(
+            f"PySpark {pyspark_version} has no Kafka connector that is known here: install one of {known} "
+            "(pip install 'kafka-sluice[spark]' 'pyspark==VERSION'), or give jars of your own with --jars DIR"
+        )
+    return jars
