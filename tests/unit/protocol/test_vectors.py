@@ -94,15 +94,14 @@ def test_the_runner_counts_by_file_and_in_all(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "protocol-x.jsonl").write_text(f"{right}\n{wrong}\n\n{foreign}\n", encoding="utf-8")
     with gzip.open(tmp_path / "protocol-y.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write(f"{right}\n")
-    # Begins with the name of another kind, but is one of its own, which nobody built.
-    (tmp_path / "producer_config.jsonl").write_text("{}\n{}\n", encoding="utf-8")
+    (tmp_path / "unheard_of.jsonl").write_text("{}\n{}\n", encoding="utf-8")
     (tmp_path / "MANIFEST.json").write_text("{}", encoding="utf-8")
     assert main([str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
-        f"{tmp_path}/producer_config.jsonl: 0 passed, 0 failed, 2 skipped (kind not built)",
         f"{tmp_path}/protocol-x.jsonl: 1 passed, 1 failed, 1 skipped",
         f"{tmp_path}/protocol-y.jsonl.gz: 1 passed, 0 failed, 0 skipped",
+        f"{tmp_path}/unheard_of.jsonl: 0 passed, 0 failed, 2 skipped (kind not built)",
         "2 passed, 1 failed, 3 skipped",
     ]
     assert captured.err.startswith(f"{tmp_path}/protocol-x.jsonl:2: Fetch response 1: header_version")

@@ -1,0 +1,323 @@
+"""A client's settings in force: what was given, by Kafka's names, over the tables' defaults, and checked together.
+
+    config = producer_config({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})
+    config.integer("linger.ms")
+
+Follows `postProcessParsedConfig` of ProducerConfig, ConsumerConfig and AdminClientConfig: what is refused is Kafka's
+ConfigException (here `ConfigError`), what is odd is a warning, logged and kept by Kafka's reason for it:
+
+    static_retry_backoff              retry.backoff.ms is above its maximum: the maximum is used, constantly (KIP-580)
+    static_connection_setup_timeout   the same of socket.connection.setup.timeout.ms (KIP-601)
+    constant_reconnect_backoff        reconnect.backoff.ms is set and its maximum is not: it is the maximum (KIP-144)
+    delivery_timeout_raised           delivery.timeout.ms is not set, and below linger.ms + request.timeout.ms (KIP-91)
+    connections_idle_before_poll      connections.max.idle.ms is below max.poll.interval.ms
+
+Different on purpose: a name that nobody knows is an error that says which names are close; Kafka logs it. With the
+profile "kip", `delivery.timeout.ms` must also hold one `retry.backoff.ms`, and `reconnect.backoff.ms` is 100 by
+default: so say the texts of KIP-91 and KIP-144.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import count
+from typing import Literal
+
+from sluice.config_values import INT_MAX, Value, Values, text_of
+from sluice.errors import ConfigError
+
+from .backoff import (
+    RETRY_JITTER,
+    RETRY_MULTIPLIER,
+    Backoff,
+    ExponentialBackoff,
+    KipReconnectBackoff,
+    KipRetryBackoff,
+    Uniform,
+)
+from .config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
+
+log = logging.getLogger("sluice.client")
+
+Profile = Literal["kafka", "kip"]
+Given = Mapping[str, str | int | float | bool | Sequence[str]]
+
+# With more in flight, a retry that comes after later batches could not be told from a gap (KAFKA-5494).
+_MOST_IN_FLIGHT_FOR_IDEMPOTENCE = 5
+_KIP_144_RECONNECT_BACKOFF_MS = 100
+_producer_numbers, _consumer_numbers, _admin_numbers = count(1), count(1), count(1)
+
+
+class ClientConfig(Values):
+    """What one client was configured with. `warnings`: a line by reason."""
+
+    __slots__ = ("_given", "client", "profile", "warnings")
+
+    def __init__(self, table: Table, given: Given, profile: Profile) -> None:
+        """Reads each property for itself. Raises ConfigError, a line that names key, value and what is accepted."""
+        self.client = table.client
+        self.profile = profile
+        self.warnings: dict[str, str] = {}
+        self._given = frozenset(given)
+        values: dict[str, Value] = {
+            row.name: None if row.default is None else row.kind.parse(row.default) for row in table.properties.values()
+        }
+        unused = [name for name in given if name in table.without_effect]
+        for name, value in given.items():
+            row = table.properties.get(name)
+            if row is not None:
+                values[name] = _parsed(table.client, row, value)
+            elif name not in table.without_effect:
+                raise ConfigError(f"{table.client}: {_unknown(name, table)}")
+        super().__init__(values)
+        if unused:
+            log.info("Kafka's, without effect here", extra={"client": table.client, "names": ",".join(unused)})
+
+    def is_set(self, name: str) -> bool:
+        """Whether a property was given a value."""
+        return name in self._given
+
+    def text_or_none(self, name: str) -> str | None:
+        """A text that may be Kafka's null."""
+        value = self._values[name]
+        assert value is None or isinstance(value, str), name
+        return value
+
+    def retry_backoff(self, uniform: Uniform) -> Backoff:
+        """KIP-580's, of `retry.backoff.ms` and its maximum."""
+        base_ms, max_ms = self.integer("retry.backoff.ms"), self.integer("retry.backoff.max.ms")
+        if self.profile == "kip":
+            return KipRetryBackoff(base_ms, max_ms, uniform)
+        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+
+    def reconnect_backoff(self, uniform: Uniform) -> Backoff:
+        """KIP-144's, of `reconnect.backoff.ms` and its maximum."""
+        base_ms, max_ms = self.integer("reconnect.backoff.ms"), self.integer("reconnect.backoff.max.ms")
+        if self.profile == "kip":
+            return KipReconnectBackoff(base_ms, max_ms, uniform)
+        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+
+    def connection_setup_timeout(self, uniform: Uniform) -> Backoff:
+        """KIP-601's, of `socket.connection.setup.timeout.ms` and its maximum."""
+        base_ms = self.integer("socket.connection.setup.timeout.ms")
+        max_ms = self.integer("socket.connection.setup.timeout.max.ms")
+        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+
+    def set(self, name: str, value: Value) -> None:
+        """Puts another value in force, where one follows from others."""
+        assert name in self._values, name
+        self._values[name] = value
+
+    def warn(self, reason: str, line: str) -> None:
+        """Keeps a warning, and logs it."""
+        self.warnings[reason] = line
+        log.warning(line, extra={"client": self.client})
+
+    def error(self, line: str) -> ConfigError:
+        """What to raise for settings that do not go together."""
+        return ConfigError(f"{self.client}: {line}")
+
+
+# What holds for several settings together: refuses, warns, or sets what follows.
+Rule = Callable[[ClientConfig], None]
+
+
+def producer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
+    """A producer's settings."""
+    return _checked(PRODUCER, given, profile, _PRODUCER_RULES)
+
+
+def consumer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
+    """A consumer's settings."""
+    return _checked(CONSUMER, given, profile, _CONSUMER_RULES)
+
+
+def admin_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
+    """An admin client's settings."""
+    return _checked(ADMIN, given, profile, _ADMIN_RULES)
+
+
+def _checked(table: Table, given: Given, profile: Profile, rules: Sequence[Rule]) -> ClientConfig:
+    config = ClientConfig(table, given, profile)
+    if config.value("bootstrap.servers") is None:
+        raise config.error("bootstrap.servers is missing: HOST:PORT, separated by commas")
+    for rule in rules:
+        rule(config)
+    return config
+
+
+def _parsed(client: str, row: Property, value: object) -> Value:
+    given = _text(value)
+    try:
+        return row.kind.parse(given)
+    except ValueError:
+        shown = given if given.isprintable() else repr(given)  # one line, whatever was given
+        raise ConfigError(f"{client}: {row.name}={shown}: must be {row.kind.accepts}") from None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, bool | float):
+        return text_of(value) or ""
+    return str(value)
+
+
+def _unknown(name: str, table: Table) -> str:
+    close = get_close_matches(name, table.properties, n=3)
+    return f"{name}: no such property" + (f"; close: {', '.join(close)}" if close else "")
+
+
+# -- rules of all clients --------------------------------------------------------------------------------------------
+
+
+def _warn_of_static_waits(config: ClientConfig) -> None:
+    for reason, name, maximum, what in (
+        ("static_retry_backoff", "retry.backoff.ms", "retry.backoff.max.ms", "backoff"),
+        (
+            "static_connection_setup_timeout",
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.max.ms",
+            "connection setup timeout",
+        ),
+    ):
+        value, most = config.integer(name), config.integer(maximum)
+        if value > most:
+            line = f"{name}={value} is above {maximum}={most}: a static {what} of {most} ms is used"
+            config.warn(reason, line)
+
+
+def _reconnect_backoff_set_alone(config: ClientConfig) -> None:
+    name, maximum = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
+    if config.profile == "kip" and not config.is_set(name):
+        config.set(name, _KIP_144_RECONNECT_BACKOFF_MS)
+    if config.is_set(name) and not config.is_set(maximum):
+        config.set(maximum, config.integer(name))
+        line = f"{name} is set and {maximum} is not: the reconnect backoff does not grow"
+        config.warn("constant_reconnect_backoff", line)
+
+
+# -- the producer's --------------------------------------------------------------------------------------------------
+
+
+def _acks_as_number(config: ClientConfig) -> None:
+    if config.text("acks") == "all":
+        config.set("acks", "-1")
+
+
+def _idempotence(config: ClientConfig) -> None:
+    """It is on by default, and off where it cannot be; who asked for it is told why it cannot."""
+    if config.boolean("enable.idempotence"):
+        for name, needed, is_so in (
+            ("retries", "above 0", config.integer("retries") > 0),
+            ("acks", "all", config.text("acks") == "-1"),
+        ):
+            if is_so:
+                continue
+            if config.is_set("enable.idempotence"):
+                raise config.error(f"enable.idempotence=true needs {name} {needed}; it is {config.value(name)}")
+            log.info("no idempotence", extra={"because": f"{name}={config.value(name)}"})
+            config.set("enable.idempotence", False)
+        in_flight = config.integer("max.in.flight.requests.per.connection")
+        if in_flight > _MOST_IN_FLIGHT_FOR_IDEMPOTENCE:
+            needed = f"max.in.flight.requests.per.connection at most {_MOST_IN_FLIGHT_FOR_IDEMPOTENCE}"
+            raise config.error(f"enable.idempotence=true needs {needed}; it is {in_flight}")
+
+
+def _transactions(config: ClientConfig) -> None:
+    if config.is_set("transactional.id") and not config.boolean("enable.idempotence"):
+        raise config.error("transactional.id needs enable.idempotence=true")
+    if config.boolean("transaction.two.phase.commit.enable") and config.is_set("transaction.timeout.ms"):
+        raise config.error("transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable=true")
+
+
+def _producer_client_id(config: ClientConfig) -> None:
+    if not config.is_set("client.id"):
+        config.set("client.id", f"producer-{config.text_or_none('transactional.id') or next(_producer_numbers)}")
+
+
+def _delivery_timeout(config: ClientConfig) -> None:
+    """KIP-91: there must be time for one attempt."""
+    parts = ["linger.ms", "request.timeout.ms"] + ["retry.backoff.ms"] * (config.profile == "kip")
+    needed = min(sum(config.integer(part) for part in parts), INT_MAX)
+    given = config.integer("delivery.timeout.ms")
+    if given >= needed:
+        return
+    words = " + ".join(parts)
+    if config.is_set("delivery.timeout.ms"):
+        raise config.error(f"delivery.timeout.ms={given}: must be at least {words} ({needed})")
+    config.set("delivery.timeout.ms", needed)
+    config.warn("delivery_timeout_raised", f"delivery.timeout.ms={given} is below {words}: {needed} is used")
+
+
+# -- the consumer's --------------------------------------------------------------------------------------------------
+
+# What one group protocol leaves to the broker, the other to the client.
+_NOT_OF_PROTOCOL = {
+    "classic": ("group.remote.assignor", "share.acknowledgement.mode", "share.acquire.mode"),
+    "consumer": (
+        "heartbeat.interval.ms",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+        "share.acquire.mode",
+    ),
+}
+
+
+def _consumer_client_id(config: ClientConfig) -> None:
+    if not config.text("client.id"):
+        part = config.text_or_none("group.instance.id") or next(_consumer_numbers)
+        config.set("client.id", f"consumer-{config.text_or_none('group.id') or 'null'}-{part}")
+
+
+def _auto_commit(config: ClientConfig) -> None:
+    if config.value("group.id") is not None:
+        return
+    if config.is_set("enable.auto.commit") and config.boolean("enable.auto.commit"):
+        raise config.error("enable.auto.commit=true needs a group.id")
+    config.set("enable.auto.commit", False)
+
+
+def _group_protocol(config: ClientConfig) -> None:
+    protocol = config.text("group.protocol")
+    wrong = [name for name in _NOT_OF_PROTOCOL[protocol] if config.is_set(name)]
+    if wrong:
+        raise config.error(f"{', '.join(wrong)} cannot be set with group.protocol={protocol}")
+
+
+def _idle_before_poll(config: ClientConfig) -> None:
+    idle_ms, poll_ms = config.integer("connections.max.idle.ms"), config.integer("max.poll.interval.ms")
+    if config.text("group.protocol") == "classic" and 0 <= idle_ms < poll_ms:
+        line = (
+            f"connections.max.idle.ms={idle_ms} is below max.poll.interval.ms={poll_ms}: the coordinator's connection "
+            "may be closed during a rebalance"
+        )
+        config.warn("connections_idle_before_poll", line)
+
+
+# -- the admin client's ----------------------------------------------------------------------------------------------
+
+
+def _admin_client_id(config: ClientConfig) -> None:
+    if not config.text("client.id"):
+        config.set("client.id", f"adminclient-{next(_admin_numbers)}")
+
+
+_COMMON_RULES = (_warn_of_static_waits, _reconnect_backoff_set_alone)
+_PRODUCER_RULES = (
+    *_COMMON_RULES,
+    _acks_as_number,
+    _idempotence,
+    _transactions,
+    _producer_client_id,
+    _delivery_timeout,
+)
+_CONSUMER_RULES = (
+    *_COMMON_RULES,
+    _consumer_client_id,
+    _auto_commit,
+    _group_protocol,
+    _idle_before_poll,
+)
+_ADMIN_RULES = (*_COMMON_RULES, _admin_client_id)

@@ -1,0 +1,211 @@
+"""What each client can be configured with, as tables: names, types, defaults and rules are Kafka's (ProducerConfig,
+ConsumerConfig and AdminClientConfig of 4.4).
+
+Names that only Kafka has a use for are in `WITHOUT_EFFECT`: a properties file of a Java client can be taken as it is.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sluice.config_values import (
+    INT_MAX,
+    LONG_MAX,
+    Kind,
+    boolean,
+    choice,
+    integer,
+    listing,
+    text,
+)
+
+
+class Property(NamedTuple):
+    """One row: `default` as text; None is Kafka's null."""
+
+    name: str
+    kind: Kind
+    default: str | None
+
+
+class Table(NamedTuple):
+    """All that one kind of client can be configured with."""
+
+    client: str
+    properties: Mapping[str, Property]
+    without_effect: frozenset[str]
+
+
+def _any_case(*accepted: str) -> Kind:
+    """One of the given names, in lower case, whatever the case it is written in."""
+    exact = choice(*accepted)
+    return Kind("STRING", exact.accepts, lambda value: exact.parse(value.lower()))
+
+
+def _not_empty() -> Kind:
+    def parse(value: str) -> str:
+        if not value.strip():
+            raise ValueError
+        return value.strip()
+
+    return Kind("STRING", "text that is not empty", parse)
+
+
+def _servers() -> Kind:
+    def parse(value: str) -> tuple[str, ...]:
+        servers = tuple(item.strip() for item in value.split(","))
+        if len(set(servers)) < len(servers) or not all(map(_is_server, servers)):
+            raise ValueError
+        return servers
+
+    return Kind("LIST", "HOST:PORT, separated by commas, each once", parse)
+
+
+def _is_server(server: str) -> bool:
+    host, _, port = server.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
+
+
+# As java.time.Duration reads it; negative ones are refused.
+_DURATION = re.compile(r"P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?", re.IGNORECASE)
+
+
+def _offset_reset() -> Kind:
+    def parse(value: str) -> str:
+        value = value.strip()
+        if value in ("earliest", "latest", "none"):
+            return value
+        prefix, _, duration = value.partition(":")
+        if prefix != "by_duration" or not _DURATION.fullmatch(duration):
+            raise ValueError
+        return value
+
+    return Kind("STRING", "earliest, latest, none or by_duration:PnDTnHnM.nS", parse)
+
+
+_LARGEST_PORT = 65535
+_ANY_LONG = integer(-LONG_MAX - 1, LONG_MAX)
+_MS = integer(0, LONG_MAX)
+_INT = integer(0, INT_MAX)
+_ANY_INT = integer()
+_COUNT = integer(1, INT_MAX)
+_BUFFER = integer(-1, INT_MAX)
+_DNS_LOOKUP = choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+
+# fmt: off
+# A row of a table is read across, not down.
+_COMMON = (
+    Property("bootstrap.servers", _servers(), None),
+    Property("client.dns.lookup", _DNS_LOOKUP, "use_all_dns_ips"),
+    Property("client.id", text(), ""),
+    Property("connections.max.idle.ms", _ANY_LONG, "540000"),
+    Property("metadata.max.age.ms", _MS, "300000"),
+    Property("metadata.recovery.rebootstrap.trigger.ms", _MS, "300000"),
+    Property("metadata.recovery.strategy", _any_case("none", "rebootstrap"), "rebootstrap"),
+    Property("metrics.num.samples", _COUNT, "2"),
+    Property("metrics.sample.window.ms", _MS, "30000"),
+    Property("receive.buffer.bytes", _BUFFER, "65536"),
+    Property("reconnect.backoff.max.ms", _MS, "1000"),
+    Property("reconnect.backoff.ms", _MS, "50"),
+    Property("request.timeout.ms", _INT, "30000"),
+    Property("retry.backoff.max.ms", _MS, "1000"),
+    Property("retry.backoff.ms", _MS, "100"),
+    Property("security.protocol", _any_case("plaintext"), "plaintext"),
+    Property("send.buffer.bytes", _BUFFER, "131072"),
+    Property("socket.connection.setup.timeout.max.ms", _ANY_LONG, "30000"),
+    Property("socket.connection.setup.timeout.ms", _ANY_LONG, "10000"),
+)
+
+_PRODUCER = (
+    Property("acks", choice("all", "-1", "0", "1"), "all"),
+    Property("batch.size", _INT, "16384"),
+    Property("buffer.memory", _MS, "33554432"),
+    Property("compression.gzip.level", integer(1, 9, also=-1), "-1"),
+    Property("compression.lz4.level", integer(1, 17), "9"),
+    Property("compression.type", choice("none", "gzip", "snappy", "lz4", "zstd"), "none"),
+    Property("compression.zstd.level", integer(-(2**17), 22), "3"),
+    Property("delivery.timeout.ms", _INT, "120000"),
+    Property("enable.idempotence", boolean(), "true"),
+    Property("linger.ms", _MS, "5"),
+    Property("max.block.ms", _MS, "60000"),
+    Property("max.in.flight.requests.per.connection", _COUNT, "5"),
+    Property("max.request.size", _INT, "1048576"),
+    Property("metadata.max.idle.ms", integer(5000, LONG_MAX), "300000"),
+    Property("partitioner.adaptive.partitioning.enable", boolean(), "true"),
+    Property("partitioner.availability.timeout.ms", _MS, "0"),
+    Property("partitioner.ignore.keys", boolean(), "false"),
+    Property("receive.buffer.bytes", _BUFFER, "32768"),
+    Property("retries", _INT, str(INT_MAX)),
+    Property("transaction.timeout.ms", _ANY_INT, "60000"),
+    Property("transaction.two.phase.commit.enable", boolean(), "false"),
+    Property("transactional.id", _not_empty(), None),
+)
+
+_CONSUMER = (
+    Property("allow.auto.create.topics", boolean(), "true"),
+    Property("auto.commit.interval.ms", _INT, "5000"),
+    Property("auto.offset.reset", _offset_reset(), "latest"),
+    Property("check.crcs", boolean(), "true"),
+    Property("client.rack", text(), ""),
+    Property("default.api.timeout.ms", _INT, "60000"),
+    Property("enable.auto.commit", boolean(), "true"),
+    Property("exclude.internal.topics", boolean(), "true"),
+    Property("fetch.max.bytes", _INT, "52428800"),
+    Property("fetch.max.wait.ms", _INT, "500"),
+    Property("fetch.min.bytes", _INT, "1"),
+    Property("group.id", text(), None),
+    Property("group.instance.id", _not_empty(), None),
+    Property("group.protocol", _any_case("classic", "consumer"), "classic"),
+    Property("group.remote.assignor", text(), None),
+    Property("heartbeat.interval.ms", _ANY_INT, "3000"),
+    Property("isolation.level", choice("read_committed", "read_uncommitted"), "read_uncommitted"),
+    Property("max.partition.fetch.bytes", _INT, "1048576"),
+    Property("max.poll.interval.ms", _COUNT, "300000"),
+    Property("max.poll.records", _COUNT, "500"),
+    Property("partition.assignment.strategy", listing(), "range,cooperative-sticky"),
+    Property("session.timeout.ms", _ANY_INT, "45000"),
+)
+
+_ADMIN = (
+    Property("connections.max.idle.ms", _ANY_LONG, "300000"),
+    Property("default.api.timeout.ms", _INT, "60000"),
+    Property("retries", _INT, str(INT_MAX)),
+)
+# fmt: on
+
+_COMMON_WITHOUT_EFFECT = (
+    "bootstrap.resolve.timeout.ms",
+    "config.providers",
+    "enable.metrics.push",
+    "metadata.cluster.check.enable",
+    "metric.reporters",
+    "metrics.recording.level",
+    "security.providers",
+)
+
+
+def _table(client: str, rows: tuple[Property, ...], *without_effect: str) -> Table:
+    properties = {row.name: row for row in (*_COMMON, *rows)}  # a client's own row goes before the common one
+    return Table(client, dict(sorted(properties.items())), frozenset((*_COMMON_WITHOUT_EFFECT, *without_effect)))
+
+
+PRODUCER = _table(
+    "producer",
+    _PRODUCER,
+    "client.rack",
+    "interceptor.classes",
+    "key.serializer",
+    "partitioner.class",
+    "partitioner.rack.aware",
+    "value.serializer",
+)
+CONSUMER = _table(
+    "consumer",
+    _CONSUMER,
+    "interceptor.classes",
+    "key.deserializer",
+    "share.acknowledgement.mode",
+    "share.acquire.mode",
+    "value.deserializer",
+)
+ADMIN = _table("admin", _ADMIN, "bootstrap.controllers")

@@ -1,0 +1,120 @@
+"""The public vectors of the client, made with Apache Kafka's own classes; and that their checks can fail."""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.vectors import Vector
+from tests.vectors.client import KINDS
+
+ROOT = Path(__file__).parents[3]
+VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
+
+
+def vectors(kind: str) -> Iterator[Vector]:
+    files = sorted(VECTORS.glob(f"{kind}*.jsonl*"))
+    if not files:
+        pytest.skip(f"no {kind}.jsonl or .jsonl.gz in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+    for file in files:
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_vector_comes_out(kind: str) -> None:
+    failures = [f"{vector.get('id')}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector)]
+    assert failures == []
+
+
+EXACT: Vector = {"kind": "exact", "initial": 100, "multiplier": 2, "max": 1000, "jitter": 0.0, "attempts": [0, 4]}
+FACTORS: Vector = {"kind": "factors", "initial": 100, "multiplier": 2, "max": 1000, "jitter": 0.2}
+RANGE: Vector = FACTORS | {"kind": "range"}
+CONNECTIONS: Vector = {
+    "reconnect_backoff_ms": 50,
+    "reconnect_backoff_max_ms": 1000,
+    "connection_setup_timeout_ms": 10_000,
+    "connection_setup_timeout_max_ms": 30_000,
+}
+CONNECTING = {"t": 5, "id": "0", "op": "connecting", "host": "b", "random_factors": [0.9, 1.1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "vector"),
+    [
+        pytest.param("exponential_backoff", EXACT | {"backoff": [100, 1000]}, id="a backoff"),
+        pytest.param(
+            "exponential_backoff", EXACT | {"jitter": 1.1, "exception": "IllegalArgumentException"}, id="a refusal"
+        ),
+        pytest.param("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 110], [9, 1.1, 1000]]}, id="factors"),
+        pytest.param(
+            "exponential_backoff",
+            RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 99.5}]},
+            id="a range",
+        ),
+        pytest.param(
+            "connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 45}]}, id="an event"
+        ),
+        pytest.param(
+            "producer_config",
+            {"config": {"linger.ms": "7"}, "accepted": True, "effective": {"linger.ms": 7}, "warnings": []},
+            id="a config",
+        ),
+        pytest.param(
+            "producer_config",
+            {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"},
+            id="a refused config",
+        ),
+    ],
+)
+def test_the_check_takes_what_is_right(kind: str, vector: Vector) -> None:
+    assert KINDS[kind](vector) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "vector"),
+    [
+        pytest.param("exponential_backoff", EXACT | {"backoff": [100, 999]}, id="another backoff"),
+        pytest.param("exponential_backoff", EXACT | {"exception": "IllegalArgumentException"}, id="a refusal we lack"),
+        pytest.param("exponential_backoff", EXACT | {"jitter": 1.1, "backoff": [100]}, id="a refusal of ours"),
+        pytest.param("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 111]]}, id="another value"),
+        pytest.param("exponential_backoff", FACTORS | {"max": 100, "draws": [[0, 1.1, 100]]}, id="a draw we lack"),
+        pytest.param(
+            "exponential_backoff",
+            RANGE | {"ranges": [{"attempt": 0, "min": 79, "max": 119, "mean": 99.5}]},
+            id="a smaller value than can be",
+        ),
+        pytest.param(
+            "exponential_backoff",
+            RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 104.0}]},
+            id="another mean",
+        ),
+        pytest.param(
+            "connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 44}]}, id="an event"
+        ),
+        pytest.param(
+            "connection_states",
+            CONNECTIONS | {"events": [CONNECTING | {"random_factors": [0.9, 1.1, 1.0]}]},
+            id="a draw too many",
+        ),
+        pytest.param(
+            "producer_config",
+            {"config": {}, "accepted": True, "effective": {"linger.ms": 0}, "warnings": []},
+            id="another default",
+        ),
+        pytest.param(
+            "producer_config",
+            {"config": {}, "accepted": True, "effective": {}, "warnings": ["static_retry_backoff"]},
+            id="a warning we lack",
+        ),
+        pytest.param("producer_config", {"config": {"acks": "2"}, "accepted": True}, id="a refusal of ours"),
+        pytest.param(
+            "producer_config", {"config": {}, "accepted": False, "exception": "ConfigException"}, id="one we lack"
+        ),
+    ],
+)
+def test_the_check_fails_on(kind: str, vector: Vector) -> None:
+    assert len(KINDS[kind](vector)) == 1

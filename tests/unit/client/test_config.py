@@ -1,0 +1,180 @@
+"""A client's settings: what is taken, refused and warned of, beyond what the producer's vectors say."""
+
+import logging
+from random import Random
+
+import pytest
+
+from sluice.client.backoff import ExponentialBackoff, KipReconnectBackoff, KipRetryBackoff
+from sluice.client.config import ClientConfig, Given, admin_config, consumer_config, producer_config
+from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
+from sluice.errors import ConfigError
+
+SERVERS = {"bootstrap.servers": "127.0.0.1:9092"}
+CLIENTS = {"producer": producer_config, "consumer": consumer_config, "admin": admin_config}
+
+
+def config(client: str, **given: str | int) -> ClientConfig:
+    return CLIENTS[client](SERVERS | {name.replace("_", "."): value for name, value in given.items()})
+
+
+@pytest.mark.parametrize("table", [PRODUCER, CONSUMER, ADMIN], ids=lambda table: table.client)
+def test_every_default_can_be_read(table: Table) -> None:
+    assert set(table.properties).isdisjoint(table.without_effect)
+    for row in table.properties.values():
+        assert row.default is None or row.kind.parse(row.default) is not None
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "value"),
+    [
+        ("producer", "linger.ms", 5),
+        ("producer", "receive.buffer.bytes", 32768),
+        ("producer", "connections.max.idle.ms", 540_000),
+        ("consumer", "receive.buffer.bytes", 65536),
+        ("consumer", "max.poll.records", 500),
+        ("consumer", "isolation.level", "read_uncommitted"),
+        ("admin", "connections.max.idle.ms", 300_000),
+        ("admin", "default.api.timeout.ms", 60_000),
+    ],
+)
+def test_defaults_are_kafkas(client: str, name: str, value: object) -> None:
+    assert config(client).value(name) == value
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        pytest.param({"linger.ms": 20}, "linger.ms", 20, id="a number"),
+        pytest.param({"enable.idempotence": False}, "enable.idempotence", False, id="a truth value"),
+        pytest.param({"bootstrap.servers": ["a:1", "b:2"]}, "bootstrap.servers", ("a:1", "b:2"), id="a list"),
+        pytest.param({"bootstrap.servers": "a:1, [::1]:2"}, "bootstrap.servers", ("a:1", "[::1]:2"), id="text"),
+    ],
+)
+def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> None:
+    assert producer_config(SERVERS | dict(given)).value(name) == value
+
+
+@pytest.mark.parametrize(
+    ("client", "given", "line"),
+    [
+        ("producer", {"linger.ms": "soon"}, "producer: linger.ms=soon: must be an integer of at least 0"),
+        ("producer", {"linger_ms": "5"}, "producer: linger_ms: no such property; close: linger.ms"),
+        ("producer", {"xyzzy": "5"}, "producer: xyzzy: no such property"),
+        ("producer", {"client.id": "a\nb", "acks": "2\n"}, r"producer: acks='2\n': must be one of all, -1, 0, 1"),
+        ("producer", {"transactional.id": ""}, "producer: transactional.id=: must be text that is not empty"),
+        (
+            "producer",
+            {"transactional.id": "t", "acks": "1"},
+            "producer: transactional.id needs enable.idempotence=true",
+        ),
+        (
+            "producer",
+            {"enable.idempotence": "true", "acks": "1"},
+            "producer: enable.idempotence=true needs acks all; it is 1",
+        ),
+        (
+            "producer",
+            {"max.in.flight.requests.per.connection": 6},
+            "producer: enable.idempotence=true needs max.in.flight.requests.per.connection at most 5; it is 6",
+        ),
+        (
+            "producer",
+            {"transaction.two.phase.commit.enable": True, "transaction.timeout.ms": 1},
+            "producer: transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable=true",
+        ),
+        (
+            "producer",
+            {"delivery.timeout.ms": 30_004},
+            "producer: delivery.timeout.ms=30004: must be at least linger.ms + request.timeout.ms (30005)",
+        ),
+        ("consumer", {"enable.auto.commit": True}, "consumer: enable.auto.commit=true needs a group.id"),
+        (
+            "consumer",
+            {"auto.offset.reset": "by_duration:-P1D"},
+            "consumer: auto.offset.reset=by_duration:-P1D: must be earliest, latest, none or by_duration:PnDTnHnM.nS",
+        ),
+        (
+            "consumer",
+            {"group.protocol": "CONSUMER", "session.timeout.ms": 1, "heartbeat.interval.ms": 1},
+            "consumer: heartbeat.interval.ms, session.timeout.ms cannot be set with group.protocol=consumer",
+        ),
+        ("admin", {"linger.ms": 5}, "admin: linger.ms: no such property"),
+        ("admin", {"security.protocol": "SSL"}, "admin: security.protocol=SSL: must be one of plaintext"),
+    ],
+)
+def test_what_is_refused_is_named(client: str, given: Given, line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CLIENTS[client](SERVERS | dict(given))
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize("servers", ["", "a", "a:0", "a:65536", "a:9092,a:9092", "a:9092,,b:9092", ":9092"])
+def test_servers_are_host_and_port_each_once(servers: str) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers=.*: must be HOST:PORT, separated by commas, each once"):
+        admin_config({"bootstrap.servers": servers})
+
+
+def test_servers_must_be_given() -> None:
+    with pytest.raises(ConfigError, match=r"^admin: bootstrap\.servers is missing"):
+        admin_config({})
+
+
+@pytest.mark.parametrize("value", ["P1D", "PT1H", "P1DT2H3M4.5S", "pt0s"])
+def test_offsets_may_be_reset_by_duration(value: str) -> None:
+    assert config("consumer", auto_offset_reset=f"by_duration:{value}").text("auto.offset.reset").endswith(value)
+
+
+@pytest.mark.parametrize("value", ["by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "EARLIEST"])
+def test_but_not_by_what_is_no_duration(value: str) -> None:
+    with pytest.raises(ConfigError):
+        config("consumer", auto_offset_reset=value)
+
+
+def test_what_only_kafka_has_a_use_for_is_taken_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sluice.client"):
+        config("producer", key_serializer="org.apache.kafka.common.serialization.ByteArraySerializer")
+    (record,) = caplog.records
+    assert vars(record)["names"] == "key.serializer"
+
+
+def test_a_consumer_without_a_group_does_not_commit_by_itself() -> None:
+    assert not config("consumer").boolean("enable.auto.commit")
+    assert config("consumer", group_id="g").boolean("enable.auto.commit")
+
+
+def test_clients_name_themselves_as_kafkas_do() -> None:
+    assert config("producer", transactional_id="t").text("client.id") == "producer-t"
+    assert config("consumer", group_id="g", group_instance_id="i").text("client.id") == "consumer-g-i"
+    one, two = (config("producer").text("client.id") for _ in range(2))
+    assert int(two.removeprefix("producer-")) == int(one.removeprefix("producer-")) + 1
+    assert config("producer", client_id="mine").text("client.id") == "mine"
+    assert config("admin").text("client.id").startswith("adminclient-")
+
+
+def test_an_idle_time_below_the_poll_interval_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warned = config("consumer", connections_max_idle_ms=1000)
+    assert list(warned.warnings) == ["connections_idle_before_poll"]
+    assert [record.getMessage() for record in caplog.records] == list(warned.warnings.values())
+
+
+class TestProfileKip:
+    def test_kip_144_begins_with_100_ms(self) -> None:
+        assert producer_config(SERVERS, "kip").integer("reconnect.backoff.ms") == 100
+        assert producer_config(SERVERS | {"reconnect.backoff.ms": 70}, "kip").integer("reconnect.backoff.ms") == 70
+        assert producer_config(SERVERS).integer("reconnect.backoff.ms") == 50
+
+    def test_kip_91_leaves_time_for_a_retry(self) -> None:
+        given = SERVERS | {"delivery.timeout.ms": 30_005}
+        assert producer_config(given).integer("delivery.timeout.ms") == 30_005
+        with pytest.raises(ConfigError, match=r"at least linger\.ms \+ request\.timeout\.ms \+ retry\.backoff\.ms"):
+            producer_config(given, "kip")
+
+    def test_backoffs_follow_the_texts(self) -> None:
+        uniform = Random(0).uniform
+        kip, kafka = producer_config(SERVERS, "kip"), producer_config(SERVERS)
+        assert isinstance(kip.retry_backoff(uniform), KipRetryBackoff)
+        assert isinstance(kip.reconnect_backoff(uniform), KipReconnectBackoff)
+        for backoff in (kafka.retry_backoff(uniform), kafka.reconnect_backoff(uniform)):
+            assert isinstance(backoff, ExponentialBackoff)
+        assert kafka.connection_setup_timeout(uniform).backoff(9) > 20_000
