@@ -44,10 +44,10 @@ def tail(
     **filters: tuple[str | int, ...] | int | None,
 ) -> None:
     """Prints the newest events, one a line."""
+    from sluice.broker.journal.in_words import in_words
     from sluice.journal_events import decode
 
     from .journal_client import JournalClient
-    from .journal_text import in_words
 
     if last is not None and filters["after"] is not None:
         raise click.UsageError("--last and --after exclude each other")
