@@ -7,11 +7,10 @@ Whoever follows looks every 20 ms, and takes so many events at once that the bro
 overwritten before it was looked at is told by one `Gap`, whatever the reader asked for: nobody can say what it was.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
+from sluice.broker.pause import pause
 from sluice.clock import Clock
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
@@ -101,15 +100,22 @@ class JournalReader:
         kind: str | Collection[str] = (),
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
-        broker: int | None = None,
+        broker: int | Collection[int] = (),
     ) -> list[AnyEvent]:
         """All events with a `seq` above `after`, oldest first. Raises ValueError for what no event can be."""
         wanted = _wanted(kind, client_id, api, broker)
         return self.read(after, wanted, self._journal.size + 1).events
 
-    def requests(self, *, client_id: str | Collection[str] = (), api: str | Collection[str] = ()) -> list[Request]:
-        """The requests, oldest first; where some may have been lost, see `events`."""
-        found = self.events(kind="request", client_id=client_id, api=api)
+    def requests(
+        self,
+        *,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+    ) -> list[Request]:
+        """The requests among them; where some may have been lost, see `events`."""
+        found = self.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
         return [one for one in found if isinstance(one, Request)]
 
     async def follow(
@@ -119,7 +125,7 @@ class JournalReader:
         kind: str | Collection[str] = (),
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
-        broker: int | None = None,
+        broker: int | Collection[int] = (),
     ) -> AsyncIterator[AnyEvent]:
         """The events with a `seq` above `after` as they come, without end; None: those from now on."""
         wanted = _wanted(kind, client_id, api, broker)
@@ -159,12 +165,7 @@ class JournalReader:
 
     async def wait(self) -> None:
         """Until it is time to look again."""
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._clock.call_at(self._clock.monotonic_ms() + POLL_MS, partial(woken.set_result, None))
-        try:
-            await woken
-        finally:
-            timer.cancel()
+        await pause(self._clock, POLL_MS)
 
     def _gap(self, after: int) -> Gap:
         journal = self._journal
@@ -173,10 +174,14 @@ class JournalReader:
 
 
 def _wanted(
-    kind: str | Collection[str], client_id: str | Collection[str], api: str | Collection[str], broker: int | None
+    kind: str | Collection[str],
+    client_id: str | Collection[str],
+    api: str | Collection[str],
+    broker: int | Collection[int],
 ) -> Wanted:
     given = {"kind": _several(kind), "client_id": _several(client_id), "api": _several(api)}
-    return parse_wanted({**given, "broker": () if broker is None else (str(broker),)})
+    brokers = (broker,) if isinstance(broker, int) else broker
+    return parse_wanted({**given, "broker": [str(each) for each in brokers]})
 
 
 def _several(values: str | Collection[str]) -> Sequence[str]:

@@ -34,6 +34,7 @@ READS = {
     "nothing after the last": (10, 4, {"after": 4}, []),
     "nothing after one that is to come": (10, 4, {"after": 99}, []),
     "of one broker": (10, 4, {"broker": 2}, [2, 4]),
+    "of several brokers": (10, 4, {"broker": [1, 2]}, [1, 2, 3, 4]),
     "of a kind that did not happen": (10, 4, {"kind": "request"}, []),
     "of several kinds": (10, 4, {"kind": ["request", "broker-state"]}, [1, 2, 3, 4]),
     "of a client that no event has": (10, 4, {"client_id": "x"}, []),
@@ -98,6 +99,8 @@ def test_requests_are_found_by_client_and_api() -> None:
         ("b", "Produce"),
     ]
     assert [one.client_id for one in reader.requests(api="Produce")] == ["a", "b"]
+    first, _ = reader.requests(api="Produce")
+    assert [one.client_id for one in reader.requests(api="Produce", after=first.seq, broker=1)] == ["b"]
     (only,) = reader.requests(client_id="b", api=["Produce", "Fetch"])
     assert isinstance(only, Request)
 
