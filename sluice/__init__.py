@@ -9,10 +9,10 @@ import os.path  # not pathlib: it takes 5 ms, and a start takes 100
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.local_cluster import LocalCluster
+    from sluice.local_broker import Broker
 
 __version__ = "0.1.0"
-__all__ = ["LocalCluster"]
+__all__ = ["Broker"]
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)
 if not os.path.exists(os.path.join(_here, "protocol", "__init__.py")):  # noqa: PTH110, PTH118  (see above)
@@ -22,8 +22,8 @@ del _here
 
 def __getattr__(name: str) -> object:
     """What is public here is loaded when it is first asked for: most who import the package want one part of it."""
-    if name != "LocalCluster":
+    if name != "Broker":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sluice.local_cluster import LocalCluster
+    from sluice.local_broker import Broker
 
-    return LocalCluster
+    return Broker

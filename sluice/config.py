@@ -100,6 +100,14 @@ class Config(Values):
         config._check_together()
         return config
 
+    @classmethod
+    def of(cls, properties: Mapping[str, str | float]) -> "Config":
+        """Defaults, then these properties, as code gives them. Raises ConfigError, as `load` does."""
+        config = cls()
+        config._take("config", (("config", name, written(value)) for name, value in properties.items()))
+        config._check_together()
+        return config
+
     def of_node(self, node_id: int) -> "Config":
         """The same for another broker of the process: it has its own id, and may be altered by itself."""
         if node_id == self.integer("node.id"):
@@ -146,7 +154,8 @@ class Config(Values):
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
 
     def origin(self, name: str) -> str:
-        """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS or --override."""
+        """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS, --override
+        or, where it was given in Python, config."""
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
@@ -392,6 +401,11 @@ def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -
 def _where(error: ValueError) -> str:
     """The place within a value, for kinds that tell it: `float` and others have words of their own."""
     return f"{error}: " if str(error).startswith("item ") else ""
+
+
+def written(value: str | float) -> str:
+    """A value of Python's as a file would have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _split_override(item: str) -> tuple[str, str]:

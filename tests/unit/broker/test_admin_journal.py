@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from sluice import LocalCluster
+from sluice import Broker
 from sluice.broker.admin import application
 from sluice.broker.journal.reader import API_NAMES
 from sluice.journal_events import KINDS, schema
@@ -118,15 +118,15 @@ def test_the_journal_is_only_for_who_has_the_token(path: str) -> None:
 
 async def _follow_over_http() -> tuple[list[dict[str, Any]], bytes]:
     """The events that come while someone follows, and what is sent when the broker stops."""
-    async with LocalCluster(admin_port=0) as cluster:
-        assert cluster.admin is not None
-        host, port = cluster.admin.removeprefix("http://").split(":")
+    async with Broker(admin_port=0) as broker:
+        assert broker.admin is not None
+        host, port = broker.admin.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(f"GET {PATH}?follow=true&kind=connection-opened&after=0 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         lines: list[dict[str, Any]] = []
         for number in (1, 2):
-            broker_host, broker_port = cluster.brokers[1].split(":")
+            broker_host, broker_port = broker.brokers[1].split(":")
             client = (await asyncio.open_connection(broker_host, int(broker_port)))[1]
             while len(lines) < number:
                 chunk = await reader.readline()

@@ -235,6 +235,17 @@ def test_what_is_wrong_is_told_in_one_line(override: str, message: str) -> None:
     assert str(raised.value) == message
 
 
+def test_properties_are_given_in_python() -> None:
+    config = Config.of({"num.partitions": 3, "auto.create.topics.enable": False, "quota.producer.default": "1M"})
+    assert (config.integer("num.partitions"), config.boolean("auto.create.topics.enable")) == (3, False)
+    assert config.rate("quota.producer.default") == 1e6
+    assert config.origin("num.partitions") == "config"
+    with pytest.raises(ConfigError, match=r"^config: num\.partitions=0: must be an integer from 1 to "):
+        Config.of({"num.partitions": 0})
+    with pytest.raises(ConfigError, match=r"^config: listeners=x: must be NAME://HOST:PORT"):
+        Config.of({"listeners": "x"})
+
+
 def test_an_error_in_a_file_names_its_line(tmp_path: Path) -> None:
     file = _file(tmp_path, "# first\nnum.partitions=many\n")
     with pytest.raises(ConfigError, match=r"server\.properties line 2: num\.partitions=many: must be an integer"):

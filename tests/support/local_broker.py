@@ -1,0 +1,29 @@
+"""A broker in the test's own event loop, and the least that clients do to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from sluice import Broker
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.wire import WireClient
+
+
+async def ask_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
+    """A client that asks in these versions, and goes."""
+
+    def ask() -> None:
+        with WireClient(address, client_id) as client:
+            for version in versions:
+                client.ask(MetadataRequest(), version)
+
+    await asyncio.to_thread(ask)
+
+
+def live(do: Callable[[Broker], Awaitable[None]], broker: Broker) -> None:
+    """Does something with a broker while it runs."""
+
+    async def run() -> None:
+        async with broker:
+            await do(broker)
+
+    asyncio.run(asyncio.wait_for(run(), 30))

@@ -1,0 +1,92 @@
+"""A broker in one's own event loop: how it is made, where it is, what is left of it."""
+
+import asyncio
+import json
+import logging
+import re
+import subprocess
+import sys
+from urllib.request import Request, urlopen
+
+import pytest
+
+import sluice
+from sluice import Broker
+from sluice.errors import ConfigError, SluiceError
+from tests.support.local_broker import ask_metadata, live
+
+
+@pytest.mark.parametrize("name", ["Broker"])
+def test_it_is_imported_when_it_is_asked_for(name: str) -> None:
+    script = f"import sluice, sys; assert 'asyncio' not in sys.modules; print(sluice.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{name}\n"
+    with pytest.raises(AttributeError, match="no attribute 'RemoteBroker'"):
+        sluice.RemoteBroker  # noqa: B018
+
+
+WRONG = {
+    "too few brokers": ({"brokers": 0}, "config: sluice.brokers=0: must be an integer from 1 to 100"),
+    "a property that there is not": ({"config": {"colour": "red"}}, "config: colour: no such property"),
+    "a value that cannot be": ({"config": {"num.partitions": True}}, "config: num.partitions=true: must be an integer"),
+}
+
+
+@pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_configured_is_told_in_one_line(how: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(problem)}.*$"):
+        Broker(**how)  # type: ignore[arg-type]  # that is the point
+
+
+def test_what_has_no_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def do(broker: Broker) -> None:
+        assert caplog.messages == ["config: Kafka's, without effect here: num.io.threads"]
+
+    with caplog.at_level(logging.WARNING, "sluice"):
+        live(do, Broker(config={"num.io.threads": 8}))
+
+
+def test_there_is_an_admin_port_where_that_is_wished() -> None:
+    async def do(broker: Broker) -> None:
+        assert broker.admin is not None
+
+        def described() -> object:
+            with urlopen(Request(f"{broker.admin}/api/v1/cluster"), timeout=10) as answer:
+                return json.load(answer)
+
+        found = await asyncio.to_thread(described)
+        assert isinstance(found, dict)
+        assert [each["listeners"]["PLAINTEXT"] for each in found["brokers"]] == list(broker.brokers.values())
+
+    live(do, Broker(2, admin_port=0))
+
+
+def test_nothing_is_there_before_it_starts() -> None:
+    with pytest.raises(SluiceError, match="a broker runs within `async with`"):
+        _ = Broker().bootstrap
+
+
+def test_after_the_end_all_can_be_read_and_nothing_done() -> None:
+    broker = Broker()
+
+    async def do(broker: Broker) -> None:
+        await broker.cluster.create_topic("t")
+        await ask_metadata(broker.bootstrap)
+
+    live(do, broker)
+    assert broker.cluster.partition("t", 0).leader == 1
+    assert [request.api for request in broker.journal.requests(client_id="wire")] == ["Metadata"]
+    with pytest.raises(SluiceError, match="the broker has stopped"):
+        asyncio.run(broker.cluster.stop(1))
+    with pytest.raises(SluiceError, match="a broker is started once"):
+        live(do, broker)
+
+
+def test_without_events_there_is_no_journal() -> None:
+    async def do(broker: Broker) -> None:
+        with pytest.raises(ConfigError, match=r"there is no journal: sluice\.journal\.events is 0"):
+            _ = broker.journal
+        with pytest.raises(TimeoutError, match=r"there is no journal to tell more: sluice\.journal\.events is 0$"):
+            await broker.wait_for(lambda: False, timeout_s=0)
+
+    live(do, Broker(config={"sluice.journal.events": 0}))

@@ -1,0 +1,131 @@
+"""Waiting for what happens to a broker, and what is told when it does not."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from sluice import Broker
+from sluice.errors import SluiceError
+from sluice.journal_events import BrokerState, ClientEvent, ConnectionOpened, LeaderChange, Request
+from tests.support.local_broker import ask_metadata, live
+
+
+def _returned(value: object) -> Callable[[], object]:
+    return lambda: value
+
+
+def test_events_are_waited_for_that_happened_and_that_come() -> None:
+    async def do(broker: Broker) -> None:
+        await ask_metadata(broker.bootstrap, "early")
+        (early,) = await broker.wait_for(Request)
+        waiting = asyncio.ensure_future(broker.wait_for(Request, times=2, after=early.seq, api="Metadata"))
+        await ask_metadata(broker.bootstrap, "late", versions=(9, 8, 7))
+        assert [(each.client_id, each.version) for each in await waiting] == [("late", 9), ("late", 8)]
+
+    live(do, Broker())
+
+
+FOUND = {
+    "by client": (Request, {"client_id": "b"}, ["b"]),
+    "by one of several clients": (Request, {"client_id": ["a", "b"], "times": 2}, ["a", "b"]),
+    "by broker": (Request, {"broker": 1, "times": 2}, ["a", "b"]),
+    "by what is true of it": (Request, {"where": lambda event: event.client_id > "a"}, ["b"]),
+    "of any kind that a client did": (ClientEvent, {"times": 2, "client_id": "b"}, ["b", "b"]),
+}
+
+
+@pytest.mark.parametrize(("type_", "how", "clients"), FOUND.values(), ids=FOUND)
+def test_the_events_are_those_that_were_meant(
+    type_: type[ClientEvent], how: dict[str, object], clients: object
+) -> None:
+    async def do(broker: Broker) -> None:
+        for name in ("a", "b"):
+            await ask_metadata(broker.bootstrap, name)
+        found = await broker.wait_for(type_, **how)  # type: ignore[call-overload]  # one of its filters each
+        assert [event.client_id for event in found] == clients
+
+    live(do, Broker())
+
+
+def test_a_change_of_the_cluster_is_waited_for() -> None:
+    async def do(broker: Broker) -> None:
+        await broker.cluster.create_topic("t", assignments={0: (1, 2)})
+        await broker.cluster.stop(1, controlled=False)
+        (moved,) = await broker.wait_for(LeaderChange)
+        assert (moved.topic, moved.before, moved.broker) == ("t", 1, 2)
+
+    live(do, Broker(2, config={"sluice.election.delay.ms": 20}))
+
+
+def test_what_a_function_returns_is_waited_for() -> None:
+    async def do(broker: Broker) -> None:
+        answers: Iterator[object] = iter([0, [], None, "now"])
+        assert await broker.wait_for(lambda: next(answers)) == "now"
+
+    live(do, Broker())
+
+
+def test_a_function_that_would_have_to_be_awaited_is_refused() -> None:
+    async def do(broker: Broker) -> None:
+        async def later() -> bool:
+            return True
+
+        waiting = later()
+        with pytest.raises(SluiceError, match="wait_for: the function must not be a coroutine"):
+            await broker.wait_for(_returned(waiting))
+        await waiting
+
+    live(do, Broker())
+
+
+async def _too_late(broker: Broker, waiting: Awaitable[object]) -> str:
+    with pytest.raises(TimeoutError) as raised:
+        await waiting
+    return re.sub(r"\d\d:\d\d:\d\d\.\d{6}|127\.0\.0\.1:\d+|\d\.\d{3} ms", "...", str(raised.value))
+
+
+def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> None:
+    async def do(broker: Broker) -> None:
+        wrong = broker.wait_for(
+            Request, times=3, api="Metadata", client_id="a", where=lambda each: each.version != 8, timeout_s=0.5
+        )
+        waiting = asyncio.ensure_future(_too_late(broker, wrong))
+        await asyncio.sleep(0)
+        await ask_metadata(broker.bootstrap, "a", versions=(9, 8))
+        assert await waiting == (
+            "after 0.5 s: 1 of 3 Request with client_id=a, api=Metadata, and 1 for which `where` is false; "
+            "meanwhile the journal has 4 more events; the last of all are:\n"
+            "  ... broker 1 #1 ... opened, from ... to PLAINTEXT\n"
+            "  ... broker 1 #1 a Metadata v9 (1), ...\n"
+            "  ... broker 1 #1 a Metadata v8 (1), ...\n"
+            "  ... broker 1 #1 a closed by the client"
+        )
+
+    live(do, Broker())
+
+
+def test_who_waited_in_vain_is_told_of_what_was_before() -> None:
+    async def do(broker: Broker) -> None:
+        waiting = _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
+        assert await waiting == "after 0 s: 0 of 1 BrokerState; meanwhile nothing happened, nor before"
+        await ask_metadata(broker.bootstrap, versions=(9,) * 12)
+        await broker.wait_for(ConnectionOpened)
+        told = await _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
+        first, *events = told.splitlines()
+        assert first == "after 0 s: 0 of 1 BrokerState; meanwhile nothing happened; the last of all are:"
+        assert len(events) == 10
+
+    live(do, Broker())
+
+
+def test_who_waited_in_vain_for_a_function_is_told_what_it_returns() -> None:
+    async def do(broker: Broker) -> None:
+        def leaders_known() -> dict[str, int]:
+            return {}
+
+        told = await _too_late(broker, broker.wait_for(leaders_known, timeout_s=0.02))
+        assert re.match(r"after 0\.02 s: .*\bleaders_known still returns \{\}; meanwhile nothing happened", told)
+
+    live(do, Broker())
