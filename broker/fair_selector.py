@@ -5,6 +5,7 @@ takes 25 ms, and throttles end as much too late. Here the loop is given some of 
 before the kernel is asked anew: so no socket is passed over for one that is ready again.
 """
 
+import asyncio
 from selectors import DefaultSelector, SelectorKey
 
 # Of requests that take 50 to 200 us: 1 to 3 ms, where a throttle may be 5 ms late.
@@ -33,3 +34,8 @@ class FairSelector(DefaultSelector):
         what it is ready for now.
         """
         return self.get_map().get(key.fd) is key
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The loop of a broker that has one to itself."""
+    return asyncio.SelectorEventLoop(FairSelector())

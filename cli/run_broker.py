@@ -14,7 +14,7 @@ from random import Random, SystemRandom  # noqa: TID251  (a run's one source of 
 from typing import TYPE_CHECKING
 
 from sluice.broker.cluster_server import ClusterServer
-from sluice.broker.fair_selector import FairSelector
+from sluice.broker.fair_selector import new_loop
 from sluice.broker.releases import missing
 from sluice.clock import LoopClock
 from sluice.config import Config, address_of
@@ -43,12 +43,8 @@ def run_broker(arguments: ServeArguments) -> None:
     for warning in config.warnings:
         log.warning(warning)
     seed = SystemRandom().randrange(_SEEDS) if arguments.seed is None else arguments.seed
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(config, arguments.admin_port, seed))
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.SelectorEventLoop(FairSelector())
 
 
 def _path(name: str | None) -> "Path | None":

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sluice.local_broker import Broker
+    from sluice.sync_broker import SyncBroker
 
 __version__ = "0.1.0"
-__all__ = ["Broker"]
+__all__ = ["Broker", "SyncBroker"]
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)
 if not os.path.exists(os.path.join(_here, "protocol", "__init__.py")):  # noqa: PTH110, PTH118  (see above)
@@ -22,8 +23,12 @@ del _here
 
 def __getattr__(name: str) -> object:
     """What is public here is loaded when it is first asked for: most who import the package want one part of it."""
-    if name != "Broker":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sluice.local_broker import Broker
+    if name == "Broker":
+        from sluice.local_broker import Broker
 
-    return Broker
+        return Broker
+    if name == "SyncBroker":
+        from sluice.sync_broker import SyncBroker
+
+        return SyncBroker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,8 @@
         await broker.cluster.stop(1)
         (moved,) = await broker.wait_for(LeaderChange)
 
-Everything else is as with `sluice serve`, of which this is the same without a process, signals and logging.
+Everything else is as with `sluice serve`, of which this is the same without a process, signals and logging. Its twin
+for code without an event loop is SyncBroker (sync_broker.py).
 """
 
 import asyncio

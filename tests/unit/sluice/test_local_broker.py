@@ -16,7 +16,7 @@ from sluice.errors import ConfigError, SluiceError
 from tests.support.local_broker import ask_metadata, live
 
 
-@pytest.mark.parametrize("name", ["Broker"])
+@pytest.mark.parametrize("name", ["Broker", "SyncBroker"])
 def test_it_is_imported_when_it_is_asked_for(name: str) -> None:
     script = f"import sluice, sys; assert 'asyncio' not in sys.modules; print(sluice.{name}.__name__)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

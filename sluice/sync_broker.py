@@ -1,0 +1,286 @@
+"""Broker for code without an event loop, or with another one: the same members, which block.
+
+    with SyncBroker(brokers=3) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        ...
+        broker.cluster.stop(1)
+        (moved,) = broker.wait_for(LeaderChange)
+
+The broker runs in a thread of its own (broker_thread.py). All of this may be called from any other thread.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import TracebackType
+from typing import Literal, TypeVar, overload
+
+from sluice.broker.journal.reader import POLL_MS
+from sluice.broker.topic import PartitionState
+from sluice.broker_thread import BrokerThread
+from sluice.errors import ConfigError
+from sluice.journal_events import AnyEvent, Event, Request
+from sluice.local_broker import WAIT_S, Broker
+from sluice.local_quota import LocalQuota
+from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, TruthWait, Wait, is_event_type
+
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Event)
+
+
+class SyncBroker:
+    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
+    names, says else.
+
+    What cannot be done to a broker as it is raises `sluice.errors.SluiceError`, one line that says why. What was there
+    can still be read when it has stopped, the journal for example.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        config: Mapping[str, str | float] | None = None,
+        admin_port: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """As Broker's."""
+        self._broker = Broker(brokers, config=config, admin_port=admin_port, seed=seed)
+        self._thread = BrokerThread(self._broker)
+
+    def __enter__(self) -> "SyncBroker":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._thread.stop()
+        if error is None:
+            self._thread.raise_failure()
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of all brokers, those that are stopped too, for a client's `bootstrap.servers`."""
+        return self._thread.call(lambda: self._broker.bootstrap)
+
+    @property
+    def brokers(self) -> dict[int, str]:
+        """`host:port` of the first listener of each broker, by node id."""
+        return self._thread.call(lambda: self._broker.brokers)
+
+    @property
+    def admin(self) -> str | None:
+        """Where the admin HTTP port is, if there is one."""
+        return self._thread.call(lambda: self._broker.admin)
+
+    @property
+    def cluster(self) -> "SyncClusterControl":
+        """The brokers, topics and leaders, and what can be done to them."""
+        return SyncClusterControl(self._broker, self._thread)
+
+    @property
+    def journal(self) -> "SyncJournal":
+        """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
+        return SyncJournal(self._broker, self._thread)
+
+    def quota(
+        self,
+        *,
+        client_id: str | None = None,
+        user: str | None = None,
+        produce: float | str | None = None,
+        fetch: float | str | None = None,
+        request_percentage: float | None = None,
+    ) -> "SyncQuota":
+        """Sets quotas, as Broker.quota does, until what is returned is removed."""
+        quota = self._thread.call(
+            lambda: self._broker.quota(
+                client_id=client_id,
+                user=user,
+                produce=produce,
+                fetch=fetch,
+                request_percentage=request_percentage,
+            )
+        )
+        return SyncQuota(quota, self._thread)
+
+    @overload
+    def wait_for(
+        self,
+        what: type[_E],
+        *,
+        where: Callable[[_E], object] | None = None,
+        times: int = 1,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+        timeout_s: float = WAIT_S,
+    ) -> list[_E]: ...
+
+    @overload
+    def wait_for(self, what: Callable[[], _T], *, timeout_s: float = WAIT_S) -> _T: ...
+
+    def wait_for(
+        self,
+        what: type[_E] | Callable[[], object],
+        *,
+        where: Callable[[_E], object] | None = None,
+        times: int = 1,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+        timeout_s: float = WAIT_S,
+    ) -> object:
+        """Returns when something has happened, as Broker.wait_for does; functions are called in the caller's thread."""
+        if is_event_type(what):
+            filters = Filters(after, client_id, api, broker)
+            return self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
+        return self._until(TruthWait(self._journal_if_any, what), timeout_s)
+
+    def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
+        clock = self._thread.clock
+        deadline_ms = clock.monotonic_ms() + timeout_s * 1000
+        while (found := wait.look()) is None:
+            self._thread.raise_failure()
+            if clock.monotonic_ms() >= deadline_ms:
+                raise TimeoutError(wait.told(timeout_s))
+            self._thread.pause(LOOK_EVERY_MS)
+        return found
+
+    @property
+    def _journal_if_any(self) -> "SyncJournal | None":
+        try:
+            return self.journal
+        except ConfigError:
+            return None
+
+
+class SyncClusterControl:
+    """ClusterControl, blocking."""
+
+    def __init__(self, broker: Broker, thread: BrokerThread) -> None:
+        self._cluster = thread.call(lambda: broker.cluster)
+        self._thread = thread
+
+    def stop(self, node_id: int, *, controlled: bool = True) -> None:
+        """Stops a broker, after it has given up what it leads; not `controlled`, it is gone as if it was killed."""
+        self._thread.run(lambda: self._cluster.stop(node_id, controlled=controlled))
+
+    def start(self, node_id: int) -> None:
+        """Starts a broker that was stopped, on the ports that it had."""
+        self._thread.run(lambda: self._cluster.start(node_id))
+
+    def isolate(self, node_id: int) -> None:
+        """Clients reach the broker, the controller and the other brokers do not."""
+        self._thread.run(lambda: self._cluster.isolate(node_id))
+
+    def rejoin(self, node_id: int) -> None:
+        """Ends the isolation of a broker."""
+        self._thread.run(lambda: self._cluster.rejoin(node_id))
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """Makes a replica that is in sync the leader."""
+        self._thread.run(lambda: self._cluster.move_leader(topic, partition, node_id))
+
+    def elect(self, topic: str, partition: int, election: Literal["preferred", "unclean"] = "preferred") -> None:
+        """Holds an election; nothing changes where none is needed."""
+        self._thread.run(lambda: self._cluster.elect(topic, partition, election))
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        *,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Collection[int]] | None = None,
+        config: Mapping[str, str | float] | None = None,
+    ) -> None:
+        """Creates a topic, as ClusterControl.create_topic does."""
+        self._thread.run(
+            lambda: self._cluster.create_topic(
+                name, partitions, replication_factor=replication_factor, assignments=assignments, config=config
+            )
+        )
+
+    def partition(self, topic: str, partition: int) -> PartitionState:
+        """Replicas, ISR, leader (-1: none) and epochs of a partition, as they are now."""
+        return self._thread.call(lambda: self._cluster.partition(topic, partition))
+
+
+class SyncJournal:
+    """What a JournalReader reads, blocking."""
+
+    def __init__(self, broker: Broker, thread: BrokerThread) -> None:
+        self._reader = thread.call(lambda: broker.journal)
+        self._thread = thread
+
+    @property
+    def last_seq(self) -> int:
+        """Of the newest event; 0: there was none yet."""
+        return self._reader.last_seq
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        kind: str | Collection[str] = (),
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+    ) -> list[AnyEvent]:
+        """All events with a `seq` above `after`, oldest first. Raises ValueError for what no event can be."""
+        return self._thread.call(
+            lambda: self._reader.events(after=after, kind=kind, client_id=client_id, api=api, broker=broker)
+        )
+
+    def requests(
+        self,
+        *,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+    ) -> list[Request]:
+        """The requests among them; where some may have been lost, see `events`."""
+        return self._thread.call(
+            lambda: self._reader.requests(after=after, client_id=client_id, api=api, broker=broker)
+        )
+
+    def follow(
+        self,
+        *,
+        after: int | None = None,
+        kind: str | Collection[str] = (),
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+    ) -> Iterator[AnyEvent]:
+        """The events with a `seq` above `after` as they come, until the broker ends; None: those from now on."""
+        position = self.last_seq if after is None else after
+        while True:
+            is_last, last = self._thread.has_ended, self.last_seq
+            found = self.events(after=position, kind=kind, client_id=client_id, api=api, broker=broker)
+            yield from found
+            position = max(last, found[-1].seq) if found else last
+            if is_last:
+                return
+            self._thread.pause(POLL_MS)
+
+
+class SyncQuota:
+    """A LocalQuota, blocking."""
+
+    def __init__(self, quota: LocalQuota, thread: BrokerThread) -> None:
+        self._quota = quota
+        self._thread = thread
+
+    def remove(self) -> None:
+        """What was set before holds again; the second time nothing is done."""
+        self._thread.call(self._quota.remove)
+
+    def __enter__(self) -> "SyncQuota":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
