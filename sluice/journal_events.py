@@ -230,6 +230,23 @@ class BrokerState(Event, kw_only=True, frozen=True, tag="broker-state"):
     state: str
 
 
+class ScenarioStep(Event, kw_only=True, frozen=True, tag="scenario-step"):
+    """A scenario begins, does something, or ends; `broker` is the one it does that to, -1 where it is to none.
+
+    run: which run of it
+    scenario: its name
+    step: what it is about in the scenario's file, such as steps[3].stop; "" where it is nothing in it
+    what: what happens
+    problem: why it could not be done, else ""
+    """
+
+    run: str
+    scenario: str
+    step: str
+    what: str
+    problem: str
+
+
 class Gap(Event, kw_only=True, frozen=True, tag="gap"):
     """Events that were lost to this reader: the ring had room for no more before they were read. `seq` is the last's.
 
@@ -250,6 +267,7 @@ AnyEvent = (
     | TransactionState
     | LeaderChange
     | BrokerState
+    | ScenarioStep
     | Gap
 )
 
@@ -266,6 +284,7 @@ KINDS: dict[str, type[AnyEvent]] = {
         TransactionState,
         LeaderChange,
         BrokerState,
+        ScenarioStep,
         Gap,
     )
 }

@@ -14,6 +14,7 @@ from sluice.journal_events import (
     GroupState,
     LeaderChange,
     Request,
+    ScenarioStep,
     Throttle,
     TransactionState,
 )
@@ -22,7 +23,7 @@ from sluice.protocol.errors import ErrorCode
 
 def in_words(event: AnyEvent) -> str:
     """The line, without its end."""
-    broker = "" if isinstance(event, Gap | LeaderChange) else f"broker {event.broker} "
+    broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
     who = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
     return f"{_time(event.at_ns)} {broker}{who}{_what(event)}"
 
@@ -51,6 +52,9 @@ def _what(event: AnyEvent) -> str:
             return f"leader of {event.topic}-{event.partition}: {event.before} -> {event.broker}{lost}"
         case BrokerState():
             return f"is {event.state}"
+        case ScenarioStep():
+            failed = f", which failed: {event.problem}" if event.problem else ""
+            return f"scenario {event.scenario}: {event.what}{failed}"
         case Gap():
             return f"{event.lost} events were lost before they were read"
 

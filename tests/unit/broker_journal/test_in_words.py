@@ -14,6 +14,7 @@ from sluice.journal_events import (
     GroupState,
     LeaderChange,
     Request,
+    ScenarioStep,
     Throttle,
     TopicPartition,
     TransactionState,
@@ -107,6 +108,16 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
         "leader of t-0: 1 -> 2, 3 records lost",
     ),
     "a broker": (BrokerState(**CLUSTER, broker=2, state="fenced"), "broker 2 is fenced"),
+    "a step of a scenario": (
+        ScenarioStep(
+            **CLUSTER, broker=2, run="r", scenario="s", step="steps[0].stop", what="broker 2 stops", problem=""
+        ),
+        "scenario s: broker 2 stops",
+    ),
+    "a step that could not be": (
+        ScenarioStep(**CLUSTER, broker=-1, run="r", scenario="s", step="steps[1].say", what="x", problem="y"),
+        "scenario s: x, which failed: y",
+    ),
     "a gap": (Gap(**CLUSTER, broker=-1, lost=3), "3 events were lost before they were read"),
 }
 

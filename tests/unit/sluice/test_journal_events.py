@@ -44,5 +44,5 @@ def test_the_schema_tells_all_kinds_apart() -> None:
 
 
 def test_all_but_the_clusters_events_tell_which_client_it_was() -> None:
-    of_cluster = {"group-state", "transaction-state", "leader-change", "broker-state", "gap"}
+    of_cluster = {"group-state", "transaction-state", "leader-change", "broker-state", "scenario-step", "gap"}
     assert {name for name, kind in KINDS.items() if not issubclass(kind, ClientEvent)} == of_cluster
