@@ -1,6 +1,7 @@
 """All brokers of the process with their sockets, and the admin port beside them. Started and stopped as one."""
 
 import asyncio
+from collections.abc import Callable
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
 from sluice.clock import Clock
@@ -41,6 +42,7 @@ class ClusterServer:
         self._clock = clock
         self._random = random
         self._loop = loop
+        self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
             broker = Broker(config, clock, random, self.cluster)
             self.servers[broker.node_id] = Server(broker, loop)
@@ -105,6 +107,21 @@ class ClusterServer:
             raise
         self.servers[node_id] = server
         controller.started(broker)
+
+    def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None:
+        """The same for who does not wait: `told` it is done, or why it cannot be."""
+
+        async def start() -> None:
+            problem = None
+            try:
+                await self.start_broker(node_id)
+            except SluiceError as error:
+                problem = error
+            told(problem)
+
+        task = self._loop.create_task(start())
+        self._starting.add(task)  # the loop itself would let go of it
+        task.add_done_callback(self._starting.discard)
 
     def isolate_broker(self, node_id: int) -> None:
         """Clients still reach the broker; the controller and the other brokers do not."""

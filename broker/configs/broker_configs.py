@@ -54,17 +54,7 @@ class BrokerConfigs:
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
     def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
-        fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
-        if fixed:
-            message = (
-                f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
-                f"this broker can: {', '.join(sorted(ALTERABLE))}"
-            )
-            return Refusal(ErrorCode.INVALID_REQUEST, message)
-        problems = (refused_value(_row(key), value) or _refused_limit(key, value) for key, value in own.items())
-        problem = next(filter(None, problems), None)
-        # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
-        return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
+        return refused_configs(own)
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         cluster = self._broker.cluster
@@ -82,6 +72,21 @@ class BrokerConfigs:
         unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
         wrong = wrong_node(name, self._broker.node_id, "Broker id", unexpected)
         return self._broker.config.entries() if wrong is None else wrong
+
+
+def refused_configs(own: Mapping[str, str]) -> Refusal | None:
+    """Why brokers cannot have these configs of their own, None if they can."""
+    fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
+    if fixed:
+        message = (
+            f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
+            f"this broker can: {', '.join(sorted(ALTERABLE))}"
+        )
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    problems = (refused_value(_row(key), value) or _refused_limit(key, value) for key, value in own.items())
+    problem = next(filter(None, problems), None)
+    # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
+    return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
 
 
 def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal | None:

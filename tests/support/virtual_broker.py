@@ -53,9 +53,37 @@ class VirtualLoop:
 
         return self.clock.call_at(self.clock.monotonic_ms() + delay_s * 1e3, call)
 
+    def create_task(self, coroutine: Coroutine[object, None, None]) -> "Task":
+        return Task(self, coroutine)
+
+    def finish(self, coroutine: Coroutine[object, None, None]) -> None:
+        """Runs what starts or stops brokers; nobody really listens afterwards."""
+        run(coroutine)
+        for listening in self.listening:
+            listening.close()
+        self.listening.clear()
+
     async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> "Listening":
         self.factories[sock.getsockname()[1]] = factory
         return Listening(self, sock)
+
+
+class Task:
+    """A coroutine that starts a broker: soon, and without ever waiting."""
+
+    def __init__(self, loop: VirtualLoop, coroutine: Coroutine[object, None, None]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._done: list[Callable[[Task], object]] = []
+        loop.call_soon(self._run)
+
+    def add_done_callback(self, callback: "Callable[[Task], object]") -> None:
+        self._done.append(callback)
+
+    def _run(self) -> None:
+        self._loop.finish(self._coroutine)
+        for callback in self._done:
+            callback(self)
 
 
 class Listening:
@@ -330,10 +358,7 @@ class VirtualBroker:
 
     def run(self, coroutine: Coroutine[object, None, None]) -> None:
         """Runs what starts or stops brokers; nobody really listens afterwards."""
-        run(coroutine)
-        for listening in self.loop.listening:
-            listening.close()
-        self.loop.listening.clear()
+        self.loop.finish(coroutine)
         self.settle()
 
     @property
