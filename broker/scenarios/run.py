@@ -1,0 +1,208 @@
+"""A scenario that runs: what its timeline says is done as the moments come, told, and noted in the journal.
+
+What cannot be done as things are then is told, too, and the run goes on: a cluster is not left without its brokers
+because a leader could not be moved. At the end, also at one before its time, brokers, quotas and configs are again what
+they were before, unless it is to stay as it is; topics, records and who leads stay in any case.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+
+from msgspec import Struct
+
+from sluice.broker.cluster_server import ClusterError, ClusterServer
+from sluice.broker.controller import BrokerState
+from sluice.clock import TimerHandle
+from sluice.errors import SluiceError
+from sluice.journal_events import NOBODY
+
+from .action import Stage
+from .model import Scenario
+from .timeline import Moment, timeline
+
+_KIND = "scenario-step"
+
+
+class RunState(Enum):
+    """How far a run is."""
+
+    NEW = "new"
+    RUNNING = "running"
+    ENDED = "ended"  # in its time
+    STOPPED = "stopped"  # before
+
+
+class StepDone(Struct, frozen=True):
+    """What happened, or could not.
+
+    at_ms: since the beginning
+    step: its path in the file
+    what: in words
+    problem: why it could not be done, else ""
+    """
+
+    at_ms: float
+    step: str
+    what: str
+    problem: str = ""
+
+
+class Run:
+    """One run of a scenario. `told` hears of each step as it is done."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        server: ClusterServer,
+        *,
+        told: Callable[[StepDone], None] = lambda step: None,
+        run_id: str = "run",
+        keep: bool = False,
+    ) -> None:
+        """`keep`: at the end all stays as it is. Raises ScenarioError for a scenario that cannot be."""
+        self.scenario = scenario
+        self.run_id = run_id
+        self.state = RunState.NEW
+        self.done = False  # it has come to its end, or was stopped, and left all in order
+        self.steps: list[StepDone] = []
+        self._moments, self.duration_ms = timeline(scenario)
+        self._clock = server.cluster.clock
+        self._server = server
+        self._stage = Stage(server, self._broker_started)
+        self._told = told
+        self._keep = keep
+        self._began_ms = self._ended_ms = 0.0
+        self._next = 0  # moment
+        self._timer: TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def elapsed_ms(self) -> float:
+        """How long it has run."""
+        if self.state is RunState.NEW:
+            return 0.0
+        return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
+
+    @property
+    def problems(self) -> list[StepDone]:
+        """What could not be done."""
+        return [step for step in self.steps if step.problem]
+
+    def start(self) -> None:
+        """Begins. Raises ClusterError where the cluster is not what the scenario is about."""
+        assert self.state is RunState.NEW, "a run is started once"
+        problem = self._refusal()
+        if problem is not None:
+            raise ClusterError(problem)
+        self.state = RunState.RUNNING
+        self._began_ms = self._clock.monotonic_ms()
+        self._note("begins", "", "", NOBODY)
+        self._go_on()
+
+    def stop(self) -> None:
+        """Ends it before its time; one that is not running stays as it is."""
+        if self.state is RunState.RUNNING:
+            self._end(RunState.STOPPED)
+
+    async def wait(self) -> None:
+        """Until it is done."""
+        if not self.done:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
+
+    def _refusal(self) -> str | None:
+        controller = self._server.cluster.controller
+        missing = self.scenario.brokers - len(self._server.servers)
+        if missing > 0:
+            return f"brokers: the scenario is about {self.scenario.brokers}, and there are {len(self._server.servers)}"
+        down = [node_id for node_id in self._server.servers if not controller.is_running(node_id)]
+        if down:
+            state = controller.state(down[0])
+            return f"broker {down[0]} is {state.value}: a scenario begins when all are {BrokerState.RUNNING.value}"
+        return None
+
+    # As time goes
+
+    def _go_on(self) -> None:
+        """Does what is due, and waits for what comes next."""
+        if self._server.is_stopping:
+            self._keep = True  # there is nothing left to put in order
+            self.stop()
+        now_ms = self._clock.monotonic_ms()
+        while self.state is RunState.RUNNING and self._is_due(now_ms):  # whoever is told of a step may stop it
+            moment = self._moments[self._next]
+            self._next += 1
+            self._do(moment)
+        if self.state is not RunState.RUNNING:
+            return
+        if self._next < len(self._moments):
+            self._timer = self._clock.call_at(self._due_ms(self._next), self._go_on)
+        elif now_ms < self._began_ms + self.duration_ms:
+            self._timer = self._clock.call_at(self._began_ms + self.duration_ms, self._go_on)
+        else:
+            self._end(RunState.ENDED)
+
+    def _is_due(self, now_ms: float) -> bool:
+        return self._next < len(self._moments) and self._due_ms(self._next) <= now_ms
+
+    def _due_ms(self, number: int) -> float:
+        return self._began_ms + self._moments[number].at_ms
+
+    def _do(self, moment: Moment) -> None:
+        problem = _problem(lambda: moment.action.do(self._stage))
+        self._tell(moment.path, moment.action.words + moment.times, problem, moment.action.broker)
+
+    def _end(self, state: RunState) -> None:
+        self.state = state
+        self._ended_ms = self._clock.monotonic_ms()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._settle()
+
+    def _broker_started(self, node_id: int, error: SluiceError | None) -> None:
+        if error is not None:
+            self._tell("", f"broker {node_id} starts", str(error), node_id)
+        if self.state is not RunState.RUNNING:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Puts in order what is left, once the brokers have started that were about to; then it is done."""
+        if self._stage.starting:
+            return
+        for what, restore in [] if self._keep else self._stage.restored():
+            problem = _problem(restore)
+            if problem:
+                self._tell("", f"{what}: as before the scenario", problem, NOBODY)
+        if not self._stage.starting:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.done = True
+        self._note("ends" if self.state is RunState.ENDED else "is stopped", "", "", NOBODY)
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    # Telling
+
+    def _tell(self, path: str, what: str, problem: str, broker: int) -> None:
+        step = StepDone(self._clock.monotonic_ms() - self._began_ms, path, what, problem)
+        self.steps.append(step)
+        self._note(what, path, problem, broker)
+        self._told(step)
+
+    def _note(self, what: str, path: str, problem: str, broker: int) -> None:
+        journal = self._server.cluster.journal
+        if journal is not None:
+            own = {"run": self.run_id, "scenario": self.scenario.name, "step": path, "what": what, "problem": problem}
+            journal.note_of_cluster(_KIND, broker, **own)
+
+
+def _problem(act: Callable[[], None]) -> str:
+    try:
+        act()
+    except SluiceError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,148 @@
+"""A scenario as a sequence of moments, checked from the first to the last against what is known of the cluster by then.
+
+So a contradiction, such as to start a broker that runs, is found when the file is read, and told with the path in it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from sluice.config import Config
+from sluice.errors import ConfigError
+
+from .action import Action, Known, Refused, Say
+from .durations import in_words, milliseconds
+from .model import Scenario, Step, config_texts
+from .on_brokers import KINDS, BrokerStep
+from .on_configs import ConfigAlteration
+from .on_quotas import QuotaAlteration
+from .on_topics import LeaderMove, PartitionElection, TopicBeforehand, TopicCreation
+
+# Moments in all: more of them take longer to check than anybody wants to wait.
+_MOST_MOMENTS = 10_000
+
+
+class ScenarioError(ConfigError):
+    """A scenario that cannot be; its one line begins with the path in the file."""
+
+
+class Moment(NamedTuple):
+    """Something that happens, so long after the beginning. `times` counts how often, if it is not once."""
+
+    at_ms: float
+    path: str
+    action: Action
+    times: str = ""
+    is_end: bool = False  # of what began before
+
+
+class Timeline(NamedTuple):
+    """What happens, in its order, and how long it takes."""
+
+    moments: list[Moment]
+    duration_ms: float
+
+
+# What a step may do, by its field: the action of what the field says.
+ACTIONS: dict[str, Callable[..., Action]] = {
+    "say": Say,
+    **{kind: lambda broker, kind=kind: BrokerStep(kind, broker) for kind in KINDS},
+    "move_leader": LeaderMove,
+    "elect": PartitionElection,
+    "quota": QuotaAlteration,
+    "remove_quota": QuotaAlteration,
+    "alter_config": ConfigAlteration,
+    "create_topic": TopicCreation,
+}
+UNDOABLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config")
+
+
+def timeline(scenario: Scenario) -> Timeline:
+    """The moments of a scenario. Raises ScenarioError for what cannot be."""
+    config = _config(scenario)
+    each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
+    steps = list(islice(each, _MOST_MOMENTS + 1))
+    if len(steps) > _MOST_MOMENTS:
+        raise ScenarioError(f"steps: with all repetitions they are more than {_MOST_MOMENTS} moments")
+    # What ends at a moment does so before anything begins there; for the rest the order is that of the file.
+    steps.sort(key=lambda moment: (moment.at_ms, not moment.is_end))
+    moments = [*_beforehand(scenario), *steps]
+    last_ms = moments[-1].at_ms if moments else 0.0
+    duration_ms = last_ms if scenario.duration is UNSET else milliseconds(scenario.duration)
+    for moment in moments:
+        if moment.at_ms > duration_ms:
+            raise ScenarioError(
+                f"{moment.path}: at {in_words(moment.at_ms)}, but the scenario ends after {in_words(duration_ms)}"
+            )
+    _check(moments, Known(config))
+    return Timeline(moments, duration_ms)
+
+
+def _config(scenario: Scenario) -> Config:
+    """The properties that its brokers have, if they are started for it. Raises ScenarioError."""
+    if "sluice.brokers" in scenario.config:
+        raise ScenarioError("config.sluice.brokers: brokers says how many there are")
+    try:
+        return Config.load(None, broker_properties(scenario))
+    except ConfigError as error:
+        raise ScenarioError(f"config: {str(error).removeprefix('--override: ')}") from None
+
+
+def broker_properties(scenario: Scenario) -> list[str]:
+    """What brokers that are started for a scenario are given, each KEY=VALUE."""
+    texts = {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
+    return [f"{name}={value}" for name, value in texts.items()]
+
+
+def _beforehand(scenario: Scenario) -> Iterator[Moment]:
+    for index, topic in enumerate(scenario.topics):
+        yield Moment(0, f"topics[{index}]", TopicBeforehand(topic))
+    for index, quota in enumerate(scenario.quotas):
+        yield Moment(0, f"quotas[{index}]", QuotaAlteration(quota))
+
+
+def _moments(path: str, step: Step) -> Iterator[Moment]:
+    """When a step is done, and when it is undone."""
+    kind, wanted = _what(path, step)
+    every_ms, times = 0.0, 1
+    if step.repeat is not UNSET:
+        every_ms, times = _positive(f"{path}.repeat.every", step.repeat.every), step.repeat.times
+    during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
+    for number in range(times):
+        at_ms = milliseconds(step.at) + number * every_ms
+        action = ACTIONS[kind](wanted)
+        nth = f" ({number + 1} of {times})" if times > 1 else ""
+        yield Moment(at_ms, f"{path}.{kind}", action, nth)
+        if during_ms is None:
+            continue
+        end = action.undone()
+        if end is None:
+            raise ScenarioError(f"{path}.during: {kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
+        yield Moment(at_ms + during_ms, f"{path}.during", end, nth, is_end=True)
+
+
+def _what(path: str, step: Step) -> tuple[str, object]:
+    """The one thing that a step does, and what the file says of it."""
+    given = [(kind, wanted) for kind in ACTIONS if (wanted := getattr(step, kind)) is not UNSET]
+    if len(given) != 1:
+        found = "it has none" if not given else f"it has {' and '.join(kind for kind, _ in given)}"
+        raise ScenarioError(f"{path}: a step has exactly one of {', '.join(ACTIONS)}; {found}")
+    return given[0]
+
+
+def _positive(path: str, duration: str | float) -> float:
+    ms = milliseconds(duration)
+    if ms <= 0:
+        raise ScenarioError(f"{path}: must be longer than nothing")
+    return ms
+
+
+def _check(moments: Iterable[Moment], known: Known) -> None:
+    for moment in moments:
+        try:
+            moment.action.check(known)
+        except Refused as refused:
+            path = f"{moment.path}.{refused.part}" if refused.part else moment.path
+            raise ScenarioError(f"{path}: at {in_words(moment.at_ms)}{moment.times}: {refused}") from None

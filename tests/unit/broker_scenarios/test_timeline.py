@@ -1,0 +1,182 @@
+"""When things happen, and what is refused because it contradicts itself: with the path in the file."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.broker.scenarios.timeline import ScenarioError, broker_properties, timeline
+
+ORDERS = {"name": "orders", "partitions": 2}
+PLACED = {"name": "placed", "assignments": [[1, 2], [2, 3]]}
+
+
+def scenario(*steps: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    return {"name": "s", "brokers": 3, "topics": [ORDERS, PLACED], "steps": steps, **rest}
+
+
+def moments(document: dict[str, Any]) -> list[str]:
+    found = timeline(scenario_of(document)).moments
+    return [f"{moment.at_ms:g} {moment.path}: {moment.action.words}{moment.times}" for moment in found[2:]]
+
+
+def test_moments_are_in_the_order_of_time_then_ends_first_then_as_in_the_file() -> None:
+    document = scenario(
+        {"at": "2s", "say": "b"},
+        {"at": "2s", "isolate": 1},
+        {"at": "1.5s", "stop": 1, "during": "500ms"},
+        {"at": 1, "say": "a"},
+    )
+    assert moments(document) == [
+        "1 steps[3].say: a",
+        "1500 steps[2].stop: broker 1 stops",
+        "2000 steps[2].during: broker 1 starts",
+        "2000 steps[0].say: b",
+        "2000 steps[1].isolate: broker 1 is cut off from the others",
+    ]
+
+
+def test_a_step_that_is_repeated_counts() -> None:
+    document = scenario({"at": "1s", "say": "again", "repeat": {"every": "10s", "times": 3}})
+    assert moments(document) == [f"{ms} steps[0].say: again ({n} of 3)" for n, ms in enumerate((1000, 11000, 21000), 1)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "duration_ms"),
+    [
+        pytest.param({}, 3000.0, id="until the end of what lasts longest"),
+        pytest.param({"duration": "1m"}, 60_000.0, id="as it is said"),
+    ],
+)
+def test_a_scenario_takes(rest: dict[str, Any], duration_ms: float) -> None:
+    document = scenario({"at": "1s", "kill": 1, "during": "2s"}, {"at": "2s", "say": "x"}, **rest)
+    assert timeline(scenario_of(document)).duration_ms == duration_ms
+
+
+def test_brokers_are_started_with_the_properties_of_the_scenario() -> None:
+    found = scenario_of(scenario(config={"quota.window.num": 5, "auto.create.topics.enable": False}))
+    assert broker_properties(found) == ["quota.window.num=5", "auto.create.topics.enable=false", "sluice.brokers=3"]
+
+
+AT = {"at": "1s"}
+SAID: list[tuple[dict[str, Any], str]] = [
+    # steps that contradict what is by then
+    (scenario({**AT, "start": 1}), "steps[0].start: at 1 s: broker 1 is running by then"),
+    (scenario({**AT, "rejoin": 1}), "steps[0].rejoin: at 1 s: broker 1 is running by then"),
+    (scenario({**AT, "stop": 4}), "steps[0].stop: at 1 s: there is no broker 4; those there are: 1, 2, 3"),
+    (scenario({"at": "2s", "stop": 1}, {**AT, "kill": 1}), "steps[0].stop: at 2 s: broker 1 is stopped by then"),
+    (
+        scenario({**AT, "stop": 1, "during": "2s"}, {"at": "2s", "start": 1}),
+        "steps[0].during: at 3 s: broker 1 is running by then",
+    ),
+    (
+        scenario({**AT, "stop": 1, "during": "2s", "repeat": {"every": "1s", "times": 2}}),
+        "steps[0].stop: at 2 s (2 of 2): broker 1 is stopped by then",
+    ),
+    (scenario({**AT, "create_topic": ORDERS}), "steps[0].create_topic.name: at 1 s: topic orders is there already"),
+    (
+        scenario({**AT, "elect": {"topic": "new"}}, {"at": "2s", "create_topic": {"name": "new"}}),
+        "steps[0].elect.topic: at 1 s: there is no topic new by then; those there are: __consumer_offsets, "
+        "__transaction_state, orders, placed",
+    ),
+    (
+        scenario({**AT, "elect": {"topic": "orders", "partition": 2}}),
+        "steps[0].elect.partition: at 1 s: orders has partitions 0 to 1, not 2",
+    ),
+    (
+        scenario({**AT, "move_leader": {"topic": "placed", "to": 3}}),
+        "steps[0].move_leader.to: at 1 s: broker 3 has no replica of it; those that have: 1, 2",
+    ),
+    (
+        scenario({"at": 0, "stop": 2}, {**AT, "move_leader": {"topic": "placed", "to": 2}}),
+        "steps[1].move_leader.to: at 1 s: broker 2 is stopped by then",
+    ),
+    (
+        scenario({"at": 0, "stop": 2}, {**AT, "alter_config": {"broker": 2, "remove": ["max.connections"]}}),
+        "steps[1].alter_config.broker: at 1 s: broker 2 is stopped by then",
+    ),
+    # time
+    (
+        scenario({"at": "3s", "stop": 1}, duration="2s"),
+        "steps[0].stop: at 3 s, but the scenario ends after 2 s",
+    ),
+    (
+        scenario({**AT, "stop": 1, "during": "2s"}, duration="2s"),
+        "steps[0].during: at 3 s, but the scenario ends after 2 s",
+    ),
+    (
+        scenario({**AT, "say": "x", "repeat": {"every": "0s", "times": 2}}),
+        "steps[0].repeat.every: must be longer than nothing",
+    ),
+    (scenario({**AT, "stop": 1, "during": 0}), "steps[0].during: must be longer than nothing"),
+    (
+        scenario({**AT, "say": "x", "repeat": {"every": "1s", "times": 10**9}}),
+        "steps: with all repetitions they are more than 10000 moments",
+    ),
+    (scenario({**AT, "start": 1, "during": "1s"}), "steps[0].during: start cannot be undone; what can is stop, kill, "),
+    # how many things
+    (scenario(AT), "steps[0]: a step has exactly one of say, stop, "),
+    (scenario({**AT, "stop": 1, "say": "x"}), "it has say and stop"),
+    # what is set
+    (
+        scenario({**AT, "quota": {"client_id": "a", "producer_byte_rate": "fast"}}),
+        "steps[0].quota.producer_byte_rate: at 1 s: 'fast': must be bytes per second, such as 1000000, 2M or 512Ki",
+    ),
+    (
+        scenario({**AT, "quota": {"client_id": "a", "connection_creation_rate": 5}}),
+        "steps[0].quota.connection_creation_rate: at 1 s: Invalid configuration key connection_creation_rate",
+    ),
+    (scenario({**AT, "quota": {"request_percentage": 5}}), "steps[0].quota: at 1 s: user, client_id or ip says whose"),
+    (
+        scenario({**AT, "quota": {"user": "u"}}),
+        "steps[0].quota: at 1 s: at least one is needed of producer_byte_rate, ",
+    ),
+    (
+        scenario({**AT, "remove_quota": {"user": "u", "ip": "1.1.1.1"}}),
+        "steps[0].remove_quota: at 1 s: Invalid quota entity combination",
+    ),
+    (
+        scenario(quotas=[{"ip": "x", "connection_creation_rate": 5}]),
+        "quotas[0].connection_creation_rate: at 0 ms: x is not a",
+    ),
+    (
+        scenario({**AT, "alter_config": {"topic": "orders", "broker": 1, "remove": ["a"]}}),
+        "steps[0].alter_config: at 1 s: topic and broker exclude each other",
+    ),
+    (scenario({**AT, "alter_config": {"topic": "orders"}}), "steps[0].alter_config: at 1 s: set or remove, or both"),
+    (
+        scenario({**AT, "alter_config": {"topic": "orders", "set": {"retention": 1}}}),
+        "steps[0].alter_config.set: at 1 s: Unknown topic config name: retention",
+    ),
+    (
+        scenario({**AT, "alter_config": {"set": {"node.id": 1}}}),
+        "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]; this broker can: ",
+    ),
+    # the cluster
+    (scenario(config={"quota.window.num": 0}), "config: quota.window.num=0: must be an integer from 1 to"),
+    (scenario(config={"quota.window.nmu": 1}), "config: quota.window.nmu: no such property; close: quota.window.num"),
+    (scenario(config={"sluice.brokers": 3}), "config.sluice.brokers: brokers says how many there are"),
+    (
+        scenario(topics=[{"name": "a", "replicas": 4}]),
+        "topics[0].replicas: at 0 ms: 4 replicas are more than there are",
+    ),
+    (scenario(topics=[{"name": "a/b"}]), "topics[0].name: at 0 ms: Topic name is invalid"),
+    (scenario(topics=[{"name": "a", "config": {"x": 1}}]), "topics[0].config: at 0 ms: Unknown topic config name: x"),
+    (
+        scenario(topics=[{"name": "a", "partitions": 1, "assignments": [[1]]}]),
+        "topics[0].assignments: at 0 ms: it stands in place of partitions and replicas",
+    ),
+    (scenario(topics=[{"name": "a", "assignments": []}]), "topics[0].assignments: at 0 ms: at least one partition"),
+    (
+        scenario(topics=[{"name": "a", "assignments": [[1], [9]]}]),
+        "topics[0].assignments[1]: at 0 ms: The manual partition assignment includes broker 9, but",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "said"), SAID, ids=[said for _, said in SAID])
+def test_what_cannot_be_is_refused_when_it_is_read(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario_of(document)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
