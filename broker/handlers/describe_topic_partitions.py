@@ -8,7 +8,7 @@ is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all
 from sluice.broker.authorized import operations, refused
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
-from sluice.broker.topic import Topic
+from sluice.broker.topic import COORDINATOR_TOPICS, Topic
 from sluice.broker.topic_rules import invalid_topic_name
 from sluice.protocol.apis.describe_topic_partitions import (
     Cursor,
@@ -60,7 +60,7 @@ def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> Descri
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
+        is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
         topic_authorized_operations=operations(ctx, ResourceType.TOPIC, topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(

@@ -10,7 +10,7 @@ from sluice.broker.authorized import allowed, allowed_on_cluster, operations, op
 from sluice.broker.broker import Broker
 from sluice.broker.context import RequestContext
 from sluice.broker.security.acl import AclOperation, ResourceType
-from sluice.broker.topic import NO_LEADER, Topic
+from sluice.broker.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
 from sluice.broker.topic_rules import invalid_topic_name
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -121,7 +121,7 @@ def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
+        is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
         partitions=[
             MetadataResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,

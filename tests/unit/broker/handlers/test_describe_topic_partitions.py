@@ -48,6 +48,12 @@ def test_a_topic_is_described_with_its_one_replica() -> None:
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
 
 
+def test_the_journal_is_not_called_internal_as_spark_reads_no_internal_topic() -> None:
+    broker = broker_with(__consumer_offsets=1, __sluice_journal=1)
+    found = {topic.name: topic.is_internal for topic in ask(broker).topics}
+    assert found == {"__consumer_offsets": True, "__sluice_journal": False}
+
+
 @pytest.mark.parametrize(
     ("names", "limit", "cursor", "expected"),
     [

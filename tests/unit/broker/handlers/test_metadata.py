@@ -162,3 +162,9 @@ def test_topics_that_kafka_keeps_for_itself_are_called_internal() -> None:
     broker = VirtualBroker()
     broker.topic("__consumer_offsets")
     assert topics(broker, 9, "__consumer_offsets")[0].is_internal
+
+
+def test_the_journal_is_not_called_internal_as_spark_reads_no_internal_topic() -> None:
+    broker = VirtualBroker()
+    broker.topic("__sluice_journal")
+    assert not topics(broker, 9, "__sluice_journal")[0].is_internal
