@@ -25,6 +25,7 @@ COMMANDS = {
     "healthcheck": "Ask a running broker whether it is well.",
     "journal": "Show what happened, and keep it.",
     "quota": "Show and change quotas, and explain why a client waits.",
+    "pipeline": "Run jobs on Spark.",
     "explain": "Explain why a client waits: the same as `sluice quota explain`.",
 }
 ELSEWHERE = {"explain": "quota"}  # command -> module

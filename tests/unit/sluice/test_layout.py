@@ -32,7 +32,11 @@ for folder in sys.argv[1:]:
     found += pkgutil.walk_packages(package.__path__, f"sluice.{folder}.")
 for module in found:
     if module.name != "sluice.__main__":
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if error.name != "pyspark":  # an extra, which only machines with Java have
+                raise
 print(json.dumps({name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)}))
 """
 

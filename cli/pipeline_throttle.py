@@ -1,0 +1,161 @@
+"""`sluice pipeline throttle`: runs the job and shows how far it is."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.errors import ConfigError, SluiceError
+
+from .pipeline import spark_options, spark_settings
+from .quota_client import QuotaClient, told
+
+if TYPE_CHECKING:
+    from sluice.pipeline.byte_quotas import ByteQuotas
+    from sluice.pipeline.progress import Tally
+    from sluice.pipeline.throttle_sinks import Queries
+    from sluice.quotas.entity import Name, QuotaEntity
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
+_DESCRIBE_CLIENT_QUOTAS = 48
+_POLL_S = 1
+
+
+class _Interval(click.ParamType[str, str]):
+    """Such as 500ms, 10s, 2m, as Spark says it."""
+
+    name = "interval"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        match = re.fullmatch(r"(\d+)(ms|s|m|h)", value)
+        if not match:
+            self.fail(f"{value!r} is not a time such as 500ms, 10s, 2m or 1h", param, ctx)
+        return f"{int(match[1])} {_UNITS[match[2]]}"
+
+
+@click.command()
+@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="A broker's HOST:PORT.")
+@click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
+@click.option(
+    "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
+    help="Where to begin, the first time.",
+)  # fmt: skip
+@click.option("--window", default="10s", show_default=True, type=_Interval(), help="How long a window is.")
+@click.option("--lateness", default="10s", show_default=True, type=_Interval(), help="How late events may come.")
+@click.option("--trigger", default="5s", show_default=True, type=_Interval(), help="How often to look for events.")
+@click.option("--once", is_flag=True, help="End when all events that there are have been read.")
+@click.option("--output", metavar="DIR", help="Write windows and quarantine there, as Parquet, and go on from there.")
+@click.option("--to-topic", metavar="TOPIC", help="Write windows to this topic, too, as JSON; needs --output.")
+@click.option("--table", is_flag=True, help="Show windows, too; without --output they are always shown.")
+@click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@spark_options
+def throttle(
+    bootstrap: str,
+    topic: str,
+    starting: str,
+    window: str,
+    lateness: str,
+    trigger: str,
+    once: bool,
+    output: str | None,
+    to_topic: str | None,
+    table: bool,
+    skip_lost: bool,
+    master: str,
+    jars: str | None,
+    conf: tuple[str, ...],
+) -> None:
+    """Shows what clients used and how long they were made to wait, by windows of time, from the journal's topic."""
+    from sluice.pipeline.session import open_session
+
+    if to_topic is not None and output is None:
+        raise ConfigError("--to-topic needs --output DIR, where it is kept how far the topic is written")
+    settings = {"spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
+    quotas = byte_quotas(bootstrap)
+    session = open_session(
+        "sluice throttle", master=master, jars=None if jars is None else Path(jars), settings=settings
+    )
+    from rich.console import Console
+
+    from sluice.pipeline.failures import told_in_one_line
+    from sluice.pipeline.progress import Tally
+    from sluice.pipeline.throttle import Journal, Windows
+    from sluice.pipeline.throttle_sinks import Sinks, start
+    from sluice.pipeline.throttle_table import show_quarantine, show_windows
+
+    out, log = Console(), Console(stderr=True)
+    shows = table or output is None
+    sinks = Sinks(
+        output,
+        to_topic,
+        show_windows=(lambda rows: show_windows(out, rows)) if shows else None,
+        show_quarantine=None if output is not None else lambda rows: show_quarantine(log, rows),
+    )
+    journal = Journal(bootstrap, topic, starting, skip_lost)
+    with told_in_one_line():
+        queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
+        tallies = Tally(queries.windows[0]), Tally(queries.quarantine)
+        with suppress(KeyboardInterrupt), log.status("") as status:
+            _follow(queries, tallies, status.update)
+        for query in queries.all:
+            query.stop()
+    out.print(_summary(tallies), highlight=False)
+    session.stop()
+
+
+def byte_quotas(bootstrap: str) -> "ByteQuotas":
+    """The byte quotas that the broker has now."""
+    from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+    with QuotaClient(bootstrap) as client:
+        answer = client.ask(DescribeClientQuotasRequest(), _DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasResponse)
+    if answer.error_code:
+        raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
+    found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}
+    for entry in answer.entries or ():
+        parts = {part.entity_type: part.entity_name for part in entry.entity}
+        for value in entry.values:
+            if value.key in _QUOTA_KEYS:
+                found[_QUOTA_KEYS[value.key]][_entity(parts)] = value.value
+    return found
+
+
+def _entity(parts: dict[str, str | None]) -> "QuotaEntity":
+    from sluice.quotas.entity import DEFAULT, QuotaEntity
+
+    def name(type_: str) -> "Name":
+        return (parts[type_] if parts[type_] is not None else DEFAULT) if type_ in parts else None
+
+    return QuotaEntity(name("user"), name("client-id"))
+
+
+def _follow(queries: "Queries", tallies: "tuple[Tally, Tally]", show: Callable[[str], None]) -> None:
+    """Shows how far the queries are until the last has ended, or one of them fails."""
+    from sluice.pipeline.progress import running
+
+    while running(queries.all):
+        for query in queries.all:
+            if query.isActive:
+                query.awaitTermination(_POLL_S)
+                break
+        for tally in tallies:
+            tally.look()
+        show(_summary(tallies))
+    for tally in tallies:
+        tally.look()
+
+
+def _summary(tallies: "tuple[Tally, Tally]") -> str:
+    windows, quarantine = (tally.total for tally in tallies)
+    parts = [
+        f"{windows.of('events'):,} events",
+        f"{quarantine.of('quarantined'):,} quarantined",
+        f"{windows.late:,} late",
+    ]
+    parts += [f"{windows.of('lost'):,} lost before they were read"] if windows.of("lost") else []
+    parts += [f"final before {windows.watermark}"] if windows.watermark else []
+    return ", ".join(parts)

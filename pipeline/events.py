@@ -1,0 +1,91 @@
+"""Journal events in Spark: lines of JSON become columns, and what is no journal event gets the reason why not.
+
+The columns and what makes an event whole are taken from the types in `sluice.journal_events`. Everything here is Spark
+SQL's own expressions: no line goes through Python, and an executor needs nothing of ours.
+
+An event that lacks a field of its kind, or has one of another type, is of a version of the journal that is not known
+here. A field that is not known here does no harm, so it is let be.
+"""
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import get_args, get_origin
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from sluice.journal_events import KINDS, AnyEvent
+
+EVENT = "event"
+REASON = "reason"
+_CORRUPT = "_corrupt_record"  # holds a line that is no JSON, or has a field of another type
+_SQL_TYPES: dict[object, str] = {int: "bigint", str: "string", bool: "boolean"}
+Kinds = Iterable[type[AnyEvent]]
+
+
+def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
+    """`lines` and two columns more: `event`, the fields of these kinds of event; `reason`, null where it is one.
+
+    Events of other kinds have what all events have. `value` is the line, a string.
+    """
+    wanted = list(kinds)
+    columns = f"{sql_columns(wanted)}, {_CORRUPT} string"
+    # Repaired names of fields, numbers like NaN: whatever Spark takes beyond JSON is no journal event.
+    options = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+    with_event = lines.withColumn(EVENT, f.from_json(value, columns, options))
+    return with_event.withColumn(REASON, _reason(value, wanted))
+
+
+def sql_columns(kinds: Kinds) -> str:
+    """The columns of these kinds of event, in SQL; a field that several have is one column."""
+    columns = {"kind": "string"}
+    for kind in kinds:
+        for field in msgspec.structs.fields(kind):
+            sql_type = _sql_type(field.type)
+            assert columns.setdefault(field.name, sql_type) == sql_type, f"{field.name} differs between kinds"
+    return ", ".join(f"`{name}` {sql_type}" for name, sql_type in columns.items())
+
+
+def _sql_type(annotation: object) -> str:
+    named = _SQL_TYPES.get(annotation)
+    if named is not None:
+        return named
+    if get_origin(annotation) is list:
+        (item,) = get_args(annotation)
+        return f"array<{_sql_type(item)}>"
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        fields = ", ".join(f"{each.name}: {_sql_type(each.type)}" for each in msgspec.structs.fields(annotation))
+        return f"struct<{fields}>"
+    (some,) = (each for each in get_args(annotation) if each is not NoneType)  # of a union with None
+    return _sql_type(some)
+
+
+def _reason(value: Column, kinds: list[type[AnyEvent]]) -> Column:
+    event = f.col(EVENT)
+    reason = (
+        f.when(value.isNull() | (f.trim(value) == ""), "no value")
+        .when(event[_CORRUPT].isNotNull(), _why_corrupt(value))
+        .when(event["kind"].isNull(), "not an event: it has no kind")
+        .when(~event["kind"].isin(*KINDS), f.concat(f.lit("not an event that is known: its kind is "), event["kind"]))
+    )
+    for kind in kinds:
+        lacks = f.concat_ws(", ", *(f.when(event[name].isNull(), name) for name in _never_null(kind)))
+        tag = str(kind.__struct_config__.tag)
+        reason = reason.when(
+            (event["kind"] == tag) & (lacks != ""),
+            f.concat(f.lit(f"a {tag} of another version of the journal: it lacks "), lacks),
+        )
+    return reason
+
+
+def _why_corrupt(value: Column) -> Column:
+    return (
+        f.when(f.get_json_object(value, "$").isNull(), "not JSON")
+        .when(~f.ltrim(value).startswith("{"), "not an event: it is no JSON object")
+        .otherwise("an event of another version of the journal: a field has another type")
+    )
+
+
+def _never_null(kind: type[AnyEvent]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(kind) if NoneType not in get_args(field.type)]

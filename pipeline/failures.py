@@ -1,0 +1,29 @@
+"""What went wrong in Spark, as one line: Spark tells it in pages, the cause at their end."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from sluice.errors import SluiceError
+
+# A line of a stack trace that names an exception, with or without its package, and its message.
+_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Exception|Error)): (.+)$")
+
+
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Raises what Spark fails with as SluiceError: the innermost cause."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise SluiceError(cause(str(error))) from None
+
+
+def cause(told: str) -> str:
+    """The last exception in Spark's words; their first line, where they name none."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    found = [match for match in map(_EXCEPTION.match, lines) if match]
+    return f"{found[-1][1]}: {found[-1][2]}" if found else lines[0]

@@ -1,0 +1,43 @@
+"""`sluice pipeline` without Spark: what it offers, and what it refuses before a session is opened."""
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.cli.main import cli
+from sluice.cli.pipeline import JOBS, spark_settings
+
+
+def test_help_lists_every_job() -> None:
+    result = CliRunner().invoke(cli, ["pipeline", "--help"])
+    assert result.exit_code == 0
+    assert [name for name in JOBS if f"\n  {name} " not in result.output] == []
+
+
+def test_every_job_is_where_its_name_says() -> None:
+    for name in JOBS:
+        assert CliRunner().invoke(cli, ["pipeline", name, "--help"]).exit_code == 0
+
+
+def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
+    assert spark_settings(("a=1", "b=-Dx=y")) == {"a": "1", "b": "-Dx=y"}
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        pytest.param(["compress"], "compress is not a job, which are throttle", id="an unknown job, with the known"),
+        pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
+        pytest.param(["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a memory"),
+        pytest.param(["throttle", "--conf", "a"], "--conf a: must be KEY=VALUE", id="a property without a value"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(args: list[str], line: str) -> None:
+    result = CliRunner().invoke(cli, ["pipeline", *args])
+    assert result.exit_code == 2
+    assert line in result.output
+
+
+def test_a_broker_that_is_not_there_is_told_before_spark_is_started() -> None:
+    result = CliRunner().invoke(cli, ["pipeline", "throttle", "--bootstrap", "127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: 127.0.0.1:1: no connection: ")
