@@ -1,29 +1,23 @@
 """`/api/v1/cluster`, `/api/v1/brokers` and `/api/v1/partitions` of the admin port: who leads what, and making brokers
 stop, start, be cut off and come back.
-
-A wrong request is answered with `{"error": "..."}`: 400 for what cannot be read, 404 for a broker, topic or partition
-that is not there, 409 for what cannot be as things are.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from sluice.errors import SluiceError
-
-from .cluster_server import UnknownResourceError
+from .admin_requests import body_of, guarded
 from .elections import Election
 from .topic import Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from .cluster_server import ClusterServer
-
-_LARGEST_BODY = 64 * 1024
 
 
 class _Stop(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,27 +34,12 @@ class _Leader(msgspec.Struct, forbid_unknown_fields=True):
 def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
     """What the admin port serves of the cluster; `refused` answers who may not ask."""
 
-    def guarded(answer: "Callable[[Request], Awaitable[object]]") -> "Callable[[Request], Awaitable[Response]]":
-        async def respond(request: "Request") -> Response:
-            if (refusal := refused(request)) is not None:
-                return refusal
-            try:
-                return JSONResponse(await answer(request))
-            except UnknownResourceError as error:
-                return JSONResponse({"error": str(error)}, status_code=404)
-            except SluiceError as error:  # a port that is in use, say
-                return JSONResponse({"error": str(error)}, status_code=409)
-            except ValueError as error:  # msgspec's among them
-                return JSONResponse({"error": str(error)}, status_code=400)
-
-        return respond
-
     async def get_cluster(request: "Request") -> object:
         return describe(server)
 
     async def post_stop(request: "Request") -> object:
         node_id = _node_id(request)
-        wanted = msgspec.json.decode(await _body(request) or b"{}", type=_Stop)
+        wanted = msgspec.json.decode(await body_of(request) or b"{}", type=_Stop)
         server.stop_broker(node_id, controlled=wanted.controlled)
         return describe_broker(server, node_id)
 
@@ -81,7 +60,7 @@ def routes(server: "ClusterServer", refused: "Callable[[Request], Response | Non
 
     async def post_leader(request: "Request") -> object:
         topic, index = request.path_params["topic"], _number(request, "index")
-        wanted = msgspec.json.decode(await _body(request), type=_Leader)
+        wanted = msgspec.json.decode(await body_of(request), type=_Leader)
         if (wanted.node is None) == (wanted.election is None):
             raise ValueError('the body must be {"node": ID}, {"election": "preferred"} or {"election": "unclean"}')
         if wanted.node is not None:
@@ -92,12 +71,13 @@ def routes(server: "ClusterServer", refused: "Callable[[Request], Response | Non
 
     posts = {"stop": post_stop, "start": post_start, "isolate": post_isolate, "rejoin": post_rejoin}
     of_brokers = [
-        Route(f"/api/v1/brokers/{{node_id}}/{name}", guarded(post), methods=["POST"]) for name, post in posts.items()
+        Route(f"/api/v1/brokers/{{node_id}}/{name}", guarded(post, refused), methods=["POST"])
+        for name, post in posts.items()
     ]
     return [
-        Route("/api/v1/cluster", guarded(get_cluster)),
+        Route("/api/v1/cluster", guarded(get_cluster, refused)),
         *of_brokers,
-        Route("/api/v1/partitions/{topic}/{index}/leader", guarded(post_leader), methods=["POST"]),
+        Route("/api/v1/partitions/{topic}/{index}/leader", guarded(post_leader, refused), methods=["POST"]),
     ]
 
 
@@ -152,12 +132,3 @@ def _number(request: "Request", name: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{text!r} in the path must be a number")
     return int(text)
-
-
-async def _body(request: "Request") -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST_BODY:
-            raise ValueError(f"the body must have at most {_LARGEST_BODY} bytes")
-    return body

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from random import Random, SystemRandom  # noqa: TID251  (a run's one source of chance is made here)
 from typing import TYPE_CHECKING
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice.cli")
 
 # Seeds are short enough to be typed again from a log line.
-_SEEDS = 2**32
+SEEDS = 2**32
 
 
 def run_broker(arguments: ServeArguments) -> None:
     """Runs the brokers until it gets SIGINT or SIGTERM; raises SluiceError, ConfigError among them, if it cannot."""
     set_up_logging(arguments.log_format)
-    pairs = [*_as_release(arguments.release), *arguments.overrides, *_listeners(arguments.host, arguments.port)]
+    pairs = [*_as_release(arguments.release), *arguments.overrides, *listener_pairs(arguments.host, arguments.port)]
     if arguments.brokers is not None:
         pairs.append(f"sluice.brokers={arguments.brokers}")
     if arguments.data_dir is not None:
@@ -42,7 +43,7 @@ def run_broker(arguments: ServeArguments) -> None:
     config = Config.load(_path(arguments.config_file), pairs, os.environ)
     for warning in config.warnings:
         log.warning(warning)
-    seed = SystemRandom().randrange(_SEEDS) if arguments.seed is None else arguments.seed
+    seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(config, arguments.admin_port, seed))
 
@@ -55,7 +56,8 @@ def _path(name: str | None) -> "Path | None":
     return Path(name)
 
 
-def _listeners(host: str | None, port: int | None) -> list[str]:
+def listener_pairs(host: str | None, port: int | None) -> list[str]:
+    """The property for these options, KEY=VALUE; none where neither is given."""
     if host is None and port is None:
         return []
     address = host or "127.0.0.1"
@@ -71,13 +73,11 @@ def _as_release(release: str | None) -> list[str]:
 async def _serve(config: Config, admin_port: int, seed: int) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop_by_signal(stop.set)
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
     server = ClusterServer(config, LoopClock(loop), random, loop)
     await server.start((config.text("sluice.admin.host"), admin_port))
-    sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
-    sys.stdout.flush()
+    say_ready(server)
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
     gc.freeze()
     gc.enable()
@@ -88,6 +88,19 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     await stop.wait()
     await server.stop()
     log.info("stopped")
+
+
+def stop_by_signal(stop: Callable[[], None]) -> None:
+    """Calls `stop` when the process gets SIGINT or SIGTERM."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+
+def say_ready(server: ClusterServer) -> None:
+    """Prints the one line that says where the brokers are."""
+    sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
+    sys.stdout.flush()
 
 
 def _ready(server: ClusterServer) -> dict[str, object]:

@@ -2,28 +2,63 @@
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
+
+from msgspec import Struct
 
 from .model import Scenario
 from .reading import MisreadError, read
 from .timeline import ScenarioError, timeline
 
+_CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+class Entry(Struct, frozen=True):
+    """What the catalogue tells of a scenario."""
+
+    name: str
+    description: str
+    brokers: int
+    duration_ms: float
+    loses_records: bool
+
 
 def load(path_or_name: str) -> Scenario:
     """The scenario in a file, or of the catalogue. Raises ScenarioError, one line that says what is wrong and where."""
-    if path_or_name in names():
-        return _read(path_or_name, _catalogue() / f"{path_or_name}.toml", _toml)
     reader = _READERS.get(Path(path_or_name).suffix.lower())
     if reader is None:
-        raise ScenarioError(_unknown(path_or_name))
+        return catalogued(path_or_name)
     return _read(path_or_name, Path(path_or_name), reader)
 
 
+def catalogued(name: str) -> Scenario:
+    """A scenario of the catalogue. Raises ScenarioError where it has none of that name."""
+    return _read(name, _file_of(name), _toml)
+
+
+def text_of(name: str) -> str:
+    """The same, as the file has it."""
+    return _file_of(name).read_text(encoding="utf-8")
+
+
 def names() -> list[str]:
-    """The scenarios of the catalogue."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _catalogue().iterdir() if entry.name.endswith(".toml"))
+    """Of the scenarios of the catalogue."""
+    return sorted(file.stem for file in _CATALOGUE.glob("*.toml"))
+
+
+def entries() -> list[Entry]:
+    """The catalogue."""
+    return [_entry(catalogued(name)) for name in names()]
+
+
+def _entry(scenario: Scenario) -> Entry:
+    return Entry(
+        name=scenario.name,
+        description=scenario.description,
+        brokers=scenario.brokers,
+        duration_ms=timeline(scenario).duration_ms,
+        loses_records=scenario.loses_records,
+    )
 
 
 def scenario_of(document: object) -> Scenario:
@@ -36,7 +71,7 @@ def scenario_of(document: object) -> Scenario:
     return scenario
 
 
-def _read(shown: str, file: Traversable, reader: Callable[[str], object]) -> Scenario:
+def _read(shown: str, file: Path, reader: Callable[[str], object]) -> Scenario:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -72,13 +107,11 @@ def _json(text: str) -> object:
 _READERS = {".toml": _toml, ".yaml": _yaml, ".yml": _yaml, ".json": _json}
 
 
-def _unknown(name: str) -> str:
+def _file_of(name: str) -> Path:
     known = names()
+    if name in known:
+        return _CATALOGUE / f"{name}.toml"
     near = get_close_matches(name, known, 1)
     meant = f" Did you mean {near[0]}?" if near else ""
     endings = ", ".join(_READERS)
-    return f"{name}: no scenario.{meant} A file ends in {endings}; the catalogue has {', '.join(known)}"
-
-
-def _catalogue() -> Traversable:
-    return files(__package__) / "catalogue"
+    raise ScenarioError(f"{name}: no scenario.{meant} A file ends in {endings}; the catalogue has {', '.join(known)}")

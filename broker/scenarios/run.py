@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
-from msgspec import Struct
-
 from sluice.broker.cluster_server import ClusterError, ClusterServer
 from sluice.broker.controller import BrokerState
 from sluice.clock import TimerHandle
@@ -19,6 +17,7 @@ from sluice.journal_events import NOBODY
 
 from .action import Stage
 from .model import Scenario
+from .report import RunReport, StepDone
 from .timeline import Moment, timeline
 
 _KIND = "scenario-step"
@@ -31,21 +30,6 @@ class RunState(Enum):
     RUNNING = "running"
     ENDED = "ended"  # in its time
     STOPPED = "stopped"  # before
-
-
-class StepDone(Struct, frozen=True):
-    """What happened, or could not.
-
-    at_ms: since the beginning
-    step: its path in the file
-    what: in words
-    problem: why it could not be done, else ""
-    """
-
-    at_ms: float
-    step: str
-    what: str
-    problem: str = ""
 
 
 class Run:
@@ -84,11 +68,6 @@ class Run:
             return 0.0
         return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
 
-    @property
-    def problems(self) -> list[StepDone]:
-        """What could not be done."""
-        return [step for step in self.steps if step.problem]
-
     def start(self) -> None:
         """Begins. Raises ClusterError where the cluster is not what the scenario is about."""
         assert self.state is RunState.NEW, "a run is started once"
@@ -122,6 +101,19 @@ class Run:
             state = controller.state(down[0])
             return f"broker {down[0]} is {state.value}: a scenario begins when all are {BrokerState.RUNNING.value}"
         return None
+
+    def report(self) -> RunReport:
+        """What there is to tell, as it is now."""
+        return RunReport(
+            id=self.run_id,
+            scenario=self.scenario.name,
+            description=self.scenario.description,
+            state=self.state.value,
+            done=self.done,
+            elapsed_ms=self.elapsed_ms,
+            duration_ms=self.duration_ms,
+            steps=list(self.steps),
+        )
 
     # As time goes
 

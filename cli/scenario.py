@@ -1,0 +1,49 @@
+"""`sluice scenario`: the catalogue, what a scenario says, and the JSON Schema of scenarios."""
+
+import click
+
+from .run import run
+
+
+@click.group()
+def scenario() -> None:
+    """Shows and runs scenarios: what happens to a cluster, and when."""
+
+
+@scenario.command("list")
+@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def list_(output_format: str) -> None:
+    """Lists the scenarios that come with sluice, and what each shows."""
+    import msgspec
+
+    from sluice.broker.scenarios.durations import in_words
+    from sluice.broker.scenarios.files import entries
+
+    from .text_table import table
+
+    found = entries()
+    if output_format == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return
+    rows = [(one.name, str(one.brokers), in_words(one.duration_ms), one.description) for one in found]
+    click.echo("\n".join(table(("NAME", "BROKERS", "TAKES", "SHOWS"), rows)))
+
+
+@scenario.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Prints a scenario of the catalogue, as a file to begin one's own with."""
+    from sluice.broker.scenarios.files import text_of
+
+    click.echo(text_of(name), nl=False)
+
+
+@scenario.command()
+def schema() -> None:
+    """Prints the JSON Schema of scenario files."""
+    from sluice.broker.scenarios.schema import schema_text
+
+    click.echo(schema_text(), nl=False)
+
+
+scenario.add_command(run)

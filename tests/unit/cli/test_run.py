@@ -1,0 +1,131 @@
+"""`sluice run`: a scenario on brokers of its own and on brokers that run, and what is said to wrong usage."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.cli.main import cli
+from tests.support.broker_process import CLEAN_ENVIRONMENT, BrokerProcess, running_broker
+
+SHORT = """
+name = "short"
+description = "A broker stops for a moment."
+brokers = 2
+seed = 7
+steps = [
+    { at = "20ms", stop = 2, during = "50ms" },
+    { at = "30ms", say = "now" },
+]
+"""
+STEPS = ["broker 2 stops", "now", "broker 2 starts"]
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "short.toml"
+    path.write_text(SHORT)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path_factory.mktemp("run") / "log", "--brokers", "2") as broker:
+        yield broker
+
+
+def run(*words: str, ports: tuple[str, ...] = ("--port", "0", "--admin-port", "0")) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sluice", "run", *words, *ports],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=CLEAN_ENVIRONMENT,
+    )
+
+
+def steps_in(stderr: str) -> list[str]:
+    return [line.partition("] ")[2] for line in stderr.splitlines() if line.startswith("[")]
+
+
+def test_it_starts_brokers_says_where_they_are_and_ends_with_the_scenario(file: str) -> None:
+    process = run(file, "--override", "sluice.journal.events=0")
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    ready, summary = stdout.splitlines()
+    assert process.returncode == 0
+    assert len(json.loads(ready.removeprefix("ready "))["brokers"]) == 2
+    assert summary.startswith("scenario short ended after ")
+    assert summary.endswith(": 3 steps")
+    assert stderr.startswith("scenario short, seed 7: A broker stops for a moment.\n[")
+    assert steps_in(stderr) == STEPS
+
+
+def test_it_tells_a_machine_all_there_is(file: str) -> None:
+    process = run(file, "--format", "json", "--seed", "8")
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    _, _, report = stdout.partition("\n")
+    told = json.loads(report)
+    assert [step["what"] for step in told["steps"]] == STEPS
+    assert (told["scenario"], told["state"]) == ("short", "ended")
+    assert "seed 8" in stderr
+
+
+def test_a_signal_stops_it_cleanly() -> None:
+    process = run("rolling-restart")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert "scenario rolling-restart stopped after " in stdout
+
+
+def test_it_runs_on_brokers_that_run(file: str, running: BrokerProcess) -> None:
+    done = CliRunner().invoke(cli, ["run", file, "--against", running.admin])
+    assert done.exit_code == 0
+    assert steps_in(done.stderr) == STEPS
+    assert done.stdout.startswith("scenario short ended after ")
+
+
+def test_a_step_that_cannot_be_done_is_a_failure(running: BrokerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{"name": "s", "brokers": 2, "topics": [{"name": "a.b"}, {"name": "a_b"}]}')
+    done = CliRunner().invoke(cli, ["run", str(file), "--against", running.admin])
+    assert done.exit_code == 1
+    assert "topic a_b is created: failed: a_b: Topic 'a_b' collides with existing topic: a.b" in done.stderr
+    assert done.stdout.endswith(": 2 steps, 1 of which failed\n")
+
+
+def test_what_the_broker_cannot_do_is_told_in_one_line(running: BrokerProcess) -> None:
+    done = CliRunner().invoke(cli, ["run", "rolling-restart", "--against", running.admin])
+    assert done.exit_code == 1
+    assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario is about 3, and there are 2\n"
+
+
+WRONG = {
+    "a file that is not there": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
+    "a name that nobody knows": (["rolling"], 2, "rolling: no scenario. Did you mean rolling-restart?"),
+    "a port of its own on brokers that run": (
+        ["rolling-restart", "--against", "http://x", "--port", "1"],
+        2,
+        "--port and --against exclude each other",
+    ),
+    "a token for brokers of its own": (["rolling-restart", "--token", "x"], 2, "--token needs --against"),
+    "what is no address": (["rolling-restart", "--against", "x:1"], 2, "--against: x:1: must begin with http://"),
+    "nobody there": (["rolling-restart", "--against", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9: [Errno 111]"),
+    "a property that there is not": (["rolling-restart", "--override", "x=1"], 2, "--override: x: no such property"),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_told_in_one_line(words: list[str], code: int, said: str) -> None:
+    done = CliRunner().invoke(cli, ["run", *words])
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
