@@ -184,6 +184,15 @@ class Connection(asyncio.BufferedProtocol):
         """Takes no larger requests; `name` is the property that says so."""
         self._reader.limit(max_bytes, name)
 
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """By what its bytes go: the socket, TLS, or a line that a fault has put there; None: it has ended."""
+        return self._transport
+
+    def go_by(self, line: asyncio.Transport) -> None:
+        """Has its bytes go by `line` from now on."""
+        self._transport = line
+
     # -- what the dispatcher calls -----------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ from .connection import Connection
 
 if TYPE_CHECKING:
     from .acceptor import Acceptor
+    from .link import Link
     from .security.secure_listener import SecureListener
+    from .security.tls_layer import TlsLayer
 
 # Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
 BACKLOG = 1024
@@ -45,6 +47,54 @@ class _IdleCheck(DelayedOperation):
         self._server.close_idle()
 
 
+class Listener:
+    """One socket on which connections are taken."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        factory: Callable[[], asyncio.BaseProtocol],
+        bound: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.endpoint = endpoint  # with the port that was bound
+        self._factory = factory
+        self._loop = loop
+        self._socket = bound  # the one that has the port
+        self._name = bound.getsockname()
+        self._listening: asyncio.Server | None = None
+
+    async def listen(self) -> None:
+        """Takes connections; does nothing if it does already."""
+        if self._listening is None:
+            self._share_port(1)
+            self._socket.listen(BACKLOG)
+            self._listening = await self._loop.create_server(self._factory, sock=self._socket)
+            # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
+            self._socket.listen(BACKLOG)
+
+    def refuse(self) -> None:
+        """Whoever connects from now on is refused, as at a port where nobody listens; but the port stays ours."""
+        if self._listening is not None:
+            family, protocol = self._socket.family, self._socket.proto
+            self.close()
+            self._socket = socket.socket(family, socket.SOCK_STREAM, protocol)
+            self._share_port(1)  # with connections that were on it
+            self._socket.setblocking(False)
+            self._socket.bind(self._name)
+            self._share_port(0)  # with no other listener
+
+    def _share_port(self, shared: int) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
+
+    def close(self) -> None:
+        """Lets go of the port."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
+        self._socket.close()
+
+
 class Server:
     """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
 
@@ -56,11 +106,15 @@ class Server:
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
         self.secure_listeners: list[SecureListener] = []
+        self.listeners: dict[str, Listener] = {}  # by name
+        # What meets a client before its connection or TLS (the second argument) hears of it; None: nothing.
+        self.gate: Callable[[str, Connection | TlsLayer], Link] | None = None
+        # What is told of each new connection; None: nobody.
+        self.on_connection: Callable[[Connection], None] | None = None
         self._closed = False
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._journal = broker.dispatcher.journal
         self._loop = loop
-        self._listening: list[asyncio.Server] = []
         budget = config.integer("queued.max.request.bytes")
         self._pool = FramePool(budget if budget >= 0 else None)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
@@ -80,10 +134,10 @@ class Server:
             self.endpoints.append(bound)
             self.broker.endpoints[bound.name] = told.get(bound.name, bound)
             connect = partial(self._connection, self.broker.endpoints[bound.name])
-            factory = connect if secure is None else partial(secure.meet, connect)
-            self._listening.append(await self._loop.create_server(factory, sock=listening))
-            # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
-            listening.listen(BACKLOG)
+            meet = connect if secure is None else partial(secure.meet, connect)
+            factory = partial(self._meet, bound.name, meet)
+            taking = self.listeners[bound.name] = Listener(bound, factory, listening, self._loop)
+            await taking.listen()
         self._limit_connections()
         self.broker.on_configured.append(self._limit_connections)
         self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)
@@ -94,8 +148,8 @@ class Server:
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
-        for listening in self._listening:
-            listening.close()
+        for listener in self.listeners.values():
+            listener.close()
         for connection in list(self.connections):
             connection.abort()
 
@@ -133,6 +187,10 @@ class Server:
         self.secure_listeners.append(secure)
         return secure
 
+    def _meet(self, listener: str, meet: "Callable[[], Connection | TlsLayer]") -> asyncio.BaseProtocol:
+        above = meet()
+        return above if self.gate is None else self.gate(listener, above)
+
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
         connection = Connection(
@@ -149,6 +207,8 @@ class Server:
             connection.cut()
         elif self.acceptor is not None:
             self.acceptor.comes(connection)
+        if self.on_connection is not None and not connection.closed:
+            self.on_connection(connection)
 
     def _lost(self, connection: Connection) -> None:
         self.connections.discard(connection)

@@ -3,7 +3,6 @@
 Follows SslChannelBuilder and SaslChannelBuilder, and of Kafka's Selector the counts and log lines of authentications.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -58,7 +57,7 @@ class SecureListener:
         self._rules: list[Rule] = []
         self._tls = self._tls_door(call_soon) if protocol.endswith("SSL") else None
 
-    def meet(self, connect: "Callable[[], Connection]") -> asyncio.BaseProtocol:
+    def meet(self, connect: "Callable[[], Connection]") -> "Connection | TlsLayer":
         """What meets a client that has just connected; `connect` makes its connection."""
         if self._tls is None:
             return self._admit(connect)

@@ -110,7 +110,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._ssl = door.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = State.HANDSHAKE
         self._socket: asyncio.Transport | None = None
-        self._connection: Connection | None = None
+        self.connection: Connection | None = None  # once the client is let in
         self._timeout = _HandshakeTimeout(self)
         self._first_byte: int | None = None
         self._reading = True
@@ -125,6 +125,15 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def certificate(self) -> bytes | None:
         """The client's certificate (DER), if it has shown one."""
         return self._ssl.getpeercert(binary_form=True)
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """By what its bytes go: the socket, or a line that a fault has put there; None: it has ended."""
+        return self._socket
+
+    def go_by(self, line: asyncio.Transport) -> None:
+        """Has its bytes go by `line` from now on."""
+        self._socket = line
 
     # -- what asyncio calls, of the socket ---------------------------------------------------------------------------
 
@@ -144,8 +153,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._state = State.CLOSED
         self._socket = None
         self._unsent.clear()
-        if self._connection is not None:
-            self._connection.connection_lost(exc)
+        if self.connection is not None:
+            self.connection.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._door.scratch
@@ -169,14 +178,14 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def pause_writing(self) -> None:
         self._socket_full = True
-        if self._connection is not None:
-            self._connection.pause_writing()
+        if self.connection is not None:
+            self.connection.pause_writing()
 
     def resume_writing(self) -> None:
         self._socket_full = False
         self._send_rest()
-        if not self._socket_full and self._connection is not None and self._state is State.OPEN:
-            self._connection.resume_writing()
+        if not self._socket_full and self.connection is not None and self._state is State.OPEN:
+            self.connection.resume_writing()
 
     # -- what the Connection calls, as of a transport ----------------------------------------------------------------
 
@@ -239,11 +248,11 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._send_outgoing()
         self._end_handshake()
         self._state = State.OPEN
-        self._connection = self._door.accepted(self)
-        if self._connection is None:
+        self.connection = self._door.accepted(self)
+        if self.connection is None:
             self.close()
         else:
-            self._connection.connection_made(self)
+            self.connection.connection_made(self)
 
     def _fail(self, reason: str) -> None:
         self._door.failed(self.peer, reason)
@@ -260,7 +269,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        connection = self._connection
+        connection = self.connection
         while connection is not None and self._may_read():
             buffer = connection.get_buffer(-1)
             filled, ended = self._decrypt_into(buffer)
@@ -293,15 +302,15 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             return filled, True
         except ssl.SSLError as error:
             self._send_outgoing()
-            assert self._connection is not None
-            self._connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
+            assert self.connection is not None
+            self.connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
             return 0, False  # nothing of it is looked at any more
         return filled, False
 
     def _tell_eof(self) -> bool:
-        assert self._connection is not None
+        assert self.connection is not None
         self._eof_told = True
-        return bool(self._connection.eof_received())
+        return bool(self.connection.eof_received())
 
     def _read_soon(self) -> None:
         # Whoever reads on is in the middle of something.

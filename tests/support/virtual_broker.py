@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from socket import socket
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.broker.broker import Broker
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.connection import Connection
+from sluice.broker.link import Link
 from sluice.broker.server import Server
 from sluice.broker.topic import Partition, Topic
 from sluice.broker.topic_rules import NewTopic
@@ -23,6 +24,9 @@ from sluice.config import Config
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message
 from tests.support.wire import api_key_of, frame, read_answer
+
+if TYPE_CHECKING:
+    from sluice.broker.security.tls_layer import TlsLayer
 
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0
@@ -38,7 +42,7 @@ class VirtualLoop:
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
-        self.factories: dict[int, Callable[[], Connection]] = {}  # by the port that is listened on
+        self.factories: dict[int, Callable[[], Connection | TlsLayer | Link]] = {}  # by the port that is listened on
         self.listening: list[socket] = []
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
@@ -63,7 +67,9 @@ class VirtualLoop:
             listening.close()
         self.listening.clear()
 
-    async def create_server(self, factory: Callable[[], Connection], *, sock: socket) -> "Listening":
+    async def create_server(
+        self, factory: "Callable[[], Connection | TlsLayer | Link]", *, sock: socket
+    ) -> "Listening":
         self.factories[sock.getsockname()[1]] = factory
         return Listening(self, sock)
 
@@ -123,6 +129,10 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closing
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, Connection | Link)
+        self._client.protocol = protocol
+
     def write(self, data: bytes | bytearray | memoryview) -> None:
         assert not self.closing, "the connection wrote after it had closed its socket"
         assert len(data), "the connection wrote nothing"
@@ -132,7 +142,7 @@ class Transport(asyncio.Transport):
             self.drain()
         elif len(self.unsent) > HIGH_WATER_BYTES and not self._protocol_paused:
             self._protocol_paused = True
-            self._client.connection.pause_writing()
+            self._client.protocol.pause_writing()
 
     def writelines(self, parts: Sequence[bytes | memoryview]) -> None:  # type: ignore[override]  # fewer types are sent
         self.write(b"".join(parts))
@@ -144,7 +154,7 @@ class Transport(asyncio.Transport):
             self._client.on_bytes(data)
         if self._protocol_paused:
             self._protocol_paused = False
-            self._loop.call_soon(self._client.connection.resume_writing)
+            self._loop.call_soon(self._client.protocol.resume_writing)
         if self.closing:
             self._end(None)
 
@@ -216,8 +226,10 @@ class Client:
         self._ended = False
         self._gone = False
         self.transport = Transport(self, broker.loop)
-        self.connection = broker.loop.factories[server.endpoints[listener].port]()
-        self.connection.connection_made(self.transport)
+        self.protocol = broker.loop.factories[server.endpoints[listener].port]()
+        above = self.protocol.above if isinstance(self.protocol, Link) else self.protocol
+        self.connection: Connection = above  # type: ignore[assignment]  # but for a TlsClient, whose tests know that
+        self.protocol.connection_made(self.transport)
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -296,7 +308,7 @@ class Client:
 
     def deliver(self) -> None:
         """One turn of the loop: one read, if the broker reads and there is something."""
-        transport, connection = self.transport, self.connection
+        transport, connection = self.transport, self.protocol
         if not transport.reading:
             return
         if self._gone:
@@ -330,7 +342,7 @@ class Client:
         """The transport ended."""
         if self.closed_at_ms is None:
             self.closed_at_ms = self.broker.now_ms
-            self.connection.connection_lost(error)
+            self.protocol.connection_lost(error)
 
     def _decode(self, body: memoryview) -> Answer:
         correlation_id = int.from_bytes(body[:4], signed=True)

@@ -1,5 +1,7 @@
 """The server: who is told which address, and which connections are idle."""
 
+import socket
+
 import pytest
 
 from sluice.broker.server import bind
@@ -136,3 +138,28 @@ def test_housekeeping_forgets_clients_that_were_silent_for_an_hour() -> None:
     assert len(broker.broker.quotas.produce.snapshot(broker.clock.wall_ms())) == 1
     broker.advance(30_000)
     assert broker.broker.quotas.produce.snapshot(broker.clock.wall_ms()) == []
+
+
+def test_a_listener_that_refuses_lets_no_new_client_in_and_keeps_its_port_and_its_clients() -> None:
+    broker = VirtualBroker()
+    before = broker.client()
+    (listener,) = broker.server.listeners.values()
+    port = listener.endpoint.port
+    listener.refuse()
+    assert port not in broker.loop.factories
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    with pytest.raises(SluiceError, match="Address already in use"):
+        bind("127.0.0.1", port, 1)
+    before.ask(ApiVersionsRequest(), 0)
+    broker.run(listener.listen())
+    broker.client().ask(ApiVersionsRequest(), 0)
+
+
+def test_a_listener_that_refuses_lets_go_of_its_port_with_its_server() -> None:
+    broker = VirtualBroker()
+    (listener,) = broker.server.listeners.values()
+    listener.refuse()
+    listener.refuse()
+    broker.server.close()
+    bind("127.0.0.1", listener.endpoint.port, 1).close()
