@@ -7,7 +7,7 @@ from sluice.protocol.types import ZERO_UUID
 
 from .log_config import LogConfig
 from .memory_storage import MemoryStorage
-from .partition_log import PartitionLog
+from .partition_log import Fails, PartitionLog
 
 if TYPE_CHECKING:
     from .disk.log_directory import LogDirectory
@@ -18,13 +18,14 @@ class LogManager:
     (`sluice.log.memory.bytes`).
     """
 
-    __slots__ = ("_logs", "_storage", "budget", "directory")
+    __slots__ = ("_fails", "_logs", "_storage", "budget", "directory")
 
     def __init__(self, memory_bytes: int, directory: "LogDirectory | None" = None) -> None:
         self.directory = directory
         self._storage = MemoryStorage(memory_bytes)
         self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
+        self._fails: Fails | None = None
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
@@ -40,7 +41,15 @@ class LogManager:
         else:
             log = self.directory.open_log(name, config, topic_id)
         self._logs[name] = log
+        if self._fails is not None:
+            log.fail_appends(self._fails)
         return log
+
+    def fail_appends(self, fails: Fails | None) -> None:
+        """As that of each log, of all there are and will be."""
+        self._fails = fails
+        for log in self:
+            log.fail_appends(fails)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
         """A log that is kept nowhere; it takes no memory before its first record."""

@@ -44,6 +44,9 @@ _NEVER = LONG_MAX
 # Errors for which Kafka does not tell the producer where the log starts (ReplicaManager.appendToLocalLog).
 _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
 
+# Of the log's name: with what an append fails, None: with nothing.
+Fails = Callable[[str], OSError | None]
+
 
 class PartitionLog:
     """The log of `name` ("topic-0"): offsets, records, producers, leader epochs."""
@@ -52,6 +55,7 @@ class PartitionLog:
         "_append_config",
         "_base_offsets",
         "_epochs",
+        "_fails",
         "_producers",
         "_rolls_after",
         "_segments",
@@ -82,6 +86,7 @@ class PartitionLog:
         self._storage = storage
         self._producers = ProducerState(name)
         self._epochs = LeaderEpochs()
+        self._fails: Fails | None = None
         self.update_config(config)
         self._segments: list[LogSegment] = []  # the last one is appended to
         self._base_offsets: list[int] = []  # of the segments
@@ -96,6 +101,13 @@ class PartitionLog:
         self._rolls_after = _NOT_KNOWN
         self._append_config = replace(config.append, partition=self.name)
         self._storage.configure(config)
+
+    def fail_appends(self, fails: Fails | None) -> None:
+        """From now on appends fail with what this returns of the log's name, if anything; None: no more. Only fault
+        rules do that, and the way of an append is no longer where none does.
+        """
+        self._fails = fails
+        self._rolls_after = _NOT_KNOWN
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Says who leads from here on, also before anything is appended (Partition.makeLeader)."""
@@ -447,6 +459,11 @@ class PartitionLog:
         self.size_in_bytes -= segment.size
         self._move_log_start(end)
 
+    def batch_start(self, offset: int) -> int:
+        """Where the batch begins that holds `offset`; that itself where none does."""
+        header = next((header for header, _ in self._batches(offset)), None)
+        return offset if header is None else min(offset, header.base_offset)
+
     def truncate_to(self, offset: int) -> bool:
         """Forgets what is at `offset` or later, and the whole batch that holds it: another leader has something else
         there. The log goes on at `offset`. Returns whether it was longer (UnifiedLog.truncateTo).
@@ -528,6 +545,15 @@ class PartitionLog:
 
     def _append_to_other(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Appends where the active segment is not known to be the right one: mostly to a new one."""
+        if self._fails is None:
+            self._append_to_right(records, last_offset, max_timestamp, now_ms)
+            return
+        if (error := self._fails(self.name)) is not None:
+            raise error
+        self._append_to_right(records, last_offset, max_timestamp, now_ms)
+        self._rolls_after = _NOT_KNOWN  # so that the next one comes here, too
+
+    def _append_to_right(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         if self._rolls_after == _NOT_KNOWN and self._segments:
             active = self._segments[-1]
             first = next(active.batches(active.base_offset), None)

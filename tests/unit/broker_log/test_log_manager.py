@@ -1,5 +1,7 @@
 """What is done to all logs of a broker together."""
 
+from errno import ENOSPC
+
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.protocol.errors import ErrorCode
@@ -48,3 +50,35 @@ def test_a_deleted_log_gives_its_memory_back() -> None:
     logs.delete("a-0")
     assert [log.name for log in logs] == ["a-1"]
     assert logs.budget.used_bytes == half
+
+
+def test_appends_fail_in_the_logs_that_a_rule_names_and_in_those_that_come_later() -> None:
+    logs = managed("a-0", "b-0")
+    full = OSError(ENOSPC, "No space left on device", "a-0")
+    logs.fail_appends(lambda name: full if name.startswith("a-") else None)
+    logs.create("a-1", CONFIG)
+    for _ in range(2):
+        answers = {log.name: log.append(batch(), NOW_MS, 0) for log in logs}
+        assert {name: answer.error_code for name, answer in answers.items()} == {
+            "a-0": ErrorCode.KAFKA_STORAGE_ERROR,
+            "a-1": ErrorCode.KAFKA_STORAGE_ERROR,
+            "b-0": ErrorCode.NONE,
+        }
+        assert answers["a-0"].reason == "a-0: No space left on device"
+    assert {log.name: log.log_end_offset for log in logs} == {"a-0": 1, "b-0": 3, "a-1": 0}
+    logs.fail_appends(None)
+    assert [log.append(batch(), NOW_MS, 0).error_code for log in logs] == [ErrorCode.NONE] * 3
+
+
+def test_who_asks_before_each_append_still_fills_segments() -> None:
+    logs = LogManager(1024 * 1024)
+    log = logs.create("a-0", CONFIG)
+    logs.fail_appends(lambda name: None)
+    for _ in range(100):
+        log.append(batch(), NOW_MS, 0)
+    assert log.log_end_offset == 100
+    assert len(log.segments) < 10
+
+
+def batch() -> memoryview:
+    return memoryview(bytearray(build_batch([Record(0, NOW_MS, None, b"value")])))
