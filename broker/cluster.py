@@ -135,6 +135,8 @@ class Cluster:
     @property
     def controller_id(self) -> int:
         """The broker to which clients send what is for the controller; in KRaft as here, any that lives will do."""
+        if self.controller_in_use is not None and self.controller.is_lost:
+            return NO_LEADER
         return next((node_id for node_id in self.brokers if node_id not in self.fenced), NO_LEADER)
 
     def leader_of(self, partition: Partition) -> "Broker | None":
@@ -257,6 +259,8 @@ class Cluster:
 
     def auto_create(self, name: str) -> Topic | TopicError:
         """Creates a topic that a client asked for by name, with the broker's defaults."""
+        if self.controller_in_use is not None and self.controller.is_lost:
+            return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.create(NewTopic(name))
 
     def internal_topic(self, name: str) -> Topic:
@@ -358,6 +362,10 @@ class Cluster:
             isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
             partitions.append(PartitionState(replicas, isr, isr[0]))
         return partitions
+
+    def tell_of_new_partitions(self) -> None:
+        """From now on the controller hears of each, for there are brokers that do not know all at once."""
+        self._is_simple = False
 
     def _begin(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
