@@ -129,20 +129,16 @@ class Broker:
         fenced = self.known_fenced
         return [broker for node_id, broker in self.cluster.brokers.items() if node_id not in fenced]
 
-    def strand(self, stranded: Cluster, forwarded: Collection[int]) -> None:
-        """Nothing reaches this broker but its clients: `stranded` is what it knows, and requests of the APIs
-        `forwarded`, which are for the controller, wait.
-        """
+    def strand(self, stranded: Cluster) -> None:
+        """Nothing reaches this broker but its clients: `stranded` is what it knows."""
         self.is_stranded = True
         self.cluster = stranded
         self.image = None
-        self.dispatcher.hold(forwarded)
 
     def unstrand(self, cluster: Cluster) -> None:
         """It is reached again."""
         self.is_stranded = False
         self.cluster = cluster
-        self.dispatcher.hold(())
 
     def started_leading(self, partition: Partition) -> None:
         """This broker leads a partition from now on; what a coordinator keeps in it is loaded."""

@@ -19,9 +19,13 @@ is *fenced*. It leaves the ISRs, but for those in which it is the last, and the 
 Every `leader.imbalance.check.interval.seconds` the preferred leaders are elected (auto.leader.rebalance.enable).
 Whatever changes is told to the brokers, each of which learns of it `sluice.metadata.lag.ms` later (metadata_image.py);
 who leads from then on, and who led until then, are told at once.
+
+Fault rules make it worse than it is. While the controller is *lost* (`lose`) nobody is missed, comes back, joins an ISR
+or is elected, and what is asked of it waits; with its return all of that happens. While elections are *slow* (`slow`)
+a partition has no leader until its election is over. And `elect_uncleanly` makes a leader of one that has lost records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +35,7 @@ from sluice.protocol.errors import ErrorCode
 from .elections import Election, elect
 from .metadata_image import Publisher
 from .reassignment import Plan, Replicas, completed
-from .replication import Replication
+from .replication import Behind, Replication
 from .stranded import FORWARDED, StrandedCluster
 from .topic import NO_LEADER, Partition, Topic
 
@@ -56,10 +60,12 @@ TRANSITIONS = {
     "isolate": {RUNNING: ISOLATED},
     "rejoin": {ISOLATED: RUNNING},
 }
+# How often an election that is over looks whether the controller is back.
+_LOST_ELECTION_MS = 100
 
 
 class Controller:
-    """The controller of a cluster. It never fails, and is none of the brokers."""
+    """The controller of a cluster. It is none of the brokers, and fails only where a fault rule says so."""
 
     def __init__(self, cluster: "Cluster") -> None:
         config = cluster.config
@@ -68,6 +74,9 @@ class Controller:
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
         self._absences = dict.fromkeys(cluster.brokers, 0)  # how often each was away: which absence a timer is about
+        self._losses = 0  # how many rules say that it is lost
+        self._slow: list[float] = []  # how long elections take, for each rule that says so
+        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR that will be
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
@@ -95,8 +104,9 @@ class Controller:
         return None
 
     def shut_down(self, node_id: int) -> None:
-        """A broker will stop: it gives up what it leads, and is gone."""
-        self._fence(node_id)
+        """A broker will stop: it gives up what it leads, if it can say so, and is gone."""
+        if not self.is_lost:
+            self._fence(node_id)
         self._away(node_id, STOPPED)
 
     def crashed(self, node_id: int) -> None:
@@ -106,14 +116,16 @@ class Controller:
     def isolate(self, node_id: int) -> None:
         """A broker and the others no longer reach each other."""
         broker = self._cluster.brokers[node_id]
-        broker.strand(StrandedCluster(self._cluster, node_id), FORWARDED)
+        broker.strand(StrandedCluster(self._cluster, node_id))
+        self._hold_forwarded(broker)
         self._away(node_id, ISOLATED)
 
     def started(self, broker: "Broker") -> None:
         """A broker runs again, as a new one of its id."""
         node_id = broker.node_id
         self.publisher.begin(broker)
-        if node_id not in self._cluster.fenced:
+        self._hold_forwarded(broker)
+        if node_id not in self._cluster.fenced and not self.is_lost:
             self._fence(node_id)
         self._back(node_id)
 
@@ -122,6 +134,7 @@ class Controller:
         broker = self._cluster.brokers[node_id]
         stranded = broker.cluster
         broker.unstrand(self._cluster)
+        self._hold_forwarded(broker)
         self.publisher.begin(broker)
         if isinstance(stranded, StrandedCluster):
             for believed, partition in stranded.give_up():
@@ -144,7 +157,7 @@ class Controller:
                 broker.produces.check_and_complete(gone)
 
     def _noticed(self, node_id: int, absence: int) -> None:
-        missed = not self.is_running(node_id) and self._absences[node_id] == absence
+        missed = not self.is_running(node_id) and self._absences[node_id] == absence and not self.is_lost
         if missed and node_id not in self._cluster.fenced:
             self._fence(node_id)
 
@@ -160,6 +173,11 @@ class Controller:
     def _back(self, node_id: int) -> None:
         self._states[node_id] = RUNNING
         self._note(node_id, RUNNING.value)
+        if not self.is_lost:
+            self._unfence(node_id)
+        self.replication.broker_back(node_id)
+
+    def _unfence(self, node_id: int) -> None:
         if node_id in self._cluster.fenced:
             self._cluster.fenced.discard(node_id)
             self._note(node_id, "unfenced")
@@ -167,7 +185,6 @@ class Controller:
             for partition in self._partitions():
                 if partition.leader == NO_LEADER and node_id in partition.replicas:
                     self._elect(partition, self._online(partition), partition.isr)
-        self.replication.broker_back(node_id)
 
     def _note(self, node_id: int, state: str) -> None:
         if self._cluster.journal is not None:
@@ -177,11 +194,68 @@ class Controller:
         """Whether the controller takes a broker for alive."""
         return node_id in self._states and node_id not in self._cluster.fenced
 
+    # Faults of its own
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no broker reaches it, for a fault rule says so."""
+        return self._losses > 0
+
+    def lose(self) -> Callable[[], None]:
+        """No broker reaches the controller until what is returned is called. Several may say so: the last ends it."""
+        self._losses += 1
+        self._hold_all_forwarded()
+        return self._found
+
+    def _found(self) -> None:
+        self._losses -= 1
+        if self.is_lost:
+            return
+        for node_id in self._states:
+            if self.is_running(node_id):
+                self._unfence(node_id)
+            elif node_id not in self._cluster.fenced:
+                self._fence(node_id)
+        self.replication.catch_up()
+        self._hold_all_forwarded()
+
+    def _hold_all_forwarded(self) -> None:
+        for broker in self._cluster.brokers.values():
+            self._hold_forwarded(broker)
+
+    def _hold_forwarded(self, broker: "Broker") -> None:
+        broker.dispatcher.hold(FORWARDED if self.is_lost or broker.is_stranded else ())
+
+    def slow(self, election_ms: float) -> Callable[[], None]:
+        """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
+        counts.
+        """
+        self._slow.append(election_ms)
+        return partial(self._slow.remove, election_ms)
+
+    def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> str | None:
+        """Makes another replica the leader, which lacks the last so many records, or says why not.
+
+        Without `node_id` the first that lives. What is lost are whole batches: so many records at least, if there are.
+        """
+        others = [other for other in partition.replicas if other != partition.leader and self.is_live(other)]
+        if node_id is not None:
+            others = [other for other in others if other == node_id]
+        if not others or self.is_lost:
+            return f"{partition} has no other replica that could lead"
+        log, chosen = partition.log, others[0]
+        end = log.batch_start(max(log.log_start_offset, log.log_end_offset - records))
+        partition.behind[chosen] = Behind(end, self._cluster.clock.monotonic_ms())
+        self._change(partition, chosen, (chosen,))
+        return None
+
     # Leaders
 
     def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
         """Holds the election that someone asks for, or says why not (electLeader)."""
         preferred = election is Election.PREFERRED
+        if self.is_lost:
+            return ErrorCode.REQUEST_TIMED_OUT
         if partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER:
             return ErrorCode.ELECTION_NOT_NEEDED
         if self._elect(partition, election, partition.isr):
@@ -198,6 +272,8 @@ class Controller:
             return f"broker {node_id} is not in sync for {partition}; those that are: {_listed(partition.isr)}"
         if not self.is_live(node_id):
             return f"broker {node_id} is {self._states[node_id].value}"
+        if self.is_lost:
+            return "the controller is lost, by a fault rule"
         if partition.leader != node_id:
             self._change(partition, node_id, partition.isr)
         return None
@@ -220,7 +296,7 @@ class Controller:
         return Election.UNCLEAN if unclean else Election.ONLINE
 
     def _elect_preferred_leaders(self) -> None:
-        for partition in self._partitions():
+        for partition in () if self.is_lost else self._partitions():
             if partition.leader != partition.replicas[0]:
                 self._elect(partition, Election.PREFERRED, partition.isr)
 
@@ -233,6 +309,28 @@ class Controller:
         return elected.leader != before
 
     def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+        """Another leader, or other replicas in sync; another leader at once, unless elections are slow."""
+        if partition in self._elections:
+            self._elections[partition] = leader, isr
+        elif self._slow and leader not in (partition.leader, NO_LEADER):
+            self._elections[partition] = leader, isr
+            self._cluster.housekeeping.later(max(self._slow), partial(self._elected, partition))
+            self._become(partition, NO_LEADER, partition.isr)
+        else:
+            self._become(partition, leader, isr)
+
+    def _elected(self, partition: Partition) -> None:
+        if self.is_lost:
+            self._cluster.housekeeping.later(_LOST_ELECTION_MS, partial(self._elected, partition))
+            return
+        leader, isr = self._elections.pop(partition)
+        if partition.deleted:
+            return
+        if not self.is_live(leader):  # not any more
+            leader, isr = elect(self._online(partition), NO_LEADER, partition.replicas, isr, self.is_live)
+        self._become(partition, leader, isr)
+
+    def _become(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
         """The one place where leader, ISR and epochs change."""
         partition.partition_epoch += 1
         if leader == partition.leader:
@@ -286,7 +384,7 @@ class Controller:
 
     def caught_up(self, partition: Partition, node_id: int) -> None:
         """A follower has what the leader has: it joins the ISR (AlterPartition)."""
-        if node_id not in partition.isr and self.is_live(node_id):
+        if node_id not in partition.isr and self.is_live(node_id) and not self.is_lost:
             order = partition.replicas
             isr = tuple(sorted((*partition.isr, node_id), key=order.index))
             self._change(partition, partition.leader, isr)

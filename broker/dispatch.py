@@ -258,6 +258,8 @@ class Dispatcher:
 
     def hold(self, api_keys: Collection[int]) -> None:
         """Requests of these APIs wait from now on, as long as they can; those that waited are handled."""
+        if api_keys == self._held:
+            return
         self._held = api_keys
         for api_and_version, route in self._routes.items():
             self._hold_route(route, api_and_version >> 16)

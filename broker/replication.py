@@ -118,6 +118,14 @@ class Replication:
                 caught_up()
         self.update(partition)
 
+    def catch_up(self) -> None:
+        """The controller is back: who has caught up meanwhile joins the ISRs."""
+        for topic in list(self._cluster.topics.values()):
+            for partition in topic.partitions:
+                for node_id in partition.replicas:
+                    if node_id not in partition.behind and self._fetches(partition, node_id):
+                        self._controller.caught_up(partition, node_id)
+
     def add(self, partition: Partition, node_id: int) -> None:
         """A broker gets a replica, empty as yet."""
         partition.behind[node_id] = Behind(partition.log.log_start_offset, self._now_ms())
@@ -161,7 +169,8 @@ class Replication:
             behind = partition.behind.get(node_id)
             if behind is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
                 continue
-            if behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset:
+            lags = behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset
+            if lags and not self._controller.is_lost:
                 self._controller.fell_behind(partition, node_id)
             else:
                 waits = True
