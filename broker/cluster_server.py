@@ -153,6 +153,10 @@ class ClusterServer:
             raise UnknownResourceError(f"{topic} has partitions 0 to {len(found.partitions) - 1}, not {index}")
         return partition
 
+    def check_may(self, node_id: int, happening: str) -> None:
+        """Raises ClusterError where that cannot happen to a broker, as it is; `happening` is one of TRANSITIONS."""
+        self._may(node_id, happening)
+
     def _may(self, node_id: int, happening: str) -> Controller:
         if node_id not in self.servers:
             raise UnknownResourceError(

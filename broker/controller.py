@@ -233,21 +233,27 @@ class Controller:
         self._slow.append(election_ms)
         return partial(self._slow.remove, election_ms)
 
-    def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> str | None:
-        """Makes another replica the leader, which lacks the last so many records, or says why not.
+    def unclean_problem(self, partition: Partition, node_id: int | None) -> str | None:
+        """Why `elect_uncleanly` cannot be, None if it can."""
+        if self.is_lost or not self._unclean_candidates(partition, node_id):
+            other = "no other replica" if node_id is None else f"no replica on broker {node_id}"
+            return f"{partition} has {other} that could lead"
+        return None
 
-        Without `node_id` the first that lives. What is lost are whole batches: so many records at least, if there are.
+    def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
+        """Makes another replica the leader, without `node_id` the first that lives, which lacks the last so many
+        records. What is lost are whole batches: so many records at least, if there are.
         """
-        others = [other for other in partition.replicas if other != partition.leader and self.is_live(other)]
-        if node_id is not None:
-            others = [other for other in others if other == node_id]
-        if not others or self.is_lost:
-            return f"{partition} has no other replica that could lead"
-        log, chosen = partition.log, others[0]
+        chosen = self._unclean_candidates(partition, node_id)[0]
+        log = partition.log
         end = log.batch_start(max(log.log_start_offset, log.log_end_offset - records))
         partition.behind[chosen] = Behind(end, self._cluster.clock.monotonic_ms())
         self._change(partition, chosen, (chosen,))
-        return None
+
+    def _unclean_candidates(self, partition: Partition, node_id: int | None) -> list[int]:
+        wanted = partition.replicas if node_id is None else [node_id]
+        others = [other for other in wanted if other in partition.replicas and other != partition.leader]
+        return list(filter(self.is_live, others))
 
     # Leaders
 

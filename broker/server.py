@@ -14,6 +14,7 @@ from sluice.quotas.store import Address
 
 from .broker import Broker
 from .connection import Connection
+from .listener import Listener
 
 if TYPE_CHECKING:
     from .acceptor import Acceptor
@@ -47,54 +48,6 @@ class _IdleCheck(DelayedOperation):
         self._server.close_idle()
 
 
-class Listener:
-    """One socket on which connections are taken."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        factory: Callable[[], asyncio.BaseProtocol],
-        bound: socket.socket,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self.endpoint = endpoint  # with the port that was bound
-        self._factory = factory
-        self._loop = loop
-        self._socket = bound  # the one that has the port
-        self._name = bound.getsockname()
-        self._listening: asyncio.Server | None = None
-
-    async def listen(self) -> None:
-        """Takes connections; does nothing if it does already."""
-        if self._listening is None:
-            self._share_port(1)
-            self._socket.listen(BACKLOG)
-            self._listening = await self._loop.create_server(self._factory, sock=self._socket)
-            # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
-            self._socket.listen(BACKLOG)
-
-    def refuse(self) -> None:
-        """Whoever connects from now on is refused, as at a port where nobody listens; but the port stays ours."""
-        if self._listening is not None:
-            family, protocol = self._socket.family, self._socket.proto
-            self.close()
-            self._socket = socket.socket(family, socket.SOCK_STREAM, protocol)
-            self._share_port(1)  # with connections that were on it
-            self._socket.setblocking(False)
-            self._socket.bind(self._name)
-            self._share_port(0)  # with no other listener
-
-    def _share_port(self, shared: int) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
-
-    def close(self) -> None:
-        """Lets go of the port."""
-        if self._listening is not None:
-            self._listening.close()
-            self._listening = None
-        self._socket.close()
-
-
 class Server:
     """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
 
@@ -107,11 +60,10 @@ class Server:
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
         self.secure_listeners: list[SecureListener] = []
         self.listeners: dict[str, Listener] = {}  # by name
-        # What meets a client before its connection or TLS (the second argument) hears of it; None: nothing.
-        self.gate: Callable[[str, Connection | TlsLayer], Link] | None = None
-        # What is told of each new connection; None: nobody.
-        self.on_connection: Callable[[Connection], None] | None = None
+        # Of fault rules: what meets clients of TLS listeners, of which it gets the name, before TLS does.
+        self.gates: list[Callable[[str, Link], None]] = []
         self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._journal = broker.dispatcher.journal
         self._loop = loop
@@ -136,12 +88,26 @@ class Server:
             connect = partial(self._connection, self.broker.endpoints[bound.name])
             meet = connect if secure is None else partial(secure.meet, connect)
             factory = partial(self._meet, bound.name, meet)
-            taking = self.listeners[bound.name] = Listener(bound, factory, listening, self._loop)
+            is_tls = self.broker.config.security_protocol(bound.name).endswith("SSL")
+            taking = self.listeners[bound.name] = Listener(
+                bound, factory, listening, BACKLOG, self._loop, is_tls=is_tls
+            )
             await taking.listen()
         self._limit_connections()
         self.broker.on_configured.append(self._limit_connections)
         self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)
         self.close_idle()
+
+    def refuse(self, name: str) -> Callable[[], None]:
+        """Refuses new clients of a listener until what is returned is called."""
+        listener = self.listeners[name]
+        listener.refuse()
+        return partial(self._listen_again, listener)
+
+    def _listen_again(self, listener: Listener) -> None:
+        task = self._loop.create_task(listener.listen_again())
+        self._tasks.add(task)  # else nobody holds it
+        task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
         """Takes no more connections and ends those that are open; answers on their way out may still leave."""
@@ -189,7 +155,15 @@ class Server:
 
     def _meet(self, listener: str, meet: "Callable[[], Connection | TlsLayer]") -> asyncio.BaseProtocol:
         above = meet()
-        return above if self.gate is None else self.gate(listener, above)
+        if not self.gates or isinstance(above, Connection):
+            return above
+        from .link import Link
+
+        return Link(above, self.broker, partial(self._at_gates, listener))
+
+    def _at_gates(self, listener: str, line: "Link") -> None:
+        for gate in self.gates:
+            gate(listener, line)
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
@@ -207,8 +181,6 @@ class Server:
             connection.cut()
         elif self.acceptor is not None:
             self.acceptor.comes(connection)
-        if self.on_connection is not None and not connection.closed:
-            self.on_connection(connection)
 
     def _lost(self, connection: Connection) -> None:
         self.connections.discard(connection)

@@ -1,6 +1,7 @@
 """All logs of a broker, and what is done to all of them from time to time: Kafka's LogManager."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.protocol.types import ZERO_UUID
@@ -25,7 +26,7 @@ class LogManager:
         self._storage = MemoryStorage(memory_bytes)
         self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
-        self._fails: Fails | None = None
+        self._fails: list[Fails] = []
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
@@ -41,15 +42,28 @@ class LogManager:
         else:
             log = self.directory.open_log(name, config, topic_id)
         self._logs[name] = log
-        if self._fails is not None:
-            log.fail_appends(self._fails)
+        if self._fails:
+            log.fail_appends(self._failure)
         return log
 
-    def fail_appends(self, fails: Fails | None) -> None:
-        """As that of each log, of all there are and will be."""
-        self._fails = fails
+    def fail_appends(self, fails: Fails) -> Callable[[], None]:
+        """Appends to any log, also to those that come later, fail with what `fails` returns of its name, if anything;
+        until what is returned is called.
+        """
+        self._fails.append(fails)
+        self._apply_failures()
+        return partial(self._fail_no_more, fails)
+
+    def _fail_no_more(self, fails: Fails) -> None:
+        self._fails.remove(fails)
+        self._apply_failures()
+
+    def _apply_failures(self) -> None:
         for log in self:
-            log.fail_appends(fails)
+            log.fail_appends(self._failure if self._fails else None)
+
+    def _failure(self, name: str) -> OSError | None:
+        return next((error for fails in self._fails if (error := fails(name)) is not None), None)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
         """A log that is kept nowhere; it takes no memory before its first record."""

@@ -194,7 +194,7 @@ def with_records(count: int) -> VirtualBroker:
 def test_another_leads_without_the_last_records_though_they_were_acknowledged() -> None:
     cluster = with_records(5)
     log = cluster.partition().log
-    assert cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 2) is None
+    cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 2)
     assert (log.log_end_offset, log.high_watermark) == (3, 3)
     assert state(cluster) == (2, (1, 2, 3)), "the others follow it at once"
     change = leader_change(cluster)
@@ -204,7 +204,7 @@ def test_another_leads_without_the_last_records_though_they_were_acknowledged() 
 
 def test_more_records_than_there_are_is_all_of_them() -> None:
     cluster = with_records(3)
-    assert cluster.cluster.controller.elect_uncleanly(cluster.partition(), 3, 1_000) is None
+    cluster.cluster.controller.elect_uncleanly(cluster.partition(), 3, 1_000)
     assert cluster.partition().log.log_end_offset == 0
     assert cluster.partition().leader == 3
 
@@ -217,10 +217,12 @@ def test_a_batch_is_lost_as_a_whole() -> None:
     assert leader_change(cluster).lost_records == 4
 
 
-def test_a_partition_whose_other_replicas_are_down_keeps_its_leader() -> None:
+def test_only_replicas_that_live_can_be_elected() -> None:
     cluster = with_records(2)
     stop(cluster, 2, controlled=True)
     stop(cluster, 3, controlled=True)
-    problem = cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 1)
-    assert problem == "t-0 has no other replica that could lead"
-    assert cluster.partition().log.log_end_offset == 2
+    controller, partition = cluster.cluster.controller, cluster.partition()
+    assert controller.unclean_problem(partition, None) == "t-0 has no other replica that could lead"
+    assert controller.unclean_problem(partition, 2) == "t-0 has no replica on broker 2 that could lead"
+    start(cluster, 2)
+    assert controller.unclean_problem(partition, 2) is None

@@ -143,23 +143,27 @@ def test_housekeeping_forgets_clients_that_were_silent_for_an_hour() -> None:
 def test_a_listener_that_refuses_lets_no_new_client_in_and_keeps_its_port_and_its_clients() -> None:
     broker = VirtualBroker()
     before = broker.client()
-    (listener,) = broker.server.listeners.values()
-    port = listener.endpoint.port
-    listener.refuse()
-    assert port not in broker.loop.factories
+    (endpoint,) = broker.server.endpoints
+    ends = [broker.server.refuse("PLAINTEXT"), broker.server.refuse("PLAINTEXT")]
+    assert endpoint.port not in broker.loop.factories
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection(("127.0.0.1", endpoint.port), 1).close()
     with pytest.raises(SluiceError, match="Address already in use"):
-        bind("127.0.0.1", port, 1)
+        bind("127.0.0.1", endpoint.port, 1)
     before.ask(ApiVersionsRequest(), 0)
-    broker.run(listener.listen())
+    ends[0]()
+    assert endpoint.port not in broker.loop.factories, "the other one still wants it"
+    ends[1]()
+    broker.settle()
     broker.client().ask(ApiVersionsRequest(), 0)
 
 
 def test_a_listener_that_refuses_lets_go_of_its_port_with_its_server() -> None:
     broker = VirtualBroker()
-    (listener,) = broker.server.listeners.values()
-    listener.refuse()
-    listener.refuse()
+    (endpoint,) = broker.server.endpoints
+    end = broker.server.refuse("PLAINTEXT")
     broker.server.close()
-    bind("127.0.0.1", listener.endpoint.port, 1).close()
+    bind("127.0.0.1", endpoint.port, 1).close()
+    end()
+    broker.settle()
+    assert endpoint.port not in broker.loop.factories

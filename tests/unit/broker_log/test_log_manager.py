@@ -55,7 +55,8 @@ def test_a_deleted_log_gives_its_memory_back() -> None:
 def test_appends_fail_in_the_logs_that_a_rule_names_and_in_those_that_come_later() -> None:
     logs = managed("a-0", "b-0")
     full = OSError(ENOSPC, "No space left on device", "a-0")
-    logs.fail_appends(lambda name: full if name.startswith("a-") else None)
+    end = logs.fail_appends(lambda name: full if name.startswith("a-") else None)
+    end_other = logs.fail_appends(lambda name: None)
     logs.create("a-1", CONFIG)
     for _ in range(2):
         answers = {log.name: log.append(batch(), NOW_MS, 0) for log in logs}
@@ -66,8 +67,9 @@ def test_appends_fail_in_the_logs_that_a_rule_names_and_in_those_that_come_later
         }
         assert answers["a-0"].reason == "a-0: No space left on device"
     assert {log.name: log.log_end_offset for log in logs} == {"a-0": 1, "b-0": 3, "a-1": 0}
-    logs.fail_appends(None)
+    end()
     assert [log.append(batch(), NOW_MS, 0).error_code for log in logs] == [ErrorCode.NONE] * 3
+    end_other()
 
 
 def test_who_asks_before_each_append_still_fills_segments() -> None:
