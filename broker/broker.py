@@ -75,6 +75,7 @@ class Broker:
             "Produce", self.timer, config.integer("producer.purgatory.purge.interval.requests")
         )
         # Kafka's purge interval for these is 1: they are few, and may hold much.
+        self.fault_waits: DelayedOperationPurgatory | None = None  # where requests wait because of fault rules
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.housekeeping = Housekeeping(self.timer)
@@ -105,6 +106,8 @@ class Broker:
         if self._rules.callback is not None:
             self.every(_METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas))
         cluster.join(self)
+        if cluster.faults is not None:
+            cluster.faults.equip(self)
 
     def leads(self, partition: Partition) -> bool:
         """Whether this broker is the one to write to and read from."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .configs.client_metrics_configs import ClientMetricsConfigs
     from .configs.group_configs import GroupConfigs
     from .controller import Controller
+    from .faults.engine import Faults
     from .journal.journal import Journal
     from .log_cleaner import LogCleaner
     from .metadata_log.durable_metadata import DurableMetadata
@@ -65,6 +66,7 @@ class Cluster:
         self.metadata_log: DurableMetadata | None = None  # where all is in memory
         self.after_turn = AfterTurn()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
+        self.faults: Faults | None = None  # there from when the first rule is added
         self.timer = Timer(clock)
         self.housekeeping = Housekeeping(self.timer)
         self.logs = self._open_logs(config, clock, random)

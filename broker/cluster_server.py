@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
 from sluice.config import Config
@@ -17,6 +19,9 @@ from .controller import Controller
 from .elections import Election
 from .server import BACKLOG, STOP_GRACE_S, Server, bind
 from .topic import TRANSACTION_STATE_TOPIC, Partition
+
+if TYPE_CHECKING:
+    from .faults.engine import Faults
 
 # Clients that were waiting for the start have asked their first questions by then.
 _PRELOAD_AFTER_MS = 500
@@ -41,6 +46,7 @@ class ClusterServer:
         self.is_stopping = False
         self._clock = clock
         self._random = random
+        self._chance = random.getstate()  # as it is given, whatever is drawn from it later
         self._loop = loop
         self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
@@ -72,6 +78,14 @@ class ClusterServer:
         self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
             self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, self._resume_transactions)
+
+    @cached_property
+    def faults(self) -> "Faults":
+        """The fault rules, there from when they are first asked for."""
+        from .faults.engine import Faults, seed_of  # few ever want any
+
+        faults = self.cluster.faults = Faults(self, seed_of(self._chance))
+        return faults
 
     def _resume_transactions(self) -> None:
         """What was decided before a restart is completed, and what runs out of time is aborted, though nobody asks."""

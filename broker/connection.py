@@ -10,8 +10,10 @@ frames stay where they are). `park` leads from the first to the second, `resume`
 
 import asyncio
 import logging
+import socket
 import sys
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.clock import Clock
@@ -34,6 +36,7 @@ FLUSH_BYTES = 256 * 1024
 # Requests handled in one turn of the loop, so that one pipelining client cannot keep timers and others waiting: at
 # about 10 us a request this is 2.5 ms, half of what a throttle may be late.
 TURN_REQUESTS = 256
+_NO_LINGER = Struct("ii").pack(1, 0)  # to close is to reset
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
 
@@ -78,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         "ended_by_client",
         "last_active_ms",
         "number",
+        "opened_ms",
         "peer",
         "read_ms",
         "turn",
@@ -111,7 +115,8 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()  # read_ms: when bytes last came
+        # When it was made, and when bytes last came.
+        self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
         # For the journal: the connection's number there, why the broker closed it, whether the client did, and where it
         # is told when the answers leave that wait for it.
         self.number = 0
@@ -253,6 +258,19 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.abort()  # it would never get to the end of what is buffered
             else:
                 self._transport.close()
+
+    def reset(self, reason: str) -> None:
+        """Closes at once by a reset: the client learns of it (RST), and what it has not read yet is lost to it."""
+        if self.closed:
+            return
+        self.close_reason = reason
+        self._reader.drop_rest()
+        if self._transport is not None:
+            self._flush()
+            sock = self._transport.get_extra_info("socket")
+            if sock is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.cut()
 
     def cut(self) -> None:
         """Closes at once, whatever is still to be sent."""

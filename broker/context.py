@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .connection import Connection
     from .dispatch import Route
+    from .faults.course import Course
+    from .faults.fault import Fault
     from .handlers.fetch import Fetch
     from .journal.about import About
     from .journal.journal import Seen, Special
@@ -57,6 +59,8 @@ class RequestContext:
         "connection",
         "correlation_id",
         "error_code",
+        "fault",
+        "fault_counts",
         "fetch",
         "header",
         "id_as_sent",
@@ -95,6 +99,8 @@ class RequestContext:
         self.told: Told | None = None  # the throttle times in its answers, while there are quotas
         self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
         self.error_code = 0  # the first error in the response, for the metrics
+        self.fault: Course | None = None  # what fault rules do to it, if any hits it
+        self.fault_counts: dict[Fault, int] | None = None  # of its requests, how many matched rules that count them
         # For the journal, while there is one: what the request in flight is about (None: it is not to be in the
         # journal), and what is special about it; and whose the connection is (None: that has to be looked at anew).
         self.about: About | None = None

@@ -25,6 +25,8 @@ from .handlers import HANDLERS, Handler
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .faults.engine import Faults
+    from .faults.route_faults import RouteFaults
     from .forwarding import Forwarded
     from .journal.about import Reader
     from .journal.journal import Journal
@@ -47,6 +49,7 @@ class Route:
         "decode",
         "encode",
         "errors",
+        "faults",
         "finish",
         "flexible",
         "flexible_response",
@@ -55,6 +58,7 @@ class Route:
         "latency_counts",
         "latency_sum_s",
         "requests",
+        "serve",
         "version",
     )
 
@@ -66,7 +70,9 @@ class Route:
         self.api_name = api.name
         self.label = f"{api.name} v{version}"
         self.version = version
-        self.handle = handler.load()
+        self.serve = handler.load()
+        self.handle = self.serve  # what is called with each request
+        self.faults: RouteFaults | None = None  # the rules that may hit, and stand before the handler
         self.finish = finish
         self.about: Reader  # what a request is about, for the journal; there only if that is
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
@@ -127,6 +133,7 @@ class Dispatcher:
     ) -> None:
         self.clock = clock
         self.journal = journal
+        self.faults: Faults | None = None  # there from when the first rule is added
         self._broker = broker
         self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
@@ -217,6 +224,8 @@ class Dispatcher:
         connection.waiting = False
         try:
             outcome = answer()
+            if ctx.fault is not None and outcome is not PARKED:
+                outcome = ctx.fault.after(outcome)
             if outcome is not PARKED:
                 ctx.route.finish(self, ctx, outcome)
         except Exception:
@@ -246,9 +255,15 @@ class Dispatcher:
                 head = _pack_head(size, ctx.correlation_id)
             if (journal := self.journal) is not None:
                 journal.answered(ctx, body, size)
-            ctx.connection.send(head, body, 4 + size)
-        elif self.journal is not None:
-            self.journal.answered(ctx, body, 0)
+            if ctx.fault is None:
+                ctx.connection.send(head, body, 4 + size)
+            else:
+                fault, ctx.fault = ctx.fault, None
+                fault.send(head, body)
+        else:
+            ctx.fault = None
+            if self.journal is not None:
+                self.journal.answered(ctx, body, 0)
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._turn_ms:
@@ -268,7 +283,10 @@ class Dispatcher:
             forwarded.pass_on()
 
     def _hold_route(self, route: Route, api_key: int) -> None:
-        route.handle = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
+        before = route.serve
+        route.serve = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
+        if route.handle is before:  # no fault rules stand before it
+            route.handle = route.serve
 
     def _keep_waiting(self, ctx: RequestContext, request: Message) -> Outcome:
         from .forwarding import Forwarded  # few brokers are ever cut off
@@ -302,6 +320,8 @@ class Dispatcher:
             route.about = self.journal.reader_of(api_key)
         if api_key in self._held:
             self._hold_route(route, api_key)
+        if self.faults is not None:
+            self.faults.equip_route(self._broker, route)
         self._routes[api_and_version] = route
         return route
 

@@ -181,6 +181,11 @@ class FetchSessionCache:
         """How many partitions all sessions hold."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
+    def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
+        """What a session has, by topic and index; nothing for one that is not known."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
+
     def open(self, told: Sequence[Told], now_ms: int, *, privileged: bool, by_id: bool) -> int:
         """Opens a session for a client that is told this; returns its id, 0 where there is no place for it."""
         if len(self._sessions) >= self._slots and not self._evict(len(told), now_ms, privileged):

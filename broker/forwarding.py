@@ -45,7 +45,7 @@ class Forwarded(DelayedOperation):
 
     def pass_on(self) -> None:
         """The controller is reached; does nothing for a request that was answered already."""
-        self._answer = partial(self._ctx.route.handle, self._ctx, self._request)
+        self._answer = partial(self._ctx.route.serve, self._ctx, self._request)
         self.force_complete()
 
     def on_complete(self) -> None:

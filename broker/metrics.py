@@ -68,6 +68,7 @@ class BrokerCollector(Collector):
         yield from self._topics()
         yield from self._fetch_sessions()
         yield from self._authentications()
+        yield from self._faults()
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
@@ -96,6 +97,8 @@ class BrokerCollector(Collector):
     def _purgatories(self) -> Iterator[Metric]:
         broker = self._broker
         purgatories = [broker.fetches, broker.produces, broker.delete_records, broker.throttled]
+        if broker.fault_waits is not None:
+            purgatories.append(broker.fault_waits)
         if self._server.acceptor is not None:
             purgatories.append(self._server.acceptor.waiting)
         if broker.groups_in_use is not None:
@@ -178,6 +181,15 @@ class BrokerCollector(Collector):
         )
         yield _counter(
             prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
+        )
+
+    def _faults(self) -> Iterator[Metric]:
+        broker, faults = self._broker, self._broker.dispatcher.faults
+        hits = ((fault.id, fault.hits_on.get(broker.node_id, 0)) for fault in (() if faults is None else faults))
+        yield _counter("sluice_faults_total", [([rule], count) for rule, count in hits if count])
+        is_first = broker.node_id == min(broker.cluster.brokers)  # it tells what is the cluster's
+        yield _counter(
+            "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
 
     def _authentications(self) -> Iterator[Metric]:

@@ -71,16 +71,16 @@ class PartitionReader:
         """What the answer says of a partition, and how many bytes of records that has."""
         partition, wanted = item.partition, item.request
         if partition is None:
-            return _refused(item, item.error_code), 0
+            return refused(item, item.error_code), 0
         log = partition.log
         obstacle = self._obstacle(partition, wanted)
         if obstacle is not None:
-            data = _refused(item, obstacle) if isinstance(obstacle, ErrorCode) else _diverging(item, log, obstacle)
+            data = refused(item, obstacle) if isinstance(obstacle, ErrorCode) else _diverging(item, log, obstacle)
             return data, 0
         end = log.last_stable_offset if self._committed_only else log.high_watermark
         found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
         if found.error_code:
-            return _refused(item, found.error_code), 0
+            return refused(item, found.error_code), 0
         data = PartitionData(
             partition_index=wanted.partition,
             high_watermark=log.high_watermark,
@@ -133,7 +133,7 @@ def _diverging(item: WantedPartition, log: PartitionLog, where: EpochEndOffset) 
     )
 
 
-def _refused(item: WantedPartition, code: int) -> PartitionData:
+def refused(item: WantedPartition, code: int) -> PartitionData:
     """The answer for what cannot be read: as Kafka's it tells no offsets."""
     data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
     if item.is_known:

@@ -179,13 +179,18 @@ class Server:
             self._journal.opened(connection)
         if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
             connection.cut()
-        elif self.acceptor is not None:
+            return
+        if self.broker.dispatcher.faults is not None:
+            self.broker.dispatcher.faults.connected(self, connection)
+        if self.acceptor is not None and not connection.closed:
             self.acceptor.comes(connection)
 
     def _lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
         if self._journal is not None:
             self._journal.closed(connection)
+        if self.broker.dispatcher.faults is not None:
+            self.broker.dispatcher.faults.lost(connection)
         if self.acceptor is not None:
             self.acceptor.gone(connection)
         if self._stopped is not None and not self.connections and not self._stopped.done():

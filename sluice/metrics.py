@@ -86,6 +86,8 @@ METRICS = {
         Metric("sluice_partitions", "gauge", "Partitions of all topics."),
         Metric("sluice_telemetry_pushes_total", "counter", "Pushes of clients' metrics that were accepted (KIP-714)."),
         Metric("sluice_telemetry_bytes_total", "counter", "Bytes of clients' metrics that were accepted, unpacked."),
+        Metric("sluice_faults_total", "counter", "Requests, connections and brokers that a fault rule hit.", ("rule",)),
+        Metric("sluice_fault_rules_disabled_total", "counter", "Fault rules that went wrong and were disabled."),
         # Kafka's quota sensors: measured when scraped, as by JMX.
         Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second in the quota's windows.", _CLIENT),
         Metric(

@@ -135,6 +135,8 @@ class Fetch:
             self._reader = readers.follower
         else:
             self._reader = readers.committed if request.isolation_level == _READ_COMMITTED else readers.uncommitted
+        if ctx.fault is not None:
+            self._reader = ctx.fault.reader(self._reader)
         self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
         if not self.is_from_follower:
             most = broker.enforcement.largest_fetch(ctx)

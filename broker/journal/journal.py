@@ -164,6 +164,12 @@ class Journal:
             _special_of(ctx).rule_id = rule_id
         self.note("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
+    def fault_of_broker(self, broker: int, rule_id: str, action: str) -> None:
+        """A fault rule does something to a broker."""
+        nobody = {"connection": -1, "listener": "", "peer": "", "client_id": "", "software_name": ""}
+        nothing = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
+        self.note_of_cluster("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
+
     def note(self, kind: str, ctx: "RequestContext", **fields: object) -> None:
         """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
         seen = ctx.seen or self._see(ctx)

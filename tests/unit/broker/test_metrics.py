@@ -48,6 +48,7 @@ def used() -> VirtualBroker:
     broker.topic()
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = logged_in(broker)
+    broker.cluster_server.faults.add({"action": {"kind": "error", "code": 5}, "api": "Metadata", "times": 1})
     client.ask(MetadataRequest(topics=[]), 9)
     client.ask(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
     client.ask(fetch(0), 11)

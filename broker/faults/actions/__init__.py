@@ -1,0 +1,17 @@
+"""All actions: the union that a rule's `action` is one of, and the same by their names."""
+
+from typing import get_args
+
+from .action import Action
+from .brokers import Isolate
+from .connections import RefuseConnections
+from .delay import Delay
+from .ending import BlackHole, Close
+from .error import Error
+
+RequestActions = Error | Delay | BlackHole | Close
+ConnectionActions = RefuseConnections
+StateActions = Isolate
+AnyAction = RequestActions | ConnectionActions | StateActions
+
+KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}

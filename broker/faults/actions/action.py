@@ -1,0 +1,109 @@
+"""What actions are made of. There are three classes of them, by what they act on.
+
+request     hit by a request, on its way: before it is handled, when its answer is ready, when that leaves
+connection  hit by a connection, as it is made and, where it says so, by those that are open
+state       in force while their rule is: begun once, and undone when the rule ends
+
+An action is its own configuration: a struct, tagged by `kind`, of which one object serves every hit of its rule. What
+one hit needs to remember is in its `Hit`. To add one: a class with a tag in a file here, and its name in the union of
+actions/__init__.py. The rest (validation, schema, documentation) is made from that.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import msgspec
+
+from sluice.broker.context import Outcome
+from sluice.broker.faults.match import Match
+from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.connection import Connection
+    from sluice.broker.faults.course import Course
+    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.outgoing import Outgoing
+    from sluice.broker.server import Server
+
+_HOW_OFTEN = frozenset({"times", "during", "on", "schedule"})
+_TIME = frozenset({"after", "until"})
+_CHANCE = frozenset({"probability", "seed"})
+_ALWAYS = frozenset({"id", "action"})
+_WHO = frozenset({"client_id", "software_name", "software_version", "principal", "listener"})
+_WHAT = frozenset({"topic", "partition", "group", "transactional_id"})
+_WHICH = frozenset({"connection_older_than", "connection_younger_than", "request"})
+_OF_REQUESTS = frozenset({"broker", "api", "version"}) | _WHO | _WHAT | _WHICH
+
+
+class Hit(NamedTuple):
+    """One request that a rule hits."""
+
+    fault: "Fault"
+    action: "RequestAction"  # the rule's
+    drawn: float  # what that drew for it
+
+
+class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
+    """What a rule does."""
+
+    # The fields of a rule that mean something for such an action.
+    TAKES: ClassVar[frozenset[str]]
+    SUMMARY: ClassVar[str]  # a line of documentation
+    DRAWS: ClassVar[bool] = False  # whether it leaves something to chance
+
+    @property
+    def kind(self) -> str:
+        """As it is written in a rule."""
+        return str(type(self).__struct_config__.tag)
+
+    def check(self, match: Match) -> None:
+        """Raises Problem, its path from the rule on, for what cannot work on what the rule matches."""
+
+
+class RequestAction(Action, frozen=True):
+    """Acts on a request on its way."""
+
+    TAKES: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _HOW_OFTEN
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        """Whether there is something to do for requests of this API and version."""
+        return True
+
+    def draw(self, random: "Random") -> float:
+        """What is left to chance, drawn as the request is hit: the same seed and traffic give the same."""
+        return 0.0
+
+    def before(self, course: "Course", hit: Hit) -> Message | Outcome | None:
+        """Before it is handled. None: go on. Or its answer, or what parked it (then nothing handles it)."""
+        return None
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        """When its answer is ready, and not yet charged to a quota: what to answer instead, or what parked it."""
+        return outcome
+
+    def leaving(self, course: "Course", hit: Hit, outgoing: "Outgoing") -> None:
+        """When its answer is encoded. There is none to a request that has no answer."""
+
+
+class ConnectionAction(Action, frozen=True):
+    """Acts on a connection. Behind TLS a connection is made when it has shaken hands."""
+
+    TAKES: ClassVar[frozenset[str]] = _ALWAYS | {"broker", "listener"} | _TIME | _CHANCE | _HOW_OFTEN
+    HITS_OPEN: ClassVar[bool] = False  # whether connections are hit, too, that are open as the rule comes into force
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Callable[[], None] | None:
+        """Acts on a connection. Returns what undoes it when the rule ends while the connection is open, if anything."""
+        raise NotImplementedError
+
+
+class StateAction(Action, frozen=True):
+    """Is in force while its rule is."""
+
+    TAKES: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Callable[[], None]:
+        """Brings it about; returns what undoes it. Raises SluiceError where it cannot be, as things are now."""
+        raise NotImplementedError

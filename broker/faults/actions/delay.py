@@ -1,0 +1,67 @@
+"""`delay`: the request waits before it is handled, or its answer before it leaves."""
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from sluice.broker.context import Outcome
+from sluice.broker.faults.course import Course
+from sluice.broker.faults.durations import Duration, parse_ms
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.match import Match
+from sluice.protocol.message import Message
+
+from .action import Hit, RequestAction
+
+if TYPE_CHECKING:
+    from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+
+_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL = {"ms"}, {"min", "max"}, {"mean"}, {"mean", "stddev"}
+_DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
+
+
+class Delay(RequestAction, frozen=True, tag="delay"):
+    """Waits: always as long, or as long as is drawn."""
+
+    SUMMARY: ClassVar[str] = "Lets a request wait, or its answer."
+    DRAWS: ClassVar[bool] = True
+
+    ms: Annotated[Duration | None, Meta(description="always as long")] = None
+    min: Annotated[Duration | None, Meta(description="uniformly distributed, at least; with max")] = None
+    max: Annotated[Duration | None, Meta(description="uniformly distributed, at most; with min")] = None
+    mean: Annotated[Duration | None, Meta(description="exponentially distributed; with stddev, normally")] = None
+    stddev: Annotated[Duration | None, Meta(description="standard deviation; what is below 0 is 0")] = None
+    when: Annotated[
+        Literal["before", "after"], Meta(description="before: it is handled; after: that, before its answer leaves")
+    ] = "before"
+
+    def check(self, match: Match) -> None:
+        given = {name for name in ("ms", "min", "max", "mean", "stddev") if getattr(self, name) is not None}
+        if given not in _DISTRIBUTIONS:
+            has = ", ".join(sorted(given)) or "none of them"
+            raise Problem("action", f"a delay has ms, or min and max, or mean, or mean and stddev; here is {has}")
+        for name in sorted(given):
+            self._ms(name)
+        if given == _UNIFORM and self._ms("min") > self._ms("max"):
+            raise Problem("action.max", f"{self.max} is less than min, {self.min}")
+
+    def draw(self, random: "Random") -> float:
+        if self.ms is not None:
+            return self._ms("ms")
+        if self.min is not None:
+            return random.uniform(self._ms("min"), self._ms("max"))
+        mean_ms = self._ms("mean")
+        if self.stddev is not None:
+            return max(0.0, random.gauss(mean_ms, self._ms("stddev")))
+        return random.expovariate(1 / mean_ms) if mean_ms else 0.0
+
+    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
+        return course.wait_before(hit, hit.drawn) if self.when == "before" else None
+
+    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        return course.wait_after(hit, hit.drawn, outcome) if self.when == "after" else outcome
+
+    def _ms(self, name: str) -> float:
+        value = getattr(self, name)
+        assert value is not None
+        return parse_ms(value, f"action.{name}")

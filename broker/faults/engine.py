@@ -1,0 +1,325 @@
+"""The fault rules of a cluster: added, listed and removed while it runs; asked by brokers only where they may hit.
+
+Theory of operation. A rule is checked when it is added, against everything that is known of it then: a rule that was
+taken can work. It then belongs to a class, by its action (actions/action.py):
+
+- rules for requests are put on the routes that they may hit (route_faults.py), and a request that one hits takes its
+  course (course.py). Routes without rules are as if there were none;
+- rules for connections are asked as one is made;
+- states are brought about now, or when their time has come, and undone when it is over or the rule is removed.
+
+Chance is each rule's own, from its seed, and each decision is taken in the order of the requests: the same seed and the
+same traffic give the same faults. Whatever goes wrong with a rule ends that rule and nothing else.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import count
+from math import inf
+from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
+from typing import TYPE_CHECKING
+
+from sluice.broker.broker import Broker
+from sluice.broker.context import RequestContext
+from sluice.broker.handlers import HANDLERS
+from sluice.errors import SluiceError
+from sluice.protocol.apis import API_KEYS
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+from .actions.action import ConnectionAction, RequestAction, StateAction
+from .errors import FaultError, Problem
+from .fault import Fault, lasts_ms
+from .route_faults import RouteFaults
+from .rule import Rule, parse_rule
+
+if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.connection import Connection
+    from sluice.broker.dispatch import Route
+    from sluice.broker.server import Server
+
+log = logging.getLogger("sluice.broker")
+
+_SEED_BITS = 64
+
+
+class Faults:
+    """The rules of one cluster, in the order they were added."""
+
+    def __init__(self, server: "ClusterServer", seed: int) -> None:
+        """`seed` is what rules that have none derive theirs from."""
+        self.disabled = 0  # rules that went wrong, ever
+        self._server = server
+        self._cluster = server.cluster
+        self._seed = seed
+        self._given = 0  # the number in the last id that was made up
+        self._faults: dict[str, Fault] = {}
+        self._of_connections: list[Fault] = []
+        for broker in self._cluster.brokers.values():
+            self.equip(broker)
+
+    # -- what those who make faults call -------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self.list())
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def list(self) -> "list[Fault]":
+        """The rules, those that are over or disabled included."""
+        return [*self._faults.values()]
+
+    def get(self, fault_id: str) -> Fault:
+        """A rule by its id. Raises FaultError."""
+        found = self._faults.get(fault_id)
+        if found is None:
+            there = f"those there are: {', '.join(self._faults)}" if self._faults else "there is none"
+            raise FaultError("id", f"there is no fault rule {fault_id!r}; {there}")
+        return found
+
+    def check(self, given: object, at: str = "fault") -> Rule:
+        """The rule, if it can work here; else raises FaultError, which names the place from `at` on."""
+        rule = parse_rule(given, at)
+        self._made(rule, rule.id or "fault", at)
+        return rule
+
+    def add(self, given: object, at: str = "fault") -> Fault:
+        """Puts a rule in force: a Rule, or a mapping of its fields. Raises FaultError as `check` does."""
+        rule = parse_rule(given, at)
+        number = self._next_number()
+        fault_id = rule.id or f"fault-{number}"
+        if fault_id in self._faults:
+            raise FaultError(f"{at}.id", f"there is a fault rule {fault_id!r} already")
+        fault = self._made(rule, fault_id, at)
+        if isinstance(fault.action, StateAction):
+            self._bring_about(fault, at)
+        elif isinstance(fault.action, ConnectionAction):
+            self._of_connections.append(fault)
+            if fault.action.HITS_OPEN:
+                self._later(fault, self._hit_open)
+        else:
+            self._put_on_routes(fault)
+        if fault.until_ms < inf and not isinstance(fault.action, RequestAction):
+            self._cluster.housekeeping.later(fault.until_ms - self._now_ms(), lambda: self._end(fault))
+        self._given = self._given if rule.id else number
+        self._faults[fault_id] = fault
+        log.info("fault rule added", extra={"rule": fault_id, "action": fault.action.kind})
+        return fault
+
+    def remove(self, fault_id: str) -> None:
+        """Ends a rule. Requests that wait because of it go on at once. Raises FaultError where there is none."""
+        fault = self.get(fault_id)
+        del self._faults[fault_id]
+        fault.is_removed = True
+        self._end(fault)
+        log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
+
+    def clear(self) -> None:
+        """Removes all rules, the newest first."""
+        for fault_id in reversed([*self._faults]):
+            self.remove(fault_id)
+
+    # -- what brokers call ---------------------------------------------------------------------------------------------
+
+    def equip(self, broker: Broker) -> None:
+        """A broker is there, for the first time or again."""
+        broker.dispatcher.faults = self
+        for route in broker.dispatcher.routes:
+            self.equip_route(broker, route)
+
+    def equip_route(self, broker: Broker, route: "Route") -> None:
+        """A route is new."""
+        for fault in self._faults.values():
+            self._put_on(broker, route, fault)
+
+    def connected(self, server: "Server", connection: "Connection") -> None:
+        """A connection was made."""
+        for fault in [*self._of_connections]:
+            self._hit_connection(fault, server, connection)
+
+    def lost(self, connection: "Connection") -> None:
+        """A connection is gone: there is nothing to undo any more."""
+        for fault in self._of_connections:
+            fault.undo.pop(connection, None)
+
+    # -- what rules call -----------------------------------------------------------------------------------------------
+
+    def waiting_on(self, broker: Broker) -> DelayedOperationPurgatory:
+        """Where a broker's requests wait because of rules."""
+        if broker.fault_waits is None:
+            broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
+        return broker.fault_waits
+
+    def tell(self, ctx: RequestContext, fault: Fault) -> None:
+        """Notes in the journal that a rule hits the request in flight or, where there is none, the connection."""
+        journal = ctx.broker.dispatcher.journal
+        if journal is not None:
+            journal.fault(ctx, fault.id, fault.action.kind)
+
+    def disable(self, fault: Fault, error: Exception) -> None:
+        """A rule went wrong: it ends, stays in the list, and what it hit goes on without it."""
+        if not fault.enabled:
+            return
+        fault.enabled = False
+        fault.problem = str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+        self.disabled += 1
+        log.error("fault rule disabled", exc_info=error, extra={"rule": fault.id, "problem": fault.problem})
+        self._end(fault)
+
+    def take_off_routes(self, fault: Fault) -> None:
+        """A rule hits no requests any more."""
+        for broker in self._cluster.brokers.values():
+            for route in broker.dispatcher.routes:
+                if route.faults is not None:
+                    route.faults.discard(fault)
+                    if not route.faults.faults:
+                        route.faults, route.handle = None, route.serve
+
+    # -- details -------------------------------------------------------------------------------------------------------
+
+    def _next_number(self) -> int:
+        return next(number for number in count(self._given + 1) if f"fault-{number}" not in self._faults)
+
+    def _made(self, rule: Rule, fault_id: str, at: str) -> Fault:
+        try:
+            action = rule.the_action
+            _check_fields(rule)
+            random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
+            fault = Fault(self, rule, fault_id, random, self._now_ms())
+            for node_id in fault.match.brokers or ():
+                if node_id not in self._server.servers:
+                    there = ", ".join(map(str, self._server.servers))
+                    raise Problem("broker", f"there is no broker {node_id}; those there are: {there}")
+            action.check(fault.match)
+            if isinstance(action, RequestAction):
+                _check_apis(fault, action)
+        except Problem as problem:
+            raise FaultError(f"{at}.{problem.path}", problem.problem) from None
+        return fault
+
+    def _put_on_routes(self, fault: Fault) -> None:
+        for broker in self._cluster.brokers.values():
+            for route in broker.dispatcher.routes:
+                self._put_on(broker, route, fault)
+
+    def _put_on(self, broker: Broker, route: "Route", fault: Fault) -> None:
+        action = fault.action
+        if (
+            not fault.is_over
+            and isinstance(action, RequestAction)
+            and fault.match.hits_route(broker.node_id, route.api_key, route.version)
+            and action.can_hit(route.api_key, route.version)
+        ):
+            if route.faults is None:
+                route.faults = RouteFaults(self, route)
+                route.handle = route.faults.handle
+            route.faults.add(fault)
+
+    def _hit_open(self, fault: Fault) -> None:
+        for server in self._server.servers.values():
+            for connection in [*server.connections]:
+                if not connection.closed:
+                    self._hit_connection(fault, server, connection)
+
+    def _hit_connection(self, fault: Fault, server: "Server", connection: "Connection") -> None:
+        assert isinstance(fault.action, ConnectionAction)
+        try:
+            if connection.closed or fault.is_over:
+                return
+            if not fault.hits_connection(server.broker.node_id, connection.advertised.name, self._now_ms()):
+                return
+            self.tell(connection.ctx, fault)
+            undo = fault.action.connected(fault, server, connection)
+        except Exception as error:
+            self.disable(fault, error)
+            return
+        if undo is not None and not connection.closed:
+            fault.undo[connection] = undo
+
+    def _bring_about(self, fault: Fault, at: str) -> None:
+        """Brings a state about: now, when what is wrong with it is the caller's to hear, or later."""
+        if fault.from_ms > self._now_ms():
+            self._later(fault, self._begin_or_disable)
+            return
+        try:
+            self._begin(fault)
+        except SluiceError as error:
+            raise FaultError(f"{at}.action", str(error)) from None
+
+    def _begin_or_disable(self, fault: Fault) -> None:
+        try:
+            self._begin(fault)
+        except Exception as error:
+            self.disable(fault, error)
+
+    def _begin(self, fault: Fault) -> None:
+        assert isinstance(fault.action, StateAction)
+        fault.undo[fault] = fault.action.begin(fault, self._server)
+        fault.matched += 1
+        nodes = fault.match.brokers or self._server.servers
+        for node_id in nodes:
+            fault.count(node_id)
+        if self._cluster.journal is not None:
+            for node_id in nodes:
+                self._cluster.journal.fault_of_broker(node_id, fault.id, fault.action.kind)
+        during_ms = lasts_ms(fault)
+        if during_ms < inf:
+            self._cluster.housekeeping.later(during_ms, lambda: self._end(fault))
+
+    def _later(self, fault: Fault, happen: Callable[[Fault], None]) -> None:
+        """At the moment from which the rule is in force."""
+        delay_ms = fault.from_ms - self._now_ms()
+        if delay_ms <= 0:
+            happen(fault)
+        else:
+            self._cluster.housekeeping.later(delay_ms, lambda: None if fault.is_over else happen(fault))
+
+    def _end(self, fault: Fault) -> None:
+        """Lets go of all that a rule holds."""
+        self.take_off_routes(fault)
+        if fault in self._of_connections:
+            self._of_connections.remove(fault)
+        for broker in self._cluster.brokers.values():
+            if broker.fault_waits is not None:
+                broker.fault_waits.check_and_complete(fault)
+        undos, fault.undo = [*fault.undo.values()], {}
+        for undo in reversed(undos):
+            try:
+                undo()
+            except Exception as error:
+                self.disable(fault, error)
+
+    def _now_ms(self) -> float:
+        return self._cluster.clock.monotonic_ms()
+
+
+def seed_of(state: tuple[object, ...]) -> int:
+    """A seed that follows from the state of a generator."""
+    own = Random()  # noqa: S311  (its state is set next)
+    own.setstate(state)
+    return own.getrandbits(_SEED_BITS)
+
+
+def _check_fields(rule: Rule) -> None:
+    """Raises Problem for a field that means nothing for the rule's action."""
+    action = rule.the_action
+    for name in Rule.__struct_fields__:
+        if getattr(rule, name) is not None and name not in action.TAKES:
+            takes = ", ".join(each for each in Rule.__struct_fields__ if each in action.TAKES)
+            raise Problem(name, f"means nothing for {action.kind}, which is not hit by requests; it takes {takes}")
+
+
+def _check_apis(fault: Fault, action: RequestAction) -> None:
+    """Raises Problem for an action that can do nothing to any API that is named."""
+    match = fault.match
+    first, last = match.versions
+    for key in match.named_apis:
+        handler = HANDLERS[key]
+        versions = range(max(first, handler.min_version), min(last, handler.max_version) + 1)
+        if not any(action.can_hit(key, version) for version in versions):
+            able = [API_KEYS[each].name for each, one in HANDLERS.items() if action.can_hit(each, one.max_version)]
+            name = API_KEYS[key].name
+            raise Problem(
+                "api", f"{action.kind} can do nothing to {name} in these versions; it can to {', '.join(able)}"
+            )

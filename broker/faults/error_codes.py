@@ -1,0 +1,169 @@
+"""Which error codes the answers of each API can carry, and on which level of an answer each stands.
+
+From the comments of Kafka's response classes, and from what KafkaApis and the coordinators put in. A code that no
+broker gives for an API would only show how a client takes nonsense, so that a rule cannot ask for it. What any request
+may be answered with (`_ANY`) stands on the first level that is listed.
+
+Levels are `top`, and otherwise what the list is of in which the answer has an error for each: `group`, `transaction`,
+`topic`, `partition`, or `item` for anything else. A version whose answer has no such level tells the error on its
+deepest, as Kafka does.
+"""
+
+from functools import cache
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.errors import ErrorCode
+
+_ANY = "UNKNOWN_SERVER_ERROR INVALID_REQUEST UNSUPPORTED_VERSION REQUEST_TIMED_OUT"
+_MOVED = (
+    "NOT_LEADER_OR_FOLLOWER FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNKNOWN_TOPIC_OR_PARTITION REPLICA_NOT_AVAILABLE"
+    " KAFKA_STORAGE_ERROR TOPIC_AUTHORIZATION_FAILED LEADER_NOT_AVAILABLE"
+)
+_COORDINATOR = (
+    "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR GROUP_AUTHORIZATION_FAILED INVALID_GROUP_ID"
+)
+_MEMBER = "UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID REBALANCE_IN_PROGRESS ILLEGAL_GENERATION"
+_PRODUCER = (
+    "INVALID_TXN_STATE INVALID_PRODUCER_ID_MAPPING INVALID_PRODUCER_EPOCH PRODUCER_FENCED CONCURRENT_TRANSACTIONS"
+    " TRANSACTION_ABORTABLE TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
+)
+_TXN_COORDINATOR = f"COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR {_PRODUCER}"
+_COMMIT = (
+    f"{_COORDINATOR} {_MEMBER} OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE TOPIC_AUTHORIZATION_FAILED"
+    " UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID STALE_MEMBER_EPOCH GROUP_ID_NOT_FOUND FENCED_MEMBER_EPOCH"
+)
+_CONTROLLER = "NOT_CONTROLLER CLUSTER_AUTHORIZATION_FAILED POLICY_VIOLATION"
+_TOPIC = f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION THROTTLING_QUOTA_EXCEEDED"
+_CONFIG = (
+    f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED INVALID_CONFIG UNKNOWN_TOPIC_OR_PARTITION"
+    " INVALID_TOPIC_EXCEPTION KAFKA_STORAGE_ERROR"
+)
+_SCRAM = "UNACCEPTABLE_CREDENTIAL DUPLICATE_RESOURCE RESOURCE_NOT_FOUND UNSUPPORTED_SASL_MECHANISM"
+_ACLS = f"{_CONTROLLER} SECURITY_DISABLED"
+
+_CODES: dict[str, dict[str, str]] = {
+    "Produce": {
+        "partition": f"{_MOVED} {_PRODUCER} CORRUPT_MESSAGE MESSAGE_TOO_LARGE INVALID_TOPIC_EXCEPTION"
+        " RECORD_LIST_TOO_LARGE NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND INVALID_REQUIRED_ACKS"
+        " INVALID_TIMESTAMP UNSUPPORTED_FOR_MESSAGE_FORMAT UNSUPPORTED_COMPRESSION_TYPE CLUSTER_AUTHORIZATION_FAILED"
+        " INVALID_RECORD OUT_OF_ORDER_SEQUENCE_NUMBER DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID UNKNOWN_TOPIC_ID"
+        " POLICY_VIOLATION BROKER_NOT_AVAILABLE COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR",
+    },
+    "Fetch": {
+        "partition": f"{_MOVED} OFFSET_OUT_OF_RANGE OFFSET_NOT_AVAILABLE UNSUPPORTED_COMPRESSION_TYPE CORRUPT_MESSAGE"
+        " UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID UNSUPPORTED_FOR_MESSAGE_FORMAT INVALID_TOPIC_EXCEPTION"
+        " OFFSET_MOVED_TO_TIERED_STORAGE",
+        "top": "FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR",
+    },
+    "ListOffsets": {"partition": f"{_MOVED} UNSUPPORTED_FOR_MESSAGE_FORMAT OFFSET_NOT_AVAILABLE"},
+    "Metadata": {
+        "topic": "UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED"
+        " UNKNOWN_TOPIC_ID CLUSTER_AUTHORIZATION_FAILED INVALID_REPLICATION_FACTOR POLICY_VIOLATION",
+        "partition": "REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND",
+        "top": "REBOOTSTRAP_REQUIRED",
+    },
+    "OffsetCommit": {"partition": _COMMIT},
+    "OffsetFetch": {
+        "group": f"{_COORDINATOR} UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH GROUP_ID_NOT_FOUND",
+        "partition": "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED UNSTABLE_OFFSET_COMMIT UNKNOWN_TOPIC_ID",
+    },
+    "FindCoordinator": {"item": f"{_COORDINATOR} TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION"},
+    "JoinGroup": {
+        "top": f"{_COORDINATOR} {_MEMBER} INCONSISTENT_GROUP_PROTOCOL INVALID_SESSION_TIMEOUT GROUP_MAX_SIZE_REACHED"
+        " MEMBER_ID_REQUIRED",
+    },
+    "Heartbeat": {"top": f"{_COORDINATOR} {_MEMBER}"},
+    "LeaveGroup": {"top": f"{_COORDINATOR}", "item": "UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID"},
+    "SyncGroup": {"top": f"{_COORDINATOR} {_MEMBER} INCONSISTENT_GROUP_PROTOCOL"},
+    "DescribeGroups": {"group": f"{_COORDINATOR} GROUP_ID_NOT_FOUND"},
+    "ListGroups": {"top": f"{_COORDINATOR} CLUSTER_AUTHORIZATION_FAILED"},
+    "SaslHandshake": {"top": "UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE"},
+    "ApiVersions": {"top": "REBOOTSTRAP_REQUIRED"},
+    "CreateTopics": {
+        "topic": f"{_TOPIC} TOPIC_ALREADY_EXISTS INVALID_PARTITIONS INVALID_REPLICATION_FACTOR INVALID_CONFIG"
+        " INVALID_REPLICA_ASSIGNMENT UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    },
+    "DeleteTopics": {"topic": f"{_TOPIC} TOPIC_DELETION_DISABLED UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID"},
+    "DeleteRecords": {"partition": f"{_MOVED} OFFSET_OUT_OF_RANGE POLICY_VIOLATION INVALID_TOPIC_EXCEPTION"},
+    "InitProducerId": {"top": f"{_TXN_COORDINATOR} CLUSTER_AUTHORIZATION_FAILED INVALID_TRANSACTION_TIMEOUT"},
+    "OffsetForLeaderEpoch": {"partition": _MOVED},
+    "AddPartitionsToTxn": {
+        "partition": f"{_TXN_COORDINATOR} TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION"
+        " OPERATION_NOT_ATTEMPTED",
+        "top": "CLUSTER_AUTHORIZATION_FAILED",
+    },
+    "AddOffsetsToTxn": {"top": f"{_TXN_COORDINATOR} GROUP_AUTHORIZATION_FAILED INVALID_GROUP_ID"},
+    "EndTxn": {"top": _TXN_COORDINATOR},
+    "WriteTxnMarkers": {"partition": f"{_MOVED} {_TXN_COORDINATOR} CORRUPT_MESSAGE CLUSTER_AUTHORIZATION_FAILED"},
+    "TxnOffsetCommit": {"partition": f"{_COMMIT} {_PRODUCER}"},
+    "DescribeAcls": {"top": _ACLS},
+    "CreateAcls": {"item": _ACLS},
+    "DeleteAcls": {"item": _ACLS},
+    "DescribeConfigs": {"item": _CONFIG},
+    "AlterConfigs": {"item": _CONFIG},
+    "IncrementalAlterConfigs": {"item": _CONFIG},
+    "AlterReplicaLogDirs": {
+        "partition": "LOG_DIR_NOT_FOUND KAFKA_STORAGE_ERROR REPLICA_NOT_AVAILABLE CLUSTER_AUTHORIZATION_FAILED"
+        " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION",
+    },
+    "DescribeLogDirs": {"item": "KAFKA_STORAGE_ERROR LOG_DIR_NOT_FOUND", "top": "CLUSTER_AUTHORIZATION_FAILED"},
+    "SaslAuthenticate": {"top": "SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE"},
+    "CreatePartitions": {
+        "topic": f"{_TOPIC} UNKNOWN_TOPIC_OR_PARTITION INVALID_PARTITIONS INVALID_REPLICA_ASSIGNMENT"
+        " REASSIGNMENT_IN_PROGRESS",
+    },
+    "DeleteGroups": {"group": f"{_COORDINATOR} NON_EMPTY_GROUP GROUP_ID_NOT_FOUND"},
+    "ElectLeaders": {
+        "partition": "ELECTION_NOT_NEEDED PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE"
+        " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION LEADER_NOT_AVAILABLE",
+        "top": _CONTROLLER,
+    },
+    "AlterPartitionReassignments": {
+        "partition": "NO_REASSIGNMENT_IN_PROGRESS INVALID_REPLICA_ASSIGNMENT INVALID_REPLICATION_FACTOR"
+        " UNKNOWN_TOPIC_OR_PARTITION",
+        "top": _CONTROLLER,
+    },
+    "ListPartitionReassignments": {"top": _CONTROLLER},
+    "OffsetDelete": {
+        "partition": "GROUP_SUBSCRIBED_TO_TOPIC TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION",
+        "top": f"{_COORDINATOR} GROUP_ID_NOT_FOUND NON_EMPTY_GROUP",
+    },
+    "DescribeClientQuotas": {"top": _CONTROLLER},
+    "AlterClientQuotas": {"item": f"{_CONTROLLER} INVALID_CONFIG"},
+    "DescribeUserScramCredentials": {"item": _SCRAM, "top": _CONTROLLER},
+    "AlterUserScramCredentials": {"item": f"{_SCRAM} {_CONTROLLER}"},
+    "DescribeCluster": {"top": "CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_ENDPOINT_TYPE MISMATCHED_ENDPOINT_TYPE"},
+    "DescribeProducers": {"partition": f"{_MOVED} INVALID_TOPIC_EXCEPTION"},
+    "DescribeTransactions": {"transaction": _TXN_COORDINATOR},
+    "ListTransactions": {"top": f"{_TXN_COORDINATOR} INVALID_REGULAR_EXPRESSION"},
+    "ConsumerGroupHeartbeat": {
+        "top": f"{_COORDINATOR} UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH UNSUPPORTED_ASSIGNOR UNRELEASED_INSTANCE_ID"
+        " GROUP_MAX_SIZE_REACHED INVALID_REGULAR_EXPRESSION TOPIC_AUTHORIZATION_FAILED FENCED_INSTANCE_ID"
+        " GROUP_ID_NOT_FOUND",
+    },
+    "ConsumerGroupDescribe": {"group": f"{_COORDINATOR} GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED"},
+    "GetTelemetrySubscriptions": {"top": ""},
+    "PushTelemetry": {
+        "top": "UNKNOWN_SUBSCRIPTION_ID TELEMETRY_TOO_LARGE THROTTLING_QUOTA_EXCEEDED UNSUPPORTED_COMPRESSION_TYPE"
+        " INVALID_RECORD",
+    },
+    "ListConfigResources": {"top": "CLUSTER_AUTHORIZATION_FAILED"},
+    "DescribeTopicPartitions": {
+        "topic": "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED",
+        "partition": "LEADER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND",
+    },
+}
+
+
+@cache
+def codes_of(api_key: int) -> dict[ErrorCode, str]:
+    """The codes that answers of an API can carry, with the level of each."""
+    levels = _CODES[API_KEYS[api_key].name]
+    first = next(iter(levels))
+    found = {ErrorCode[name]: first for name in _ANY.split()}
+    return found | {ErrorCode[name]: level for level, names in levels.items() for name in names.split()}
+
+
+def apis_of(code: ErrorCode) -> list[int]:
+    """The keys of the APIs whose answers can carry a code."""
+    return [key for key, api in API_KEYS.items() if api.name in _CODES and code in codes_of(key)]

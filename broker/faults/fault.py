@@ -1,0 +1,127 @@
+"""A rule in force: what it hits, how often it has, and whether it goes on."""
+
+from collections.abc import Callable
+from math import inf
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
+
+from sluice.broker.context import RequestContext
+
+from .actions.action import Action
+from .durations import parse_ms
+from .errors import Problem
+from .match import Match
+from .names import Named
+from .schedule import During, how_often
+
+if TYPE_CHECKING:
+    from .engine import Faults
+    from .rule import Rule
+
+
+class Fault:
+    """What `Faults.add` returns: the rule with its counters, and the way to end it."""
+
+    def __init__(self, faults: "Faults", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
+        """Raises Problem for a rule that cannot work."""
+        self.id = rule_id
+        self.rule = rule
+        self.action: Action = rule.the_action
+        self.match = Match(rule)
+        self.matched = 0  # those that match it, hit or not
+        self.hits = 0
+        self.hits_on: dict[int, int] = {}  # the same by node id
+        self.enabled = True
+        self.problem = ""  # what went wrong as it was applied, which has disabled it
+        self.is_removed = False
+        self._is_late = False
+        self.random = random
+        self._faults = faults
+        self._schedule = how_often(rule.times, rule.during, rule.on, rule.schedule)
+        self.from_ms = now_ms + (0 if rule.after is None else parse_ms(rule.after, "after"))
+        self.until_ms = inf if rule.until is None else now_ms + parse_ms(rule.until, "until")
+        if self.until_ms <= self.from_ms:
+            raise Problem("until", f"{rule.until} is not later than `after`, {rule.after or 0}: it never hits")
+        if rule.probability is not None and not 0 < rule.probability <= 1:
+            raise Problem("probability", f"{rule.probability}: must be above 0 and at most 1")
+        if rule.seed is not None and rule.probability is None and type(rule.the_action).DRAWS is False:
+            raise Problem(
+                "seed", "nothing of this rule is left to chance: it needs a probability, or an action that draws"
+            )
+        if rule.request is not None and rule.request < 1:
+            raise Problem("request", f"{rule.request}: requests of a connection are counted from 1 on")
+        self._nth, self._probability = rule.request, rule.probability
+        self._needs_time = (
+            self.from_ms > now_ms or self.until_ms < inf or self.match.needs_age or isinstance(self._schedule, During)
+        )
+        self.undo: dict[object, Callable[[], None]] = {}  # what ends with the rule, by what it was done to
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was removed or disabled: then what waits because of it goes on."""
+        return self.is_removed or not self.enabled
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will hit nothing any more."""
+        return self.has_ended or self._is_late or self._schedule.is_over
+
+    def remove(self) -> None:
+        """Ends the rule: what waits because of it goes on, and what it brought about is undone."""
+        if not self.is_removed:
+            self._faults.remove(self.id)
+
+    def hits_request(self, ctx: RequestContext, named: Named | None) -> bool:
+        """Whether it hits a request that its route and client match; `named` where it is about something named."""
+        match = self.match
+        if named is not None and not match.hits_names(named):
+            return False
+        now_ms = 0.0
+        if self._needs_time:
+            now_ms = ctx.broker.clock.monotonic_ms()
+            self._is_late = now_ms >= self.until_ms
+            if self._is_late or now_ms < self.from_ms:
+                return False
+            if match.needs_age and not match.hits_age(now_ms - ctx.connection.opened_ms):
+                return False
+        if self._nth is not None and self._count(ctx) != self._nth:
+            return False
+        return self._hits(ctx.broker.node_id, now_ms)
+
+    def hits_connection(self, node_id: int, listener: str, now_ms: float) -> bool:
+        """Whether it hits a connection that is made."""
+        return (
+            self.match.hits_broker(node_id)
+            and self.match.hits_listener(listener)
+            and self.from_ms <= now_ms < self.until_ms
+            and self._hits(node_id, now_ms)
+        )
+
+    def count(self, node_id: int) -> None:
+        """It hits something."""
+        self.hits += 1
+        self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
+
+    def _hits(self, node_id: int, now_ms: float) -> bool:
+        if self._probability is not None and self.random.random() >= self._probability:
+            return False
+        self.matched += 1
+        if not self._schedule.hits(now_ms):
+            return False
+        self.count(node_id)
+        return True
+
+    def _count(self, ctx: RequestContext) -> int:
+        """The number of a request among those of its connection that match."""
+        counts = ctx.fault_counts
+        if counts is None:
+            counts = ctx.fault_counts = {}
+        number = counts[self] = counts.get(self, 0) + 1
+        return number
+
+
+def lasts_ms(fault: Fault) -> float:
+    """How long a state is in force, from when it is brought about."""
+    rule = fault.rule
+    during_ms = inf if rule.during is None else parse_ms(rule.during, "during")
+    return min(during_ms, fault.until_ms - fault.from_ms)

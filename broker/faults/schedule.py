@@ -1,0 +1,155 @@
+"""How often a rule hits those that match it: small machines that are asked once for each, in order.
+
+    always         every one
+    times = 3      the first three
+    during = "5s"  every one until five seconds after the first
+    on = [1, 4]    the first and the fourth
+    schedule = "3 fail, 2 pass, repeat"
+
+A machine that will never hit again says so by `is_over`: its rule is not asked any more.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from .durations import Duration, parse_ms
+from .errors import Problem
+
+_PHASE = re.compile(r"(\d+) +(fail|pass)", re.ASCII)
+_REPEAT = "repeat"
+_EXAMPLE = "such as '3 fail, 2 pass, repeat'"
+_MOST_CALLS = 1_000_000_000
+
+
+class Schedule(Protocol):
+    """Whether the next one that matches is hit."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will hit nothing any more."""
+
+    def hits(self, now_ms: float) -> bool:
+        """Of one that matches, at a moment of monotonic time."""
+
+
+class Always:
+    is_over = False
+
+    def hits(self, now_ms: float) -> bool:
+        return True
+
+
+class Times:
+    def __init__(self, times: int) -> None:
+        self._left = times
+
+    @property
+    def is_over(self) -> bool:
+        return not self._left
+
+    def hits(self, now_ms: float) -> bool:
+        if not self._left:
+            return False
+        self._left -= 1
+        return True
+
+
+class During:
+    def __init__(self, duration_ms: float) -> None:
+        self.is_over = False
+        self._duration_ms = duration_ms
+        self._until_ms: float | None = None
+
+    def hits(self, now_ms: float) -> bool:
+        if self._until_ms is None:
+            self._until_ms = now_ms + self._duration_ms
+        self.is_over = now_ms >= self._until_ms
+        return not self.is_over
+
+
+class On:
+    """Hits by the number of the call, the first is 1."""
+
+    def __init__(self, calls: Sequence[int]) -> None:
+        self._calls = frozenset(calls)
+        self._last = max(calls)
+        self._call = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._call >= self._last
+
+    def hits(self, now_ms: float) -> bool:
+        self._call += 1
+        return self._call in self._calls
+
+
+class Phases:
+    """Goes through phases of so many calls, each of which fails or passes; then again from the first, or no more."""
+
+    def __init__(self, phases: Sequence[tuple[int, bool]], *, repeats: bool) -> None:
+        self._ends = list(accumulate(calls for calls, _ in phases))
+        self._fails = [fails for _, fails in phases]
+        self._repeats = repeats
+        self._call = 0
+
+    @property
+    def is_over(self) -> bool:
+        return not self._repeats and self._call >= self._ends[-1]
+
+    def hits(self, now_ms: float) -> bool:
+        if self._call >= self._ends[-1]:
+            if not self._repeats:
+                return False
+            self._call = 0
+        phase = next(number for number, end in enumerate(self._ends) if self._call < end)
+        self._call += 1
+        return self._fails[phase]
+
+
+def parse_schedule(text: str, path: str) -> Phases:
+    """Raises Problem, at `path`, for what says nothing, or the opposite of itself."""
+    words = [word.strip() for word in text.split(",")]
+    repeats = words[-1] == _REPEAT
+    if _REPEAT in words[:-1]:
+        raise Problem(path, f"{text!r}: repeat can only come last, {_EXAMPLE}")
+    phases: list[tuple[int, bool]] = []
+    for word in words[:-1] if repeats else words:
+        phase = _PHASE.fullmatch(word)
+        if phase is None:
+            raise Problem(path, f"{word!r} is neither 'N fail', 'N pass' nor, at the end, 'repeat'; {_EXAMPLE}")
+        if not 1 <= int(phase[1]) <= _MOST_CALLS:
+            raise Problem(path, f"{word!r}: a phase has at least 1 call, at most {_MOST_CALLS:,}; {_EXAMPLE}")
+        phases.append((int(phase[1]), phase[2] == "fail"))
+    if not any(fails for _, fails in phases):
+        raise Problem(path, f"{text!r} never hits: a schedule has a phase that fails, {_EXAMPLE}")
+    if repeats and all(fails for _, fails in phases):
+        raise Problem(path, f"{text!r} always hits: leave the schedule out, or add a phase that passes, {_EXAMPLE}")
+    return Phases(phases, repeats=repeats)
+
+
+def how_often(times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None) -> Schedule:
+    """The one that a rule asks for. Raises Problem for one that cannot be, and for several."""
+    given = [
+        name
+        for name, value in (("times", times), ("during", during), ("on", on), ("schedule", schedule))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise Problem(given[1], f"contradicts {given[0]}: a rule has at most one of times, during, on, schedule")
+    if times is not None:
+        if times < 1:
+            raise Problem("times", f"{times} hits nothing; it is 1 or more")
+        return Times(times)
+    if during is not None:
+        duration_ms = parse_ms(during, "during")
+        if not duration_ms:
+            raise Problem("during", f"{during} hits nothing; it is longer than 0")
+        return During(duration_ms)
+    if on is not None:
+        if not on or min(on) < 1 or max(on) > _MOST_CALLS:
+            raise Problem("on", f"{list(on)}: the numbers of calls, the first is 1, such as [1, 4]")
+        return On(on)
+    return Always() if schedule is None else parse_schedule(schedule, "schedule")
