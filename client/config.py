@@ -90,6 +90,10 @@ class ClientConfig(Values):
             return KipRetryBackoff(base_ms, max_ms, uniform)
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
+    def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
+        """Of metadata that tells nothing new: a rule of Kafka's, which KIP-580 does not have."""
+        return None if self.profile == "kip" else self.retry_backoff(uniform)
+
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:
         """KIP-144's, of `reconnect.backoff.ms` and its maximum."""
         base_ms, max_ms = self.integer("reconnect.backoff.ms"), self.integer("reconnect.backoff.max.ms")

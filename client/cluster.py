@@ -1,0 +1,114 @@
+"""What a client knows of a cluster: its nodes, topics, and who leads which partition. Kafka's Cluster and
+MetadataSnapshot in one; never changed once made.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sluice.protocol.errors import ErrorCode
+
+NO_LEADER = -1
+NO_EPOCH = -1
+
+
+class Node(NamedTuple):
+    """A broker, or an address of `bootstrap.servers` (-1, -2, ...)."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port} (id {self.id})"
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition as the cluster last told; -1 where there is no leader, or an epoch is not known."""
+
+    leader_id: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error_code: int = ErrorCode.NONE
+
+
+class LeaderAndEpoch(NamedTuple):
+    """Who leads a partition, as far as is known; -1: the epoch is not."""
+
+    leader: Node | None
+    epoch: int
+
+
+Partitions = Mapping[int, PartitionMetadata]
+
+
+class Cluster:
+    """One moment's knowledge. `topics`: partitions by index, by topic; `topic_errors`: what was said of others."""
+
+    __slots__ = (
+        "cluster_id",
+        "controller_id",
+        "internal_topics",
+        "is_bootstrap",
+        "nodes",
+        "topic_errors",
+        "topic_ids",
+        "topic_names",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        nodes: Mapping[int, Node],
+        *,
+        cluster_id: str | None = None,
+        controller_id: int = -1,
+        topics: Mapping[str, Partitions] | None = None,
+        topic_ids: Mapping[str, bytes] | None = None,
+        topic_errors: Mapping[str, int] | None = None,
+        internal_topics: Iterable[str] = (),
+        is_bootstrap: bool = False,
+    ) -> None:
+        self.nodes = nodes
+        self.cluster_id = cluster_id
+        self.controller_id = controller_id
+        self.topics: Mapping[str, Partitions] = topics or {}
+        self.topic_ids: Mapping[str, bytes] = topic_ids or {}
+        self.topic_names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+        self.topic_errors: Mapping[str, int] = topic_errors or {}
+        self.internal_topics = frozenset(internal_topics)
+        self.is_bootstrap = is_bootstrap
+
+    @classmethod
+    def bootstrap(cls, servers: Iterable[str]) -> "Cluster":
+        """What is known before anybody was asked: addresses, with the ids -1, -2, ..."""
+        nodes = {}
+        for node_id, server in zip(range(-1, -(2**31), -1), servers):  # noqa: B905  (as many as there are servers)
+            host, _, port = server.rpartition(":")
+            nodes[node_id] = Node(node_id, host.removeprefix("[").removesuffix("]"), int(port))
+        return cls(nodes, is_bootstrap=True)
+
+    @property
+    def controller(self) -> Node | None:
+        return self.nodes.get(self.controller_id)
+
+    def partition(self, partition: TopicPartition) -> PartitionMetadata | None:
+        """What is known of a partition."""
+        partitions = self.topics.get(partition.topic)
+        return None if partitions is None else partitions.get(partition.partition)
+
+    def partitions_of(self, topic: str) -> list[int]:
+        """The indexes of a topic's partitions; none where the topic is not known."""
+        return sorted(self.topics.get(topic, ()))

@@ -1,0 +1,209 @@
+"""What goes wrong, as exceptions with the names and the ancestry of Kafka's (org.apache.kafka.common.errors).
+
+`exception_of(code)` makes the one for an error code. Those that code here catches by name are classes below; each other
+is made when it is first asked for, also by its name: `errors.TopicExistsException`. Whether trying again may help is
+`is_retriable(code)`; whether fresh metadata may, `code in INVALID_METADATA`.
+"""
+
+from sluice.errors import SluiceError
+from sluice.protocol.errors import ErrorCode
+
+
+class KafkaException(SluiceError):
+    """Anything that a client fails with."""
+
+
+class SerializationException(KafkaException):
+    """A record that cannot be written, or read."""
+
+
+class ApiException(KafkaException):
+    """What a broker answers with an error code, or what is like it. `code`: Kafka's."""
+
+    code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class RetriableException(ApiException):
+    """Trying again may help."""
+
+
+class RefreshRetriableException(RetriableException):
+    """Trying again may help, after asking anew who is responsible."""
+
+
+class InvalidMetadataException(RefreshRetriableException):
+    """What was known of topics and their leaders does not hold any more."""
+
+
+class TimeoutException(RetriableException):
+    """It took too long."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class DisconnectException(RetriableException):
+    """The connection was lost before the answer came."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
+
+
+class ApplicationRecoverableException(ApiException):
+    """The application can go on, if it begins anew."""
+
+
+class InvalidOffsetException(ApiException):
+    """There is no such offset."""
+
+
+class OutOfOrderSequenceException(ApiException):
+    """Records of a producer are missing in the log."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidConfigurationException(ApiException):
+    """Somebody has to change something before it can work."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class UnsupportedVersionException(InvalidConfigurationException):
+    """The broker does not know this API, this version of it, or what is asked for in it."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+class AuthenticationException(InvalidConfigurationException):
+    """The broker does not believe who we are."""
+
+
+class SaslAuthenticationException(AuthenticationException):
+    """The same, where SASL was to show it."""
+
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+class AuthorizationException(InvalidConfigurationException):
+    """We may not do this."""
+
+
+E_ = ErrorCode  # so that a row of the tables is one line
+_CLASSES: dict[ErrorCode, type[ApiException]] = {
+    cls.code: cls
+    for cls in (
+        InvalidConfigurationException,
+        OutOfOrderSequenceException,
+        SaslAuthenticationException,
+        TimeoutException,
+        UnsupportedVersionException,
+    )
+}
+
+# fmt: off
+_PARENTS: dict[type[ApiException], tuple[ErrorCode, ...]] = {
+    ApplicationRecoverableException: (
+        E_.FENCED_INSTANCE_ID, E_.ILLEGAL_GENERATION, E_.INVALID_PRODUCER_EPOCH, E_.INVALID_PRODUCER_ID_MAPPING,
+        E_.PRODUCER_FENCED, E_.UNKNOWN_MEMBER_ID,
+    ),
+    AuthenticationException: (E_.ILLEGAL_SASL_STATE, E_.UNSUPPORTED_SASL_MECHANISM),
+    AuthorizationException: (
+        E_.CLUSTER_AUTHORIZATION_FAILED, E_.DELEGATION_TOKEN_AUTHORIZATION_FAILED, E_.GROUP_AUTHORIZATION_FAILED,
+        E_.TOPIC_AUTHORIZATION_FAILED, E_.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    InvalidConfigurationException: (
+        E_.INVALID_REPLICATION_FACTOR, E_.INVALID_REQUIRED_ACKS, E_.INVALID_TOPIC_EXCEPTION, E_.RECORD_LIST_TOO_LARGE,
+        E_.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    ),
+    InvalidMetadataException: (
+        E_.ELECTION_NOT_NEEDED, E_.ELIGIBLE_LEADERS_NOT_AVAILABLE, E_.FENCED_LEADER_EPOCH, E_.INCONSISTENT_TOPIC_ID,
+        E_.KAFKA_STORAGE_ERROR, E_.LEADER_NOT_AVAILABLE, E_.LISTENER_NOT_FOUND, E_.NETWORK_EXCEPTION,
+        E_.NOT_LEADER_OR_FOLLOWER, E_.PREFERRED_LEADER_NOT_AVAILABLE, E_.REPLICA_NOT_AVAILABLE, E_.UNKNOWN_TOPIC_ID,
+        E_.UNKNOWN_TOPIC_OR_PARTITION,
+    ),
+    InvalidOffsetException: (E_.OFFSET_OUT_OF_RANGE,),
+    OutOfOrderSequenceException: (E_.UNKNOWN_PRODUCER_ID,),
+    RefreshRetriableException: (E_.COORDINATOR_NOT_AVAILABLE, E_.NOT_COORDINATOR),
+}
+
+# The others are the code's name in camel case and "Exception".
+_NAMES = {
+    E_.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
+    E_.CORRUPT_MESSAGE: "CorruptRecordException",
+    E_.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "DelegationTokenAuthorizationException",
+    E_.DELEGATION_TOKEN_AUTH_DISABLED: "DelegationTokenDisabledException",
+    E_.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "UnsupportedByAuthenticationException",
+    E_.DUPLICATE_SEQUENCE_NUMBER: "DuplicateSequenceException",
+    E_.FETCH_SESSION_TOPIC_ID_ERROR: "FetchSessionTopicIdException",
+    E_.GROUP_AUTHORIZATION_FAILED: "GroupAuthorizationException",
+    E_.INVALID_CONFIG: "InvalidConfigurationException",
+    E_.INVALID_PRODUCER_ID_MAPPING: "InvalidPidMappingException",
+    E_.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
+    E_.INVALID_TOPIC_EXCEPTION: "InvalidTopicException",
+    E_.INVALID_TRANSACTION_TIMEOUT: "InvalidTxnTimeoutException",
+    E_.KAFKA_STORAGE_ERROR: "KafkaStorageException",
+    E_.MESSAGE_TOO_LARGE: "RecordTooLargeException",
+    E_.NETWORK_EXCEPTION: "NetworkException",
+    E_.NON_EMPTY_GROUP: "GroupNotEmptyException",
+    E_.OFFSET_METADATA_TOO_LARGE: "OffsetMetadataTooLarge",
+    E_.OUT_OF_ORDER_SEQUENCE_NUMBER: "OutOfOrderSequenceException",
+    E_.PRINCIPAL_DESERIALIZATION_FAILURE: "PrincipalDeserializationException",
+    E_.RECORD_LIST_TOO_LARGE: "RecordBatchTooLargeException",
+    E_.REQUEST_TIMED_OUT: "TimeoutException",
+    E_.SASL_AUTHENTICATION_FAILED: "SaslAuthenticationException",
+    E_.STALE_CONTROLLER_EPOCH: "ControllerMovedException",
+    E_.TOPIC_ALREADY_EXISTS: "TopicExistsException",
+    E_.TOPIC_AUTHORIZATION_FAILED: "TopicAuthorizationException",
+    E_.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "TransactionalIdAuthorizationException",
+    E_.UNKNOWN_SERVER_ERROR: "UnknownServerException",
+}
+# fmt: on
+
+_PARENT_OF = {code: parent for parent, codes in _PARENTS.items() for code in codes}
+
+# The errors after which metadata is asked for anew.
+INVALID_METADATA: frozenset[int] = frozenset(_PARENTS[InvalidMetadataException])
+
+
+def is_retriable(code: int) -> bool:
+    """Whether trying again may help; a code that nobody knows is not worth it."""
+    return _known(code).retriable
+
+
+def exception_of(code: int, message: str | None = None) -> ApiException:
+    """The exception for an error code other than 0, with what the broker says of it, or else Kafka's text."""
+    known = _known(code)
+    return _class_of(known)(message or known.message)
+
+
+def raise_for(code: int, message: str | None = None) -> None:
+    """Raises the exception for an error code; does nothing for 0."""
+    if code:
+        raise exception_of(code, message)
+
+
+def __getattr__(name: str) -> type[ApiException]:
+    """The class of an error code, by Kafka's name for it."""
+    for code in ErrorCode:
+        if code and _name_of(code) == name:
+            return _class_of(code)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _name_of(code: ErrorCode) -> str:
+    return _NAMES.get(code) or "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
+
+
+def _class_of(code: ErrorCode) -> type[ApiException]:
+    cls = _CLASSES.get(code)
+    if cls is None:
+        parent = _PARENT_OF.get(code) or (RetriableException if code.retriable else ApiException)
+        body = {"code": code, "__doc__": code.message, "__module__": __name__}
+        cls = _CLASSES[code] = type(_name_of(code), (parent,), body)
+    return cls

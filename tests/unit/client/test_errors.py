@@ -1,0 +1,84 @@
+"""Exceptions: names, ancestry and codes are Kafka's."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sluice.client import errors
+from sluice.client.errors import (
+    INVALID_METADATA,
+    ApiException,
+    AuthorizationException,
+    InvalidConfigurationException,
+    InvalidMetadataException,
+    KafkaException,
+    RefreshRetriableException,
+    RetriableException,
+    TimeoutException,
+    exception_of,
+    is_retriable,
+    raise_for,
+)
+from sluice.protocol.errors import ErrorCode
+
+ROOT = Path(__file__).parents[3]
+VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
+
+
+def test_names_and_whether_to_retry_are_kafkas() -> None:
+    files = list(VECTORS.glob("errors-*.jsonl"))
+    if not files:
+        pytest.skip(f"no errors-*.jsonl in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        if row["code"]:
+            exception = exception_of(row["code"])
+            assert type(exception).__name__ == row["exception"]
+            assert isinstance(exception, RetriableException) == row["retriable"], row["name"]
+            assert is_retriable(row["code"]) == row["retriable"]
+            assert exception.code == row["code"]
+            assert str(exception) == row["message"]
+
+
+@pytest.mark.parametrize(
+    ("code", "ancestors"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, (InvalidMetadataException, RefreshRetriableException, RetriableException)),
+        (ErrorCode.NOT_COORDINATOR, (RefreshRetriableException,)),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (AuthorizationException, InvalidConfigurationException)),
+        (ErrorCode.UNKNOWN_PRODUCER_ID, (errors.OutOfOrderSequenceException,)),
+        (ErrorCode.REQUEST_TIMED_OUT, (TimeoutException,)),
+    ],
+)
+def test_families(code: ErrorCode, ancestors: tuple[type[ApiException], ...]) -> None:
+    exception = exception_of(code)
+    assert all(isinstance(exception, ancestor) for ancestor in (*ancestors, KafkaException))
+
+
+def test_metadata_is_asked_for_anew_after_those_and_no_others() -> None:
+    after = {code for code in ErrorCode if code and isinstance(exception_of(code), InvalidMetadataException)}
+    assert after == INVALID_METADATA
+
+
+def test_one_code_is_one_class_by_kafkas_name_too() -> None:
+    assert errors.TopicExistsException is type(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS))
+    assert errors.TimeoutException is TimeoutException
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchException'"):
+        _ = errors.NoSuchException
+
+
+def test_what_the_broker_says_goes_before_kafkas_text() -> None:
+    assert str(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS, "t is there")) == "t is there"
+
+
+def test_a_code_of_tomorrow_is_an_unknown_error() -> None:
+    assert type(exception_of(4711)).__name__ == "UnknownServerException"
+    assert not is_retriable(4711)
+
+
+def test_raising() -> None:
+    raise_for(0)
+    with pytest.raises(TimeoutException):
+        raise_for(7)
