@@ -1,0 +1,37 @@
+"""Which backoff is waited where, as Kafka does and as KIP-580 says."""
+
+import pytest
+
+from sluice.client.backoff import ExponentialBackoff, KipRetryBackoff, StaticBackoff
+from sluice.client.config import Profile, producer_config
+from sluice.client.retry_sites import RetrySite, backoff_at
+
+
+def middle(low: float, high: float) -> float:
+    return (low + high) / 2
+
+
+@pytest.mark.parametrize(
+    ("site", "profile", "kind"),
+    [
+        (RetrySite.PRODUCER_BATCH, "kafka", ExponentialBackoff),
+        (RetrySite.PRODUCER_BATCH, "kip", KipRetryBackoff),
+        (RetrySite.TRANSACTIONAL_REQUEST, "kafka", StaticBackoff),
+        (RetrySite.TRANSACTIONAL_REQUEST, "kip", KipRetryBackoff),
+        (RetrySite.COORDINATOR_LOOKUP, "kafka", ExponentialBackoff),
+        (RetrySite.COORDINATOR_LOOKUP, "kip", StaticBackoff),
+        (RetrySite.JOIN_GROUP, "kafka", StaticBackoff),
+        (RetrySite.JOIN_GROUP, "kip", StaticBackoff),
+    ],
+)
+def test_what_is_waited(site: RetrySite, profile: Profile, kind: type) -> None:
+    backoff = backoff_at(site, producer_config({"bootstrap.servers": "a:1", "retry.backoff.ms": 70}, profile), middle)
+    assert type(backoff) is kind
+    assert backoff.backoff(0) == 70
+    assert backoff.backoff(1) == (70 if kind is StaticBackoff else 140)
+
+
+def test_every_site_is_told_for_both_profiles() -> None:
+    for site in RetrySite:
+        assert set(site.by_profile.values()) <= {"exponential", "static"}, site
+        assert site.what
