@@ -1,8 +1,8 @@
 """Where a client tries again, and which backoff it waits there (KIP-580): one table.
 
 Kafka's clients did not convert all that the KIP lists, and converted some that it leaves out: the classes that
-rebalance a group are none of its. "Exponential" is `ClientConfig.retry_backoff`; "static" is `retry.backoff.ms`, always.
-Who waits counts failures for itself, from 0: batches, calls, lookups each on their own.
+rebalance a group are none of its. "Exponential" is `ClientConfig.retry_backoff`; "static" is `retry.backoff.ms`,
+always. Who waits counts failures for itself, from 0: batches, calls, lookups each on their own.
 """
 
 from enum import Enum
