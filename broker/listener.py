@@ -68,6 +68,9 @@ class Listener:
     def _refuse(self) -> None:
         family, protocol = self._socket.family, self._socket.proto
         self._let_go()
+        if hasattr(self._loop, "bind"):  # a loop without real sockets gives its own
+            self._socket = self._loop.bind(*self._name[:2], self._backlog)
+            return
         self._socket = socket.socket(family, socket.SOCK_STREAM, protocol)
         self._share_port(1)  # with connections that were on it
         self._socket.setblocking(False)

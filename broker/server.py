@@ -67,6 +67,8 @@ class Server:
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._journal = broker.dispatcher.journal
         self._loop = loop
+        # A loop without real sockets, as sluice.testing has one, gives its own to listen on.
+        self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
         self._pool = FramePool(budget if budget >= 0 else None)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
@@ -81,7 +83,7 @@ class Server:
         told = {endpoint.name: endpoint for endpoint in advertised}
         self.secure_listeners.clear()
         for listener, secure in [(listener, self._secured(listener)) for listener in listeners]:
-            listening = bind(listener.host, listener.port, BACKLOG)
+            listening = self._bind(listener.host, listener.port, BACKLOG)
             bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
             self.endpoints.append(bound)
             self.broker.endpoints[bound.name] = told.get(bound.name, bound)

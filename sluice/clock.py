@@ -68,9 +68,10 @@ class LoopClock:
         # Read for every request. A loop of asyncio's answers with time.monotonic(): that itself takes half the time.
         is_asyncio_s = getattr(loop.time, "__module__", "") == "asyncio.base_events"
         self._loop_time = self.reading = time.monotonic if is_asyncio_s else loop.time
+        self._wall_ns: Callable[[], int] = getattr(loop, "wall_ns", time.time_ns)  # one in virtual time has its own
 
     def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return self._wall_ns() // 1_000_000
 
     def monotonic_ms(self) -> float:
         return self._loop_time() * 1e3 + _ROUND_TO_1024THS - _ROUND_TO_1024THS

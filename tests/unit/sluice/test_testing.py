@@ -1,0 +1,94 @@
+import asyncio
+import random
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.broker.cluster_server import ClusterServer
+from sluice.clock import LoopClock
+from sluice.config import Config
+from sluice.errors import SluiceError
+
+
+async def draw() -> list[float]:
+    return [random.random() for _ in range(3)]
+
+
+def test_a_run_returns_what_its_coroutine_does() -> None:
+    async def main() -> str:
+        return "done"
+
+    assert testing.run(main()) == "done"
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    assert testing.run(draw(), seed=1) == testing.run(draw(), seed=1)
+    assert testing.run(draw(), seed=1) != testing.run(draw(), seed=2)
+
+
+def test_a_run_leaves_chance_as_it_was() -> None:
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    testing.run(draw(), seed=1)
+    assert random.random() == expected
+
+
+def test_a_network_is_there_only_in_virtual_time() -> None:
+    async def main() -> None:
+        testing.network()
+
+    testing.run(main())
+    with pytest.raises(RuntimeError, match=r"this event loop is in real time; sluice.testing.run\(\) runs one"):
+        asyncio.run(main())
+
+
+async def cluster(*overrides: str) -> ClusterServer:
+    """A broker that listens."""
+    loop = asyncio.get_running_loop()
+    server = ClusterServer(Config.load(None, overrides), LoopClock(loop), random.Random(0), loop)
+    await server.start(None)
+    return server
+
+
+class TestABroker:
+    @pytest.mark.parametrize("host", ["127.0.0.1", "kafka-1", "0.0.0.0"])
+    def test_listens_on_the_network(self, host: str) -> None:
+        async def main() -> None:
+            server = await cluster(f"listeners=PLAINTEXT://{host}:9092")
+            _, writer = await asyncio.open_connection("localhost" if host == "0.0.0.0" else host, 9092)
+            writer.close()
+            await server.stop()
+
+        testing.run(main())
+
+    def test_says_which_address_it_cannot_have(self) -> None:
+        async def main() -> None:
+            await cluster("listeners=PLAINTEXT://kafka-1:9092")
+            with pytest.raises(SluiceError, match=r"^cannot listen on kafka-1:9092: Address already in use$"):
+                await cluster("listeners=PLAINTEXT://kafka-1:9092")
+
+        testing.run(main())
+
+    def test_refuses_at_a_port_that_stays_its_own(self) -> None:
+        async def main() -> None:
+            server = (await cluster("listeners=PLAINTEXT://kafka-1:9092")).servers[1]
+            accept = server.refuse("PLAINTEXT")
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("kafka-1", 9092)
+            with pytest.raises(OSError, match="Address already in use"):
+                testing.network().bind("kafka-1", 9092)
+            accept()
+            await asyncio.sleep(0)
+            _, writer = await asyncio.open_connection("kafka-1", 9092)
+            writer.close()
+
+        testing.run(main())
+
+    def test_leaves_its_port_when_it_stops(self) -> None:
+        async def main() -> None:
+            for _ in range(2):
+                async with Broker(config={"listeners": "PLAINTEXT://kafka-1:9092"}):
+                    pass
+
+        testing.run(main())

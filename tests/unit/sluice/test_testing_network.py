@@ -1,0 +1,375 @@
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
+
+import pytest
+
+from sluice import testing
+from sluice.testing import Link, Network
+
+T = TypeVar("T")
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+opened: list[Streams] = []
+
+
+async def connect(host: str, port: int) -> Streams:
+    """A connection that is closed when the test is over."""
+    opened.append(await asyncio.open_connection(host, port))
+    return opened[-1]
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends back what comes, until its end."""
+    try:
+        while data := await reader.read(1 << 20):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+def with_echo(test: Callable[[Network], Coroutine[object, object, T]], *, host: str = "server", seed: int = 0) -> T:
+    """Runs a test as the host `client`; `echo` listens on port 7 of `host`."""
+
+    async def main() -> T:
+        network = testing.network()
+        server = await asyncio.start_server(echo, host, 7)
+        with network.host("client"):
+            result = await test(network)
+        server.close()
+        while opened:
+            opened.pop()[1].close()
+        network.reset("*")
+        await asyncio.sleep(1)  # what is open ends
+        return result
+
+    return testing.run(main(), seed=seed)
+
+
+async def took_s(what: Awaitable[object]) -> float:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await what
+    return round(loop.time() - began, 6)
+
+
+async def round_trip(streams: Streams, data: bytes = b"x") -> None:
+    reader, writer = streams
+    writer.write(data)
+    assert await reader.readexactly(len(data)) == data
+
+
+class TestConnecting:
+    def test_gives_both_ends_their_addresses(self) -> None:
+        async def test(network: Network) -> tuple[object, object]:
+            _, writer = await connect("server", 7)
+            return writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+
+        assert with_echo(test) == (("10.0.0.2", 32768), ("10.0.0.1", 7))
+
+    def test_finds_a_host_by_its_address(self) -> None:
+        async def test(network: Network) -> None:
+            found = await asyncio.get_running_loop().getaddrinfo("server", 7)
+            await round_trip(await connect(*found[0][4]))
+
+        with_echo(test)
+
+    @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])
+    def test_finds_the_local_host_by_each_of_its_names(self, name: str) -> None:
+        async def test(network: Network) -> None:
+            await round_trip(await connect(name, 7))
+
+        with_echo(test, host="127.0.0.1")
+
+    def test_finds_who_listens_everywhere_on_its_host(self) -> None:
+        async def main() -> None:
+            with testing.network().host("server"):
+                await asyncio.start_server(echo, "0.0.0.0", 7)
+            await round_trip(await connect("server", 7))
+            with pytest.raises(ConnectionRefusedError):
+                await connect("localhost", 7)
+            opened.pop()[1].close()
+
+        testing.run(main())
+
+    def test_takes_a_round_trip(self) -> None:
+        async def test(network: Network) -> float:
+            network.link("client", "server", latency_s=0.1)
+            return await took_s(connect("server", 7))
+
+        assert with_echo(test) == 0.2
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            pytest.param(lambda network: None, id="nobody listens"),
+            pytest.param(lambda network: network.refuse("server"), id="the host refuses"),
+            pytest.param(lambda network: network.refuse("server:8"), id="the port refuses"),
+        ],
+    )
+    def test_is_refused_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
+        async def test(network: Network) -> float:
+            network.link("client", "server", latency_s=0.1)
+            spoil(network)
+
+            async def fail() -> None:
+                with pytest.raises(ConnectionRefusedError, match=r"Connect call failed \('10.0.0.1', 8\)"):
+                    await connect("server", 8)
+
+            return await took_s(fail())
+
+        assert with_echo(test) == 0.2
+
+    def test_is_accepted_again(self) -> None:
+        async def test(network: Network) -> None:
+            network.refuse("server:7")
+            with pytest.raises(ConnectionRefusedError):
+                await connect("server", 7)
+            network.accept("server:7")
+            await round_trip(await connect("server", 7))
+
+        with_echo(test)
+
+    def test_is_given_up_behind_a_partition(self) -> None:
+        async def test(network: Network) -> float:
+            network.partition("client", "server")
+
+            async def fail() -> None:
+                with pytest.raises(TimeoutError, match="Connect call failed"):
+                    await connect("server", 7)
+
+            return await took_s(fail())
+
+        assert with_echo(test) == 127
+
+    def test_goes_on_when_a_partition_ends(self) -> None:
+        async def test(network: Network) -> float:
+            network.partition("client", "server")
+            asyncio.get_running_loop().call_later(50, network.heal, "client", "server")
+            return await took_s(connect("server", 7))
+
+        assert with_echo(test) == 50
+
+    def test_that_is_cancelled_leaves_nothing_open(self) -> None:
+        async def test(network: Network) -> int:
+            network.link("*", latency_s=1)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(connect("server", 7), 1.5)
+            await asyncio.sleep(10)
+            return network.connections()
+
+        assert with_echo(test) == 0
+
+
+class TestListening:
+    def test_at_a_taken_port_fails(self) -> None:
+        async def test(network: Network) -> None:
+            await asyncio.start_server(echo, "server", 7)
+
+        with pytest.raises(OSError, match="Address already in use"):
+            with_echo(test)
+
+    def test_at_port_0_finds_a_free_one(self) -> None:
+        async def test(network: Network) -> list[int]:
+            servers = [await asyncio.start_server(echo, "server", 0) for _ in range(2)]
+            ports: list[int] = [server.sockets[0].getsockname()[1] for server in servers]
+            for port in ports:
+                await round_trip(await connect("server", port))
+            return ports
+
+        assert with_echo(test) == [32768, 32769]
+
+    def test_ends_and_leaves_the_port_to_others(self) -> None:
+        async def test(network: Network) -> None:
+            server = await asyncio.start_server(echo, "server", 8)
+            kept = await connect("server", 8)
+            server.close()
+            await server.wait_closed()
+            with pytest.raises(ConnectionRefusedError):
+                await connect("server", 8)
+            await round_trip(kept)
+            await asyncio.start_server(echo, "server", 8)
+            await round_trip(await connect("server", 8))
+
+        with_echo(test)
+
+
+class TestALink:
+    @pytest.mark.parametrize(
+        ("link", "size", "expected_s"),
+        [
+            pytest.param(Link(), 1, 0, id="without anything costs nothing"),
+            pytest.param(Link(latency_s=0.25), 1, 0.5, id="with latency costs it each way"),
+            pytest.param(Link(bytes_per_s=1000), 500, 1.0, id="with a bandwidth costs the bytes"),
+            pytest.param(Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5, id="with both costs both"),
+        ],
+    )
+    def test(self, link: Link, size: int, expected_s: float) -> None:
+        async def test(network: Network) -> float:
+            streams = await connect("server", 7)
+            network.link("client", "server", latency_s=link.latency_s, bytes_per_s=link.bytes_per_s)
+            return await took_s(round_trip(streams, bytes(size)))
+
+        assert with_echo(test) == expected_s
+
+    def test_shares_its_bandwidth_over_pieces(self) -> None:
+        async def test(network: Network) -> float:
+            network.link("*", bytes_per_s=1_000_000)
+            return await took_s(round_trip(await connect("server", 7), bytes(3_000_000)))
+
+        assert with_echo(test) == pytest.approx(3, abs=0.1), "back while the rest is on its way"
+
+    def test_jitters_within_its_bounds_and_keeps_the_order(self) -> None:
+        async def test(network: Network) -> list[float]:
+            network.link("*", latency_s=0.1, jitter_s=0.05)
+            streams = await connect("server", 7)
+            for number in range(100):
+                streams[1].write(number.to_bytes(2))
+                await asyncio.sleep(0)
+            assert await streams[0].readexactly(200) == b"".join(number.to_bytes(2) for number in range(100))
+            return [await took_s(round_trip(streams)) for _ in range(100)]
+
+        trips = with_echo(test)
+        assert min(trips) > 0.2
+        assert max(trips) < 0.3
+        assert max(trips) - min(trips) > 0.05
+        assert with_echo(test) == trips, "the same seed, the same times"
+        assert with_echo(test, seed=1) != trips
+
+    def test_that_loses_delays(self) -> None:
+        async def test(network: Network) -> list[float]:
+            streams = await connect("server", 7)
+            network.link("*", loss=0.25)
+            return [await took_s(round_trip(streams)) for _ in range(400)]
+
+        trips = with_echo(test)
+        assert trips.count(0) == pytest.approx(400 * 0.75**2, rel=0.15)
+        assert {0.2, 0.4, 0.6} < set(trips)
+
+    def test_goes_by_the_last_that_was_set(self) -> None:
+        async def test(network: Network) -> list[float]:
+            streams = await connect("server", 7)
+            trips = []
+            for one, other, latency_s in [("*", "*", 1.0), ("server", "*", 2.0), ("client", "server:7", 3.0)]:
+                network.link(one, other, latency_s=latency_s)
+                trips.append(await took_s(round_trip(streams)))
+            network.link("*", latency_s=5)
+            network.link("other", latency_s=7)
+            trips.append(await took_s(round_trip(streams)))
+            return trips
+
+        assert with_echo(test) == [2.0, 4.0, 6.0, 10.0]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"latency_s": -1}, {"jitter_s": -1}, {"bytes_per_s": 0}, {"loss": 1}, {"loss": -0.5}],
+        ids=str,
+    )
+    def test_is_refused_where_it_cannot_be(self, wrong: dict[str, float]) -> None:
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Link(**wrong)
+
+
+class TestAPartition:
+    def test_holds_what_is_sent_until_it_ends(self) -> None:
+        async def test(network: Network) -> float:
+            streams = await connect("server", 7)
+            network.partition("client")
+            asyncio.get_running_loop().call_later(600, network.heal)
+            return await took_s(round_trip(streams))
+
+        assert with_echo(test) == 600
+
+    def test_is_noticed_after_a_quarter_of_an_hour(self) -> None:
+        async def test(network: Network) -> tuple[float, int]:
+            reader, writer = await connect("server", 7)
+            network.partition("client", "server")
+            writer.write(b"lost")
+
+            async def read() -> None:
+                with pytest.raises(TimeoutError, match="Connection timed out"):
+                    await reader.read()
+
+            return await took_s(read()), network.connections()
+
+        assert with_echo(test) == (924.6, 1), "the other end does not know"
+
+    def test_leaves_others_alone(self) -> None:
+        async def test(network: Network) -> None:
+            streams = await connect("server", 7)
+            network.partition("server", "other")
+            network.partition("server:8", "client")
+            await round_trip(streams)
+
+        with_echo(test)
+
+    def test_lasts_as_long_as_one_of_two_does(self) -> None:
+        async def test(network: Network) -> float:
+            streams = await connect("server", 7)
+            network.partition("client", "server")
+            network.partition("server")
+            loop = asyncio.get_running_loop()
+            loop.call_later(10, network.heal, "server", "client")
+            loop.call_later(20, network.heal, "server")
+            return await took_s(round_trip(streams))
+
+        assert with_echo(test) == 20
+
+
+class TestOpenConnections:
+    def test_are_reset(self) -> None:
+        async def test(network: Network) -> tuple[int, int]:
+            reader, _ = await connect("server", 7)
+            count = network.reset("server:7")
+            with pytest.raises(ConnectionResetError, match="Connection reset by peer"):
+                await reader.read()
+            await asyncio.sleep(1)
+            return count, network.connections()
+
+        assert with_echo(test) == (1, 0)
+
+    def test_are_forgotten_by_a_middle_box(self) -> None:
+        async def test(network: Network) -> float:
+            streams = await connect("server", 7)
+            assert network.forget("client", "server") == 1
+            network.heal()
+            await round_trip(await connect("server", 7))
+
+            async def read() -> None:
+                with pytest.raises(TimeoutError):
+                    await round_trip(streams)
+
+            return await took_s(read())
+
+        assert with_echo(test) == 924.6
+
+    def test_are_counted_by_place(self) -> None:
+        async def test(network: Network) -> list[int]:
+            for _ in range(3):
+                await connect("server", 7)
+            places = [("*", "*"), ("client", "*"), ("server:7", "client"), ("server:8", "*"), ("other", "*")]
+            return [network.connections(*place) for place in places]
+
+        assert with_echo(test) == [3, 3, 3, 0, 0]
+
+
+def test_the_option_to_close_by_a_reset_does() -> None:
+    async def test(network: Network) -> None:
+        arrived: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+        class Server(asyncio.Protocol):
+            def connection_lost(self, exc: Exception | None) -> None:
+                arrived.set_result(exc)
+
+        await asyncio.get_running_loop().create_server(Server, "server", 8)
+        _, writer = await connect("server", 8)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1] + 7 * [0]))
+        writer.close()
+        assert isinstance(await arrived, ConnectionResetError)
+
+    with_echo(test)
