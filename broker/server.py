@@ -54,7 +54,7 @@ class Server:
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # a set that keeps the order in which they came
         self.accepted = 0
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
@@ -172,7 +172,7 @@ class Server:
         connection = Connection(
             self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._made, self._lost
         )
-        self.connections.add(connection)
+        self.connections[connection] = None
         self.accepted += 1
         return connection
 
@@ -188,7 +188,7 @@ class Server:
             self.acceptor.comes(connection)
 
     def _lost(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if self._journal is not None:
             self._journal.closed(connection)
         if self.broker.dispatcher.faults is not None:

@@ -250,7 +250,7 @@ def test_what_cannot_be_read_closes_the_connection_with_one_line(
     client.send_bytes(data)
     assert client.closed_at_ms == 0, "the connection is still open"
     assert client.take_answers() == []
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
     line = closed_line(caplog)
     assert field(line, "peer") == "127.0.0.1:40001"
     assert field(line, "api") == api
@@ -346,7 +346,7 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed_and_forgotten()
     assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is seen"
     assert len(broker.broker.fetches) == 0, "the fetch of a client that left still waits"
     assert [route.requests for route in broker.broker.dispatcher.routes] == [0], "an answer that nobody got was counted"
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
     broker.client().ask(produce(9), 9)  # wakes nothing that is gone
     broker.advance(60_000)
 
@@ -359,7 +359,7 @@ def test_bytes_behind_a_request_that_waits_do_not_hide_that_the_client_leaves_la
     client.leave()
     broker.advance(1000)
     assert client.closed_at_ms is not None
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
 
 
 def test_a_client_that_pushes_while_its_request_waits_is_not_read_on() -> None:

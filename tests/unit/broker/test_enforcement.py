@@ -545,7 +545,7 @@ def test_a_throttled_client_that_leaves_is_forgotten_when_its_throttle_is_over(v
     assert len(broker.broker.throttled) == 1, "what is not read cannot be seen to have ended (reference 6.5)"
     broker.advance(10_000)
     assert len(broker.broker.throttled) == 0
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
 
 
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])

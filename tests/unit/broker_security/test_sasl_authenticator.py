@@ -303,7 +303,7 @@ def test_a_refused_client_that_leaves_is_forgotten() -> None:
     client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
     assert len(broker.broker.housekeeping) == waiting + 1
     client.leave()
-    assert (len(broker.broker.housekeeping), broker.server.connections) == (waiting, set())
+    assert (len(broker.broker.housekeeping), broker.server.connections) == (waiting, {})
 
 
 @pytest.mark.parametrize(
@@ -573,7 +573,7 @@ class Exchanges(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.client.leave()
-        assert self.broker.server.connections == set()
+        assert self.broker.server.connections == {}
 
 
 Exchanges.TestCase.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)

@@ -58,7 +58,7 @@ def test_who_shows_nothing_where_nothing_is_required_is_nobody() -> None:
 def test_who_fits_no_rule_does_not_get_in(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*MUTUAL, "ssl.principal.mapping.rules=RULE:^CN=bob$/bob/")
     client = connected(broker)
-    assert (client.is_open, broker.server.connections) == (False, set())
+    assert (client.is_open, broker.server.connections) == (False, {})
     (record,) = caplog.records
     assert str(vars(record)["reason"]).startswith("no rule of ssl.principal.mapping.rules is for CN=alice,")
 

@@ -122,7 +122,7 @@ def test_an_idle_connection_is_closed() -> None:
     assert broker.server.connections
     broker.advance(7_000)
     assert not client.is_open
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
 
 
 def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
@@ -132,7 +132,7 @@ def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
     assert len(broker.broker.fetches) == 1
     client.leave()
-    assert (len(broker.broker.fetches), broker.server.connections) == (0, set())
+    assert (len(broker.broker.fetches), broker.server.connections) == (0, {})
 
 
 def test_a_handshake_has_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
@@ -237,14 +237,14 @@ def test_a_bad_certificate_is_told_to_the_client_and_in_the_log(
     client.shake_hands()  # to the client it is done before the broker has looked
     assert client.alert.endswith(f"ALERT_{alert}")
     assert failures(caplog) == [reason]
-    assert (client.is_open, broker.server.connections) == (False, set())
+    assert (client.is_open, broker.server.connections) == (False, {})
 
 
 def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*TLS)
     client = connected(broker)
     client.send_plain(b"\x17\x03\x03\x00\x20" + bytes(32))
-    assert (client.is_open, broker.server.connections) == (False, set())
+    assert (client.is_open, broker.server.connections) == (False, {})
     (record,) = caplog.records
     assert record.getMessage() == "connection closed"
     assert str(vars(record)["reason"]).startswith("TLS failed: ")

@@ -404,6 +404,6 @@ def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connect
     no_answer_wanted = name == "Produce"  # its acks may have become 0
     assert received or client.connection.waiting or client.closed_at_ms is not None or no_answer_wanted
     client.leave()
-    assert broker.server.connections == set()
+    assert broker.server.connections == {}
     purgatories = (broker.broker.fetches, broker.broker.produces, broker.broker.delete_records)
     assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], "something waits for a client that left"
