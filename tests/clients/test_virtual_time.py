@@ -1,0 +1,186 @@
+"""aiokafka and our broker together in virtual time."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from sluice import Broker, testing
+from sluice.journal_events import AnyEvent
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+HOUR_S = 3600.0
+
+
+class Read(NamedTuple):
+    partition: int
+    offset: int
+    timestamp: int
+    value: bytes
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    sent: list[bytes] = field(default_factory=list)
+    read: list[Read] = field(default_factory=list)
+    events: list[AnyEvent] = field(default_factory=list)
+    passed_s: float = 0.0
+    throttled_ms: int = 0
+
+
+async def consume(consumer: AIOKafkaConsumer, outcome: Outcome) -> None:
+    async for record in consumer:
+        outcome.read.append(Read(record.partition, record.offset, record.timestamp, record.value))
+
+
+async def restart(broker: Broker) -> None:
+    """Restarts one broker after the other, every other of them as if it had crashed."""
+    is_controlled = True
+    while True:
+        for node_id in broker.brokers:
+            await asyncio.sleep(600)
+            await broker.cluster.stop(node_id, controlled=is_controlled)
+            await asyncio.sleep(20)
+            await broker.cluster.start(node_id)
+            is_controlled = not is_controlled
+
+
+async def produce(producer: AIOKafkaProducer, until_s: float, outcome: Outcome) -> None:
+    number = 0
+    while time.monotonic() < until_s:
+        value = b"%d " % number
+        number += 1
+        await producer.send("t", value + bytes(1000), key=value[-3:])
+        outcome.sent.append(value)
+        await asyncio.sleep(4)
+
+
+async def live(seconds: float) -> Outcome:
+    """Three brokers that are restarted, behind a network with delays; a producer over its quota; a consumer group."""
+    outcome, began = Outcome(), time.monotonic()
+    config = {"num.partitions": "3", "default.replication.factor": "3", "quota.producer.default": "300"}
+    async with Broker(brokers=3, config=config) as broker:
+        testing.network().link("app", latency_s=0.002, jitter_s=0.004)
+        with testing.network().host("app"):
+            producer = AIOKafkaProducer(
+                bootstrap_servers=broker.bootstrap, client_id="app", enable_idempotence=True, linger_ms=5
+            )
+            consumers = [
+                AIOKafkaConsumer(
+                    "t",
+                    bootstrap_servers=broker.bootstrap,
+                    group_id="g",
+                    auto_offset_reset="earliest",
+                    fetch_max_wait_ms=10_000,
+                )
+                for _ in range(2)
+            ]
+            for client in (producer, *consumers):
+                await client.start()
+            reading = [asyncio.create_task(consume(consumer, outcome)) for consumer in consumers]
+            restarting = asyncio.create_task(restart(broker))
+        await produce(producer, began + seconds, outcome)
+        restarting.cancel()
+        await producer.stop()
+        await asyncio.sleep(60)
+        for task, consumer in zip(reading, consumers, strict=True):
+            task.cancel()
+            await consumer.stop()
+        outcome.events = broker.journal.events()
+        outcome.throttled_ms = sum(
+            request.throttle_time_ms for request in broker.journal.requests(client_id="app", api="Produce")
+        )
+    outcome.passed_s = time.monotonic() - began
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def lived() -> Outcome:
+    return testing.run(live(HOUR_S), seed=3)
+
+
+class TestHoursOfAiokafka:
+    def test_pass(self, lived: Outcome) -> None:
+        assert lived.passed_s > HOUR_S
+        assert len(lived.sent) > 800
+
+    def test_lose_nothing_and_keep_it_in_order(self, lived: Outcome) -> None:
+        assert {read.value.split(b" ")[0] for read in lived.read} == {value.strip() for value in lived.sent}
+        logs = {(read.partition, read.offset): read.value for read in lived.read}
+        for partition in range(3):
+            numbers = [int(value.split(b" ")[0]) for (where, _), value in sorted(logs.items()) if where == partition]
+            assert numbers == sorted(set(numbers))
+
+    def test_are_throttled_by_the_quota(self, lived: Outcome) -> None:
+        assert lived.throttled_ms > 0
+
+    def test_stamp_records_with_virtual_time(self, lived: Outcome) -> None:
+        stamps_s = [read.timestamp / 1000 - 1_700_000_000 for read in lived.read]
+        assert min(stamps_s) < 10
+        assert HOUR_S - 10 < max(stamps_s) < HOUR_S + 10
+
+    def test_are_the_same_for_the_same_seed(self, lived: Outcome) -> None:
+        again = testing.run(live(HOUR_S), seed=3)
+        assert again.read == lived.read
+        assert again.events == lived.events
+
+    def test_are_others_for_another_seed(self, lived: Outcome) -> None:
+        assert testing.run(live(600), seed=4).events != testing.run(live(600), seed=3).events
+
+
+async def busy(seconds: float, linger_ms: int) -> int:
+    """A producer that is given a record every 10 ms; returns in how many requests they went."""
+    async with Broker() as broker:
+        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=linger_ms)
+        await producer.start()
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            await producer.send("t", bytes(100))
+            await asyncio.sleep(0.01)
+        await producer.stop()
+        return sum(event.api == "Produce" for event in broker.journal.requests())
+
+
+def test_ten_minutes_of_a_busy_producer_take_less_than_ten_seconds() -> None:
+    began_s = time.process_time()
+    assert testing.run(busy(600, linger_ms=100)) > 4000
+    assert time.process_time() - began_s < 10
+
+
+async def partitioned(seconds: float) -> tuple[str, float]:
+    """A producer behind a partition: what its record's failure was, and after how long."""
+    async with Broker() as broker:
+        with testing.network().host("app"):
+            producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, request_timeout_ms=30_000)
+            await producer.start()
+            await producer.send_and_wait("t", b"before")
+            testing.network().partition("app")
+            asyncio.get_running_loop().call_later(seconds, testing.network().heal)
+            began_s = time.monotonic()
+            try:
+                await producer.send_and_wait("t", b"meanwhile")
+                failed = ""
+            except KafkaError as error:
+                failed = type(error).__name__
+            waited_s = time.monotonic() - began_s
+            testing.network().heal()
+            await producer.stop()
+            return failed, round(waited_s)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        pytest.param(10, ("", 10), id="that ends is survived"),
+        pytest.param(600, ("RequestTimedOutError", 30), id="that does not ends in a timeout"),
+    ],
+)
+def test_a_partition(seconds: float, expected: tuple[str, int]) -> None:
+    assert testing.run(partitioned(seconds)) == expected
