@@ -1,13 +1,11 @@
 """1,000 connections throttled at once: each is served when its throttle is over, not before, and hardly after.
 
-A verdict needs a machine that wakes up on time itself: a thread that sleeps for a millisecond again and again says how
-late this one is. One attempt that succeeds is proof; one that fails counts only on a machine that was in time.
+A verdict needs a machine that wakes up on time itself. One attempt that succeeds is proof; one that fails counts only
+on a machine that was in time.
 """
 
 import resource
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -16,6 +14,7 @@ import pytest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.records import produce_of
+from tests.support.wake_ups import QUIET_S, percentile_99, wake_ups
 from tests.support.wire import WireClient
 
 CONNECTIONS = 1_000
@@ -25,33 +24,7 @@ THROTTLE_MS = 2_500  # longer than it takes to throttle them all, so that for a 
 PACE_S = 0.001
 PROMISED_S = 0.005  # for 99 of 100
 ATTEMPTS = 4
-QUIET_S = 0.001  # the machine's own p99, above which an attempt that failed says nothing
 VERDICT_ATTEMPTS = 2  # that many failed on a quiet machine: it is us
-
-
-@contextmanager
-def wake_ups() -> Iterator[list[float]]:
-    """By how much, in s, a thread of this machine wakes up too late."""
-    late: list[float] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            started = monotonic()
-            sleep(0.001)
-            late.append(monotonic() - started - 0.001)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield late
-    finally:
-        over.set()
-        thread.join()
-
-
-def percentile_99(values: list[float]) -> float:
-    return sorted(values)[len(values) * 99 // 100]
 
 
 def lateness(broker: BrokerProcess) -> tuple[float, float]:
