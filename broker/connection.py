@@ -205,6 +205,10 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = True
         self._cancel_wait = cancel
 
+    def is_parked_by(self, cancel: Callable[[], object]) -> bool:
+        """Whether what waits is what was last parked with this, and not something that came after it."""
+        return self.waiting and self._cancel_wait == cancel
+
     def mute(self) -> None:
         """Stops reading at once: what the client sends stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
         self._pause_reading()

@@ -246,6 +246,10 @@ class Dispatcher:
     def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
         """Sends a response that is encoded already, record bytes by reference. An empty body is no answer at all."""
         route = ctx.route
+        fault = ctx.fault
+        if fault is not None:
+            ctx.fault = None
+            body = fault.answering(body) if body else body
         if body:
             size = sum(map(len, body)) + 4
             if route.flexible_response:
@@ -255,15 +259,12 @@ class Dispatcher:
                 head = _pack_head(size, ctx.correlation_id)
             if (journal := self.journal) is not None:
                 journal.answered(ctx, body, size)
-            if ctx.fault is None:
+            if fault is None:
                 ctx.connection.send(head, body, 4 + size)
             else:
-                fault, ctx.fault = ctx.fault, None
                 fault.send(head, body)
-        else:
-            ctx.fault = None
-            if self.journal is not None:
-                self.journal.answered(ctx, body, 0)
+        elif self.journal is not None:
+            self.journal.answered(ctx, body, 0)
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._turn_ms:

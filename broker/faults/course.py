@@ -1,11 +1,11 @@
 """The way of one request that rules hit.
 
     rules that match, in the order they were added: before -> the request is handled -> after, of each that hit
-                                                                                     -> its answer leaves
+    -> quotas -> answering -> the journal -> leaving -> sent
 
-Each step may park the request; whoever ends the wait comes back by `Dispatcher.complete`. A rule that answers or ends
-the request is the last that is tried. A request that is parked before it was handled must not refer to the buffer that
-it was read into, which is used again: its records are copied.
+Each of the first steps may park the request; whoever ends the wait comes back by `Dispatcher.complete`. A rule that
+answers or ends the request is the last that is tried. A request that is parked before it was handled must not refer to
+the buffer that it was read into, which is used again: its records are copied.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,9 +13,11 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.connection import Connection
 from sluice.broker.context import NO_RESPONSE, PARKED, Outcome, RequestContext
-from sluice.protocol.apis import PRODUCE
+from sluice.protocol.apis import API_KEYS, PRODUCE
 from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.compile import decode_prefix
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -56,6 +58,24 @@ class _Wait(DelayedOperation):
         ctx.broker.dispatcher.complete(ctx, self._go_on)
 
 
+class _Muted(DelayedOperation):
+    """A connection that a rule keeps from being read; should the rule end, it is."""
+
+    __slots__ = ("_connection", "_fault")
+
+    def __init__(self, connection: Connection, fault: "Fault", delay_ms: float) -> None:
+        super().__init__(delay_ms)
+        self._connection = connection
+        self._fault = fault
+
+    def try_complete(self) -> bool:
+        return self._fault.has_ended and self.force_complete()
+
+    def on_complete(self) -> None:
+        if self._connection.is_parked_by(self.force_complete):
+            self._connection.resume()
+
+
 class _TakenOut:
     """What of a request fails and is not handled with the rest."""
 
@@ -85,6 +105,7 @@ class Course:
         self._hits: list[Hit] = []
         self._finished = 0  # of the hits, those that had their turn after the request was handled
         self._taken_out: list[_TakenOut] = []
+        self._repeats = 0
 
     # -- the way -------------------------------------------------------------------------------------------------------
 
@@ -104,6 +125,12 @@ class Course:
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
         """The request was handled; what was done is not done again."""
+        while self._repeats:
+            self._repeats -= 1
+            self.ctx.error_code = 0
+            outcome = self._serve(self.ctx, self.request)
+            if outcome is PARKED:
+                return outcome
         while self._taken_out:
             outcome = self._put_back(self._taken_out.pop(), outcome)
         while self._finished < len(self._hits):
@@ -116,6 +143,15 @@ class Course:
             if outcome is PARKED:
                 break
         return outcome
+
+    def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        """What is answered, in place of this."""
+        for hit in self._hits:
+            try:
+                body = hit.action.answering(self, hit, body)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+        return body
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
         """The answer leaves."""
@@ -130,6 +166,12 @@ class Course:
             connection.send(outgoing.frame, [], len(outgoing.frame))
         if outgoing.close is not None:
             self.close(self._hits[-1], outgoing.close)
+            return
+        for hit in self._hits:
+            try:
+                hit.action.sent(self, hit)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
 
     # -- what actions do -----------------------------------------------------------------------------------------------
 
@@ -150,6 +192,31 @@ class Course:
         else:
             self.ctx.connection.close(reason)
         return PARKED
+
+    def repeat(self) -> None:
+        """The request is handled once more, when it has been; its first answer is nobody's."""
+        self._keep()
+        self._repeats += 1
+
+    def mute(self, hit: "Hit", delay_ms: float) -> None:
+        """What comes on the connection next waits; unless a quota makes it wait as well, which then says how long."""
+        connection = self.ctx.connection
+        operation = _Muted(connection, hit.fault, delay_ms)
+        connection.park(operation.force_complete)
+        connection.mute()
+        self._faults.waiting_on(self.ctx.broker).try_complete_else_watch(operation, [hit.fault])
+
+    def tell_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
+        """The answer, with this throttle time, which the journal tells of it, too."""
+        ctx, route = self.ctx, self.ctx.route
+        view = memoryview(b"".join(body))
+        answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
+        answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # it is asked for only where there is one
+        changed: list[bytes | memoryview] = []
+        route.encode(answer, changed)
+        if ctx.broker.dispatcher.journal is not None:
+            ctx.broker.dispatcher.journal.throttle_told(ctx, throttle_ms)
+        return changed
 
     def take_out(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Only the rest of the request is handled; `failed` is what is answered to the other part of it."""

@@ -170,6 +170,11 @@ class Journal:
         nothing = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
         self.note_of_cluster("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
 
+    def throttle_told(self, ctx: "RequestContext", throttle_ms: int) -> None:
+        """A fault rule has another throttle time in the answer than a quota demands."""
+        if ctx.about is not None:
+            _special_of(ctx).throttle_ms = throttle_ms
+
     def note(self, kind: str, ctx: "RequestContext", **fields: object) -> None:
         """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
         seen = ctx.seen or self._see(ctx)

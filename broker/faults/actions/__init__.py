@@ -8,8 +8,23 @@ from .connections import RefuseConnections
 from .delay import Delay
 from .ending import BlackHole, Close
 from .error import Error
+from .frames import CorrelationId, Garbage, Oversize, Truncate
+from .records import CorruptRecords, Duplicate
+from .throttle import Throttle
 
-RequestActions = Error | Delay | BlackHole | Close
+RequestActions = (
+    Error
+    | Delay
+    | BlackHole
+    | Close
+    | CorrelationId
+    | Truncate
+    | Garbage
+    | Oversize
+    | CorruptRecords
+    | Duplicate
+    | Throttle
+)
 ConnectionActions = RefuseConnections
 StateActions = Isolate
 AnyAction = RequestActions | ConnectionActions | StateActions

@@ -84,8 +84,17 @@ class RequestAction(Action, frozen=True):
         """When its answer is ready, and not yet charged to a quota: what to answer instead, or what parked it."""
         return outcome
 
+    # There is no answer to a request that wants none, and nothing of the following is called for one.
+
+    def answering(self, course: "Course", hit: Hit, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        """When its answer is encoded, and nobody has taken note of it yet: what to answer instead."""
+        return body
+
     def leaving(self, course: "Course", hit: Hit, outgoing: "Outgoing") -> None:
-        """When its answer is encoded. There is none to a request that has no answer."""
+        """When its answer is about to leave, with its size and header before it."""
+
+    def sent(self, course: "Course", hit: Hit) -> None:
+        """When its answer has left."""
 
 
 class ConnectionAction(Action, frozen=True):

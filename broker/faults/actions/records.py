@@ -1,0 +1,103 @@
+"""`corrupt-records` and `duplicate`: what is delivered wrong, or twice."""
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from sluice.broker.context import Outcome
+from sluice.broker.faults.course import Course
+from sluice.broker.faults.error_answers import Where
+from sluice.broker.faults.outgoing import Outgoing
+from sluice.broker.request_names import name_of
+from sluice.protocol.apis import FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from sluice.protocol.apis.fetch import FetchResponse, PartitionData
+from sluice.protocol.message import Message
+
+from .action import Hit, RequestAction
+
+# Where entries of a log have their size, their magic and, by that, their checksum: batches from magic 2 on.
+_SIZE_AT, _HEAD_BYTES, _MAGIC_AT = 8, 12, 16
+_CRC_AT, _CRC_AT_UP_TO_1 = 17, 12
+_BATCHES_SINCE = 2
+_unpack_size = Struct(">i").unpack_from
+_ALL_BITS = 0xFF
+_OF_SASL = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+
+
+class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
+    """Delivers batches whose checksums are wrong. The log has them as they were produced."""
+
+    SUMMARY: ClassVar[str] = "Breaks the checksums (CRC) of the batches in a fetch's answer."
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key == FETCH
+
+    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        _change_records(course, hit, outcome, _corrupted)
+        return outcome
+
+
+class Duplicate(RequestAction, frozen=True, tag="duplicate"):
+    """Does twice what is done once."""
+
+    SUMMARY: ClassVar[str] = "Handles a request twice, sends its answer twice, or delivers records twice."
+
+    what: Annotated[
+        Literal["request", "response", "records"],
+        Meta(
+            description="request: handled twice, and answered as the second time; response: sent twice;"
+            " records: each partition's batches twice in a fetch's answer"
+        ),
+    ]
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key == FETCH if self.what == "records" else api_key not in _OF_SASL
+
+    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
+        if self.what == "request":
+            course.repeat()
+        return None
+
+    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        if self.what == "records":
+            _change_records(course, hit, outcome, lambda records: records + records)
+        return outcome
+
+    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
+        if self.what == "response":
+            outgoing.copies += 1
+
+
+def _change_records(course: Course, hit: Hit, outcome: Message | Outcome, change: Callable[[bytes], bytes]) -> None:
+    """Changes what a fetch is answered, in those partitions that the rule is about."""
+    assert isinstance(outcome, FetchResponse)
+    topics_by_id = course.ctx.broker.cluster.topics_by_id
+    for topic in outcome.responses:
+        name = topic.topic or name_of(topic.topic_id, topics_by_id)
+        for item in topic.partitions:
+            if item.records and hit.fault.match.hits_part(Where(name, item.partition_index)):
+                item.records = change(_joined(item))
+
+
+def _joined(item: PartitionData) -> bytes:
+    records = item.records
+    return bytes(records) if isinstance(records, bytes | memoryview) else b"".join(records or ())
+
+
+def _corrupted(records: bytes) -> bytes:
+    changed = bytearray(records)
+    for at in _entries(records):
+        crc_at = _CRC_AT if records[at + _MAGIC_AT] >= _BATCHES_SINCE else _CRC_AT_UP_TO_1
+        if at + crc_at < len(changed):
+            changed[at + crc_at] ^= _ALL_BITS
+    return bytes(changed)
+
+
+def _entries(records: bytes) -> Iterator[int]:
+    """Where they begin; of the last one there may be less than all."""
+    at = 0
+    while at + _MAGIC_AT < len(records):
+        yield at
+        at += _HEAD_BYTES + _unpack_size(records, at + _SIZE_AT)[0]

@@ -1,0 +1,52 @@
+"""`throttle`: answers tell a throttle time that no quota demands. Does the client obey?"""
+
+from functools import cache
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from sluice.broker.faults.course import Course
+from sluice.broker.faults.durations import Duration, parse_ms
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.match import Match
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.message import fields_of
+
+from .action import Hit, RequestAction
+
+_INT32_MAX = 2**31 - 1
+
+
+class Throttle(RequestAction, frozen=True, tag="throttle"):
+    """Tells a throttle time, in place of what a quota demands if one does; it is the journal's of the answer, too."""
+
+    SUMMARY: ClassVar[str] = "Tells a throttle time, with or without muting the connection for as long."
+
+    throttle_time_ms: Annotated[Duration, Meta(description="what the answer says")]
+    mute: Annotated[
+        bool, Meta(description="whether the connection is not read for as long, as by a broker that means it (KIP-219)")
+    ] = True
+
+    def check(self, match: Match) -> None:
+        if self._ms > _INT32_MAX:
+            raise Problem("action.throttle_time_ms", f"{self.throttle_time_ms}: at most {_INT32_MAX} ms can be told")
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return _tells_throttle_time(api_key, version)
+
+    def answering(self, course: Course, hit: Hit, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        return course.tell_throttle_time(body, round(self._ms))
+
+    def sent(self, course: Course, hit: Hit) -> None:
+        if self.mute:
+            course.mute(hit, self._ms)
+
+    @property
+    def _ms(self) -> float:
+        return parse_ms(self.throttle_time_ms, "action.throttle_time_ms")
+
+
+@cache
+def _tells_throttle_time(api_key: int, version: int) -> bool:
+    fields = fields_of(API_KEYS[api_key].response)
+    return any(field.name == "throttle_time_ms" and version in field.versions for field in fields)
