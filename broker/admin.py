@@ -88,7 +88,7 @@ def application(server: "ClusterServer") -> "Starlette":
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    from . import admin_cluster, admin_journal, admin_quotas, admin_scenarios
+    from . import admin_cluster, admin_faults, admin_journal, admin_quotas, admin_scenarios
     from .metrics import registry
 
     metrics = registry(server.servers)
@@ -116,5 +116,5 @@ def application(server: "ClusterServer") -> "Starlette":
         return None if may_read(request) else _unauthorized()
 
     own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
-    rooms = (admin_cluster, admin_journal, admin_quotas, admin_scenarios)
+    rooms = (admin_cluster, admin_faults, admin_journal, admin_quotas, admin_scenarios)
     return Starlette(routes=[*own, *(route for room in rooms for route in room.routes(server, refused))])

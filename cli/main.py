@@ -27,11 +27,12 @@ COMMANDS = {
     "quota": "Show and change quotas, and explain why a client waits.",
     "pipeline": "Run jobs on Spark.",
     "explain": "Explain why a client waits: the same as `sluice quota explain`.",
+    "faults": "Make brokers fail on command.",
     "run": "Run a scenario: what happens to a cluster, and when.",
     "scenario": "Show the scenarios that there are.",
 }
 ELSEWHERE = {"explain": "quota"}  # command -> module
-ALIASES = {"quotas": "quota", "scenarios": "scenario"}
+ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
 class LazyGroup(click.Group):

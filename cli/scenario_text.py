@@ -5,6 +5,8 @@ import msgspec
 from sluice.broker.scenarios.durations import in_words
 from sluice.broker.scenarios.report import RunReport, StepDone
 
+from .text_table import table
+
 
 def step_line(step: StepDone, duration_ms: float) -> str:
     """A step that was done, and how far the scenario is."""
@@ -17,7 +19,9 @@ def summary(report: RunReport) -> str:
     count = len(report.problems)
     failed = f", {count} of which failed" if count else ""
     took = in_words(round(report.elapsed_ms))
-    return f"scenario {report.scenario} {report.state} after {took}: {len(report.steps)} steps{failed}"
+    end = f"scenario {report.scenario} {report.state} after {took}: {len(report.steps)} steps{failed}"
+    rows = [(rule.id, rule.action, str(rule.matched), str(rule.hits), rule.problem) for rule in report.rules]
+    return "\n".join([*table(("RULE", "ACTION", "MATCHED", "HITS", "PROBLEM"), rows), end] if rows else [end])
 
 
 def as_json(report: RunReport) -> str:

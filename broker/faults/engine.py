@@ -13,7 +13,7 @@ same traffic give the same faults. Whatever goes wrong with a rule ends that rul
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
@@ -182,18 +182,10 @@ class Faults:
         return next(number for number in count(self._given + 1) if f"fault-{number}" not in self._faults)
 
     def _made(self, rule: Rule, fault_id: str, at: str) -> Fault:
+        random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
-            action = rule.the_action
-            _check_fields(rule)
-            random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
             fault = Fault(self, rule, fault_id, random, self._now_ms())
-            for node_id in fault.match.brokers or ():
-                if node_id not in self._server.servers:
-                    there = ", ".join(map(str, self._server.servers))
-                    raise Problem("broker", f"there is no broker {node_id}; those there are: {there}")
-            action.check(fault.match)
-            if isinstance(action, RequestAction):
-                _check_apis(fault, action)
+            _check(fault, self._server.servers)
         except Problem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
@@ -299,6 +291,25 @@ def seed_of(state: tuple[object, ...]) -> int:
     own = Random()  # noqa: S311  (its state is set next)
     own.setstate(state)
     return own.getrandbits(_SEED_BITS)
+
+
+def check_rule(rule: Rule, node_ids: Collection[int], at: str) -> None:
+    """Raises FaultError, which names the place from `at` on, for a rule that cannot work on such brokers, whenever."""
+    try:
+        _check(Fault(None, rule, "fault", Random(0), 0.0), node_ids)  # noqa: S311  (nothing is drawn)
+    except Problem as problem:
+        raise FaultError(f"{at}.{problem.path}", problem.problem) from None
+
+
+def _check(fault: Fault, node_ids: Collection[int]) -> None:
+    _check_fields(fault.rule)
+    for node_id in fault.match.brokers or ():
+        if node_id not in node_ids:
+            there = ", ".join(map(str, node_ids))
+            raise Problem("broker", f"there is no broker {node_id}; those there are: {there}")
+    fault.action.check(fault.match)
+    if isinstance(fault.action, RequestAction):
+        _check_apis(fault, fault.action)
 
 
 def _check_fields(rule: Rule) -> None:

@@ -1,9 +1,9 @@
 """What is wrong with a rule, for a person: where in the rule, what, and what is accepted."""
 
-from sluice.errors import SluiceError
+from sluice.errors import ConfigError
 
 
-class FaultError(SluiceError):
+class FaultError(ConfigError):
     """A rule that cannot work. Its text begins with the path: `faults[0].action.code: ...`."""
 
     def __init__(self, path: str, problem: str) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Fault:
     """What `Faults.add` returns: the rule with its counters, and the way to end it."""
 
-    def __init__(self, faults: "Faults", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
-        """Raises Problem for a rule that cannot work."""
+    def __init__(self, faults: "Faults | None", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
+        """`faults`: None where the rule is only looked at. Raises Problem for one that cannot work."""
         self.id = rule_id
         self.rule = rule
         self.action: Action = rule.the_action
@@ -68,7 +68,7 @@ class Fault:
 
     def remove(self) -> None:
         """Ends the rule: what waits because of it goes on, and what it brought about is undone."""
-        if not self.is_removed:
+        if self._faults is not None and not self.is_removed:
             self._faults.remove(self.id)
 
     def hits_request(self, ctx: RequestContext, named: Named | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.controller import BrokerState
+from sluice.broker.faults.fault import Fault
 from sluice.broker.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.config import Config
 from sluice.errors import SluiceError
@@ -37,6 +38,7 @@ class Known:
             GROUP_METADATA_TOPIC: config.integer("offsets.topic.num.partitions"),
             TRANSACTION_STATE_TOPIC: config.integer("transaction.state.log.num.partitions"),
         }
+        self.faults: set[str] = set()  # ids of the rules that are in force and were given one
         self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}  # of those whose place is known
 
     def broker(self, node_id: int, part: str = "") -> BrokerState:
@@ -44,6 +46,13 @@ class Known:
         if node_id not in self.brokers:
             raise Refused(f"there is no broker {node_id}; those there are: {', '.join(map(str, self.brokers))}", part)
         return self.brokers[node_id]
+
+    def end_fault(self, rule_id: str) -> None:
+        """A rule is in force no longer. Raises Refused where none of that id is."""
+        if rule_id not in self.faults:
+            there = f"those in force are {', '.join(sorted(self.faults))}" if self.faults else "none that has an id is"
+            raise Refused(f"fault rule {rule_id} is not in force by then; {there}")
+        self.faults.remove(rule_id)
 
     def partition(self, topic: str, index: int) -> None:
         """Raises Refused where there is no such partition."""
@@ -58,9 +67,11 @@ class Known:
 class Stage:
     """The cluster on which a scenario runs, and what it had before."""
 
-    def __init__(self, server: ClusterServer, started: Told) -> None:
-        """`started` is told when a broker has been started, or why that could not be."""
+    def __init__(self, server: ClusterServer, seed: int | None, started: Told) -> None:
+        """`seed`: of what steps leave to chance. `started` is told that a broker has been started, or why it is not."""
         self.server = server
+        self.seed = seed
+        self.faults: list[Fault] = []  # that were added
         self.starting = 0
         self._started = started
         self._restore: dict[str, Callable[[], None]] = {}

@@ -1,11 +1,15 @@
 """Where scenarios come from: a TOML, YAML or JSON file, or the catalogue by name."""
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
 
+from sluice.broker.faults.errors import FaultError
+from sluice.broker.faults.rule import parse_rule
+
+from .documents import ENDINGS, is_document, read_document
 from .model import Scenario
 from .reading import MisreadError, read
 from .timeline import ScenarioError, timeline
@@ -24,16 +28,15 @@ class Entry(Struct, frozen=True):
 
 
 def load(path_or_name: str) -> Scenario:
-    """The scenario in a file, or of the catalogue. Raises ScenarioError, one line that says what is wrong and where."""
-    reader = _READERS.get(Path(path_or_name).suffix.lower())
-    if reader is None:
+    """The scenario in a file, or of the catalogue. Raises ConfigError, one line that says what is wrong and where."""
+    if not is_document(path_or_name):
         return catalogued(path_or_name)
-    return _read(path_or_name, Path(path_or_name), reader)
+    return _from(path_or_name, read_document(path_or_name))
 
 
 def catalogued(name: str) -> Scenario:
     """A scenario of the catalogue. Raises ScenarioError where it has none of that name."""
-    return _read(name, _file_of(name), _toml)
+    return _from(name, read_document(str(_file_of(name))))
 
 
 def text_of(name: str) -> str:
@@ -64,47 +67,36 @@ def _entry(scenario: Scenario) -> Entry:
 def scenario_of(document: object) -> Scenario:
     """The scenario that a document says, valid as far as that can be known before it runs. Raises ScenarioError."""
     try:
+        for path, rule in _rules_in(document):
+            parse_rule(rule, path)  # which has better words for what is wrong with one
         scenario = read(document, Scenario)
-    except MisreadError as error:
+    except (MisreadError, FaultError) as error:
         raise ScenarioError(str(error)) from None
     timeline(scenario)
     return scenario
 
 
-def _read(shown: str, file: Path, reader: Callable[[str], object]) -> Scenario:
+def _rules_in(document: object) -> Iterator[tuple[str, object]]:
+    """The fault rules of a document, with their paths: from it as it is, whatever that may be."""
+    yield from _items(document, "faults")
+    for path, step in _items(document, "steps"):
+        if isinstance(step, Mapping) and "fault" in step:
+            yield f"{path}.fault", step["fault"]
+        for place, rule in _items(step, "meanwhile"):
+            yield f"{path}.{place}", rule
+
+
+def _items(given: object, name: str) -> Iterator[tuple[str, object]]:
+    items = given.get(name) if isinstance(given, Mapping) else None
+    if isinstance(items, list):
+        yield from ((f"{name}[{index}]", item) for index, item in enumerate(items))
+
+
+def _from(shown: str, document: object) -> Scenario:
     try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{shown}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ScenarioError(f"{shown}: must be UTF-8") from None
-    try:
-        return scenario_of(reader(text))
-    except ValueError as error:  # what is no TOML, YAML or JSON
-        raise ScenarioError(f"{shown}: {error}") from None
+        return scenario_of(document)
     except ScenarioError as error:
         raise ScenarioError(f"{shown}: {error}") from None
-
-
-def _toml(text: str) -> object:
-    import tomllib
-
-    return tomllib.loads(text)
-
-
-def _yaml(text: str) -> object:
-    from .yaml_text import parse_yaml
-
-    return parse_yaml(text)
-
-
-def _json(text: str) -> object:
-    import json
-
-    return json.loads(text)
-
-
-_READERS = {".toml": _toml, ".yaml": _yaml, ".yml": _yaml, ".json": _json}
 
 
 def _file_of(name: str) -> Path:
@@ -113,5 +105,5 @@ def _file_of(name: str) -> Path:
         return _CATALOGUE / f"{name}.toml"
     near = get_close_matches(name, known, 1)
     meant = f" Did you mean {near[0]}?" if near else ""
-    endings = ", ".join(_READERS)
+    endings = ", ".join(ENDINGS)
     raise ScenarioError(f"{name}: no scenario.{meant} A file ends in {endings}; the catalogue has {', '.join(known)}")

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from sluice.broker.faults.rule import Rule
+
 from .durations import Duration
 
 # One entity of a quota may be the default of its type: as Kafka's tools show it, since TOML has no null.
@@ -145,9 +147,12 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     elect: an election is held
     quota: quotas are set
     remove_quota: all quotas of an entity are removed
+    fault: a fault rule is added
+    remove_fault: the fault rule of this id is removed
     alter_config: configs are altered
     create_topic: a topic is created
-    during: how long it lasts before it is undone: of stop, kill, isolate, move_leader, quota and alter_config
+    during: how long it lasts before it is undone: of stop, kill, isolate, move_leader, quota, alter_config and fault
+    meanwhile: fault rules that are in force while it lasts
     repeat: do it again
     """
 
@@ -164,7 +169,10 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     remove_quota: Entity | UnsetType = UNSET
     alter_config: AlterConfig | UnsetType = UNSET
     create_topic: CreateTopic | UnsetType = UNSET
+    fault: Rule | UnsetType = UNSET
+    remove_fault: _Text | UnsetType = UNSET
     during: Duration | UnsetType = UNSET
+    meanwhile: tuple[Rule, ...] = ()
     repeat: Repeat | UnsetType = UNSET
 
 
@@ -178,6 +186,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config: properties that the brokers are started with, by their names
     topics: that are created first
     quotas: that are set first
+    faults: fault rules that are in force from the beginning to the end
     seed: makes what is random the same in every run
     duration: how long it takes; until the last step has been done, where nothing is said
     steps: what happens, in any order
@@ -190,6 +199,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config: dict[str, Property] = {}
     topics: tuple[CreateTopic, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    faults: tuple[Rule, ...] = ()
     seed: _Index | UnsetType = UNSET
     duration: Duration | UnsetType = UNSET
     steps: tuple[Step, ...] = ()

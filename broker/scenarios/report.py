@@ -18,6 +18,23 @@ class StepDone(Struct, frozen=True):
     problem: str = ""
 
 
+class RuleReport(Struct, frozen=True):
+    """A fault rule that a run has added.
+
+    id: its own, or the one it was given
+    action: the kind of what it does
+    matched: how many requests, connections or brokers it was about
+    hits: how many of these it has hit
+    problem: what went wrong with it, which has disabled it; else ""
+    """
+
+    id: str
+    action: str
+    matched: int
+    hits: int
+    problem: str
+
+
 class RunReport(Struct, frozen=True):
     """A run, as it is now.
 
@@ -29,6 +46,7 @@ class RunReport(Struct, frozen=True):
     elapsed_ms: how long it has run
     duration_ms: how long it takes
     steps: what was done
+    rules: the fault rules among it
     """
 
     id: str
@@ -39,6 +57,7 @@ class RunReport(Struct, frozen=True):
     elapsed_ms: float
     duration_ms: float
     steps: list[StepDone]
+    rules: list[RuleReport]
 
     @property
     def problems(self) -> list[StepDone]:

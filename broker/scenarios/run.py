@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from msgspec import UNSET
+
 from sluice.broker.cluster_server import ClusterError, ClusterServer
 from sluice.broker.controller import BrokerState
 from sluice.clock import TimerHandle
@@ -17,7 +19,7 @@ from sluice.journal_events import NOBODY
 
 from .action import Stage
 from .model import Scenario
-from .report import RunReport, StepDone
+from .report import RuleReport, RunReport, StepDone
 from .timeline import Moment, timeline
 
 _KIND = "scenario-step"
@@ -53,7 +55,7 @@ class Run:
         self._moments, self.duration_ms = timeline(scenario)
         self._clock = server.cluster.clock
         self._server = server
-        self._stage = Stage(server, self._broker_started)
+        self._stage = Stage(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
         self._told = told
         self._keep = keep
         self._began_ms = self._ended_ms = 0.0
@@ -113,7 +115,19 @@ class Run:
             elapsed_ms=self.elapsed_ms,
             duration_ms=self.duration_ms,
             steps=list(self.steps),
+            rules=self._rules(),
         )
+
+    def _rules(self) -> list[RuleReport]:
+        """The rules that were added; of those with the same id, one after another, what they have hit together."""
+        rules: dict[str, RuleReport] = {}
+        for fault in self._stage.faults:
+            before = rules.get(fault.id)
+            matched, hits = (0, 0) if before is None else (before.matched, before.hits)
+            rules[fault.id] = RuleReport(
+                fault.id, fault.action.kind, matched + fault.matched, hits + fault.hits, fault.problem
+            )
+        return list(rules.values())
 
     # As time goes
 

@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from sluice.broker.faults.durations import parse_ms
+from sluice.broker.faults.errors import Problem
 from sluice.config import Config
 from sluice.errors import ConfigError
 
 from .action import Action, Known, Refused, Say
-from .durations import in_words, milliseconds
+from .durations import in_words
 from .model import Scenario, Step, config_texts
 from .on_brokers import KINDS, BrokerStep
 from .on_configs import ConfigAlteration
+from .on_faults import RuleAddition, RuleRemoval
 from .on_quotas import QuotaAlteration
 from .on_topics import LeaderMove, PartitionElection, TopicBeforehand, TopicCreation
 
@@ -55,8 +58,10 @@ ACTIONS: dict[str, Callable[..., Action]] = {
     "remove_quota": QuotaAlteration,
     "alter_config": ConfigAlteration,
     "create_topic": TopicCreation,
+    "fault": RuleAddition,
+    "remove_fault": RuleRemoval,
 }
-UNDOABLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config")
+UNDOABLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config", "fault")
 
 
 def timeline(scenario: Scenario) -> Timeline:
@@ -70,7 +75,7 @@ def timeline(scenario: Scenario) -> Timeline:
     steps.sort(key=lambda moment: (moment.at_ms, not moment.is_end))
     moments = [*_beforehand(scenario), *steps]
     last_ms = moments[-1].at_ms if moments else 0.0
-    duration_ms = last_ms if scenario.duration is UNSET else milliseconds(scenario.duration)
+    duration_ms = last_ms if scenario.duration is UNSET else _ms("duration", scenario.duration)
     for moment in moments:
         if moment.at_ms > duration_ms:
             raise ScenarioError(
@@ -100,26 +105,33 @@ def _beforehand(scenario: Scenario) -> Iterator[Moment]:
         yield Moment(0, f"topics[{index}]", TopicBeforehand(topic))
     for index, quota in enumerate(scenario.quotas):
         yield Moment(0, f"quotas[{index}]", QuotaAlteration(quota))
+    for index, rule in enumerate(scenario.faults):
+        yield Moment(0, f"faults[{index}]", RuleAddition(rule))
 
 
 def _moments(path: str, step: Step) -> Iterator[Moment]:
     """When a step is done, and when it is undone."""
     kind, wanted = _what(path, step)
-    every_ms, times = 0.0, 1
+    first_ms, every_ms, times = _ms(f"{path}.at", step.at), 0.0, 1
     if step.repeat is not UNSET:
         every_ms, times = _positive(f"{path}.repeat.every", step.repeat.every), step.repeat.times
     during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
+    if during_ms is None and step.meanwhile:
+        raise ScenarioError(f"{path}.meanwhile: needs during, which says how long that is")
+    if during_ms is not None and kind not in UNDOABLE:
+        raise ScenarioError(f"{path}.during: {kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
     for number in range(times):
-        at_ms = milliseconds(step.at) + number * every_ms
-        action = ACTIONS[kind](wanted)
+        at_ms = first_ms + number * every_ms
         nth = f" ({number + 1} of {times})" if times > 1 else ""
-        yield Moment(at_ms, f"{path}.{kind}", action, nth)
-        if during_ms is None:
-            continue
-        end = action.undone()
-        if end is None:
-            raise ScenarioError(f"{path}.during: {kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
-        yield Moment(at_ms + during_ms, f"{path}.during", end, nth, is_end=True)
+        actions = {f"{path}.{kind}": (ACTIONS[kind](wanted), f"{path}.during")}
+        for index, rule in enumerate(step.meanwhile):
+            place = f"{path}.meanwhile[{index}]"
+            actions[place] = (RuleAddition(rule), place)
+        for place, (action, end_place) in actions.items():
+            yield Moment(at_ms, place, action, nth)
+            end = None if during_ms is None else action.undone()
+            if during_ms is not None and end is not None:
+                yield Moment(at_ms + during_ms, end_place, end, nth, is_end=True)
 
 
 def _what(path: str, step: Step) -> tuple[str, object]:
@@ -131,8 +143,15 @@ def _what(path: str, step: Step) -> tuple[str, object]:
     return given[0]
 
 
+def _ms(path: str, duration: str | float) -> float:
+    try:
+        return parse_ms(duration, path)
+    except Problem as problem:
+        raise ScenarioError(f"{problem.path}: {problem.problem}") from None
+
+
 def _positive(path: str, duration: str | float) -> float:
-    ms = milliseconds(duration)
+    ms = _ms(path, duration)
     if ms <= 0:
         raise ScenarioError(f"{path}: must be longer than nothing")
     return ms

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.scenarios.files import load, names
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ConfigError
 
 TOML = 'name = "s"\n[[steps]]\nat = "5s"\nstop = 1\n'
 SAME = {
@@ -38,7 +38,7 @@ WRONG = {
 def test_what_is_wrong_is_told_with_the_file(name: str, content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ConfigError) as refused:
         load(str(file))
     assert str(refused.value).startswith(f"{file}: ")
     assert said in str(refused.value)
@@ -53,7 +53,7 @@ MISSING = {
 
 @pytest.mark.parametrize(("name", "said"), MISSING.items(), ids=MISSING)
 def test_what_is_not_there_is_told(name: str, said: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ConfigError) as refused:
         load(name)
     assert str(refused.value).startswith(said)
 

@@ -9,9 +9,10 @@ import pytest
 from sluice.broker.cluster_server import ClusterError
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.files import load, scenario_of
-from sluice.broker.scenarios.report import StepDone
+from sluice.broker.scenarios.report import RuleReport, StepDone
 from sluice.broker.scenarios.run import Run, RunState
 from sluice.journal_events import ScenarioStep
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 THREE = ("sluice.brokers=3", "sluice.election.delay.ms=300", JOURNAL)
@@ -22,7 +23,7 @@ class Stage:
     """A cluster, and a run on it of which one is told."""
 
     def __init__(self, *steps: Mapping[str, object], keep: bool = False, **rest: object) -> None:
-        document = {"name": "s", "brokers": 3, "topics": [ORDERS], "steps": steps, **rest}
+        document = {"name": "s", "brokers": 3, "topics": [ORDERS], "steps": [*steps], **rest}
         self.broker = VirtualBroker(*THREE)
         self.told: list[str] = []
         self.run = Run(
@@ -246,3 +247,76 @@ def test_its_end_can_be_waited_for() -> None:
         await run.wait()  # of one that is over: at once
 
     asyncio.run(play())
+
+
+def metadata_errors(stage: Stage) -> list[int]:
+    """What a client is told that asks for `orders`."""
+    client = stage.broker.client("shop")
+    answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+    return [topic.error_code for topic in answer.topics]
+
+
+def test_rules_are_in_force_from_the_beginning_to_the_end() -> None:
+    rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
+    stage = Stage(faults=[rule], duration="1s")
+    assert metadata_errors(stage) == [3]
+    stage.broker.advance(1000)
+    assert metadata_errors(stage) == [0]
+    assert stage.run.report().rules == [RuleReport("gone", "error", 1, 1, "")]
+    assert stage.broker.cluster_server.faults.list() == []
+
+
+def test_rules_are_in_force_while_something_lasts() -> None:
+    rule = {"action": {"kind": "error", "code": "LEADER_NOT_AVAILABLE"}, "api": "Metadata"}
+    stage = Stage({"at": "1s", "stop": 3, "during": "1s", "meanwhile": [rule], "repeat": {"every": "2s", "times": 2}})
+    seen = []
+    for _ in range(5):
+        seen.append(metadata_errors(stage))
+        stage.broker.advance(1000)
+    assert seen == [[0], [5], [0], [5], [0]]
+    assert [(rule.id, rule.hits) for rule in stage.run.report().rules] == [("fault-1", 1), ("fault-2", 1)]
+    assert "1000 steps[0].meanwhile[0]: a fault rule (error) is in force (1 of 2)" in stage.told
+    assert "2000 steps[0].meanwhile[0]: a fault rule (error) is removed (1 of 2)" in stage.told
+
+
+def test_a_rule_that_comes_again_is_counted_as_one() -> None:
+    rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
+    stage = Stage({"at": "1s", "fault": rule}, {"at": "2s", "remove_fault": "gone"}, {"at": "3s", "fault": rule})
+    for _ in range(4):
+        metadata_errors(stage)
+        stage.broker.advance(1000)
+    assert stage.run.report().rules == [RuleReport("gone", "error", 1, 1, "")]
+    assert stage.broker.cluster_server.faults.list() == []
+
+
+def test_rules_may_stay() -> None:
+    stage = Stage({"at": "1s", "fault": {"id": "stays", "action": "close"}}, keep=True)
+    stage.broker.advance(1000)
+    assert stage.run.done
+    assert [fault.id for fault in stage.broker.cluster_server.faults.list()] == ["stays"]
+
+
+def test_the_same_seed_gives_the_same_faults_whatever_the_broker_s() -> None:
+    def hits(scenario_seed: int, broker_draws: int) -> list[int]:
+        rule = {
+            "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"},
+            "api": "Metadata",
+            "probability": 0.5,
+        }
+        broker = VirtualBroker(JOURNAL)
+        for _ in range(broker_draws):
+            broker.cluster_server.faults.add({"action": "close", "api": "Produce"})  # takes the next made-up id
+        run = Run(
+            scenario_of(
+                {"name": "s", "seed": scenario_seed, "topics": [{"name": "t"}], "faults": [rule], "duration": 9}
+            ),
+            broker.cluster_server,
+        )
+        run.start()
+        client = broker.client()
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+        return [client.ask(asked, 9).topics[0].error_code for _ in range(32)]
+
+    assert hits(7, 0) == hits(7, 3)
+    assert hits(7, 0) != hits(8, 0)
+    assert {*hits(7, 0)} == {0, 3}

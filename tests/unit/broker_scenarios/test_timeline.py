@@ -12,7 +12,7 @@ PLACED = {"name": "placed", "assignments": [[1, 2], [2, 3]]}
 
 
 def scenario(*steps: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    return {"name": "s", "brokers": 3, "topics": [ORDERS, PLACED], "steps": steps, **rest}
+    return {"name": "s", "brokers": 3, "topics": [ORDERS, PLACED], "steps": list(steps), **rest}
 
 
 def moments(document: dict[str, Any]) -> list[str]:
@@ -118,6 +118,54 @@ SAID: list[tuple[dict[str, Any], str]] = [
         "steps: with all repetitions they are more than 10000 moments",
     ),
     (scenario({**AT, "start": 1, "during": "1s"}), "steps[0].during: start cannot be undone; what can is stop, kill, "),
+    (
+        scenario({"at": "900000m", "say": "x"}),
+        "steps[0].at: 900000m is out of range; a duration is between 0 and a year",
+    ),
+    (
+        scenario({"at": float("inf"), "say": "x"}),
+        "steps[0].at: inf is out of range; a duration is between 0 and a year",
+    ),
+    # fault rules
+    (
+        scenario(faults=[{"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Metdata"}]),
+        "faults[0].api: ",
+    ),
+    (
+        scenario({**AT, "fault": {"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Heartbeat"}}),
+        "steps[0].fault.action.code: at 1 s: 6 NOT_LEADER_OR_FOLLOWER: Heartbeat cannot answer it; it can answer ",
+    ),
+    (
+        scenario({**AT, "fault": {"action": "close", "brokr": 1}}),
+        "steps[0].fault.brokr: there is no such field; fields are",
+    ),
+    (
+        scenario({**AT, "fault": {"action": "close", "broker": 4}}),
+        "steps[0].fault.broker: at 1 s: there is no broker 4",
+    ),
+    (
+        scenario(
+            {**AT, "fault": {"action": "close", "id": "a"}}, {"at": "2s", "fault": {"action": "close", "id": "a"}}
+        ),
+        "steps[1].fault.id: at 2 s: fault rule a is in force by then",
+    ),
+    (
+        scenario({**AT, "remove_fault": "a"}, faults=[{"action": "close", "id": "b"}]),
+        "steps[0].remove_fault: at 1 s: fault rule a is not in force by then; those in force are b",
+    ),
+    (
+        scenario({**AT, "fault": {"action": "close", "id": "a"}, "during": "2s"}, {"at": "2s", "remove_fault": "a"}),
+        "steps[0].during: at 3 s: fault rule a is not in force by then; none that has an id is",
+    ),
+    (
+        scenario({**AT, "stop": 1, "meanwhile": [{"action": "close"}]}),
+        "steps[0].meanwhile: needs during, which says how long that is",
+    ),
+    (
+        scenario({**AT, "stop": 1, "during": "1s", "meanwhile": [{"action": {"kind": "error", "code": "NONSENSE"}}]}),
+        "steps[0].meanwhile[0].action.code: at 1 s: Kafka has no error code 'NONSENSE'",
+    ),
+    (scenario(faults={"action": "close"}), "faults: must be a list, not a table"),
     # how many things
     (scenario(AT), "steps[0]: a step has exactly one of say, stop, "),
     (scenario({**AT, "stop": 1, "say": "x"}), "it has say and stop"),

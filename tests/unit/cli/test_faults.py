@@ -1,0 +1,77 @@
+"""`sluice faults` against a running broker, and what it says when something is wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice.cli.main import cli
+from tests.support.broker_process import BrokerProcess, running_broker
+
+FILES = {
+    "several.toml": '[[faults]]\nid = "a"\naction = "close"\n[[faults]]\nid = "b"\naction = { kind = "black-hole" }\n',
+    "several.yaml": "faults:\n  - {id: a, action: close}\n  - {id: b, action: {kind: black-hole}}\n",
+    "list.json": '[{"id": "a", "action": "close"}, {"id": "b", "action": {"kind": "black-hole"}}]',
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path_factory.mktemp("faults") / "log") as running:
+        yield running
+
+
+def run(broker: BrokerProcess, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["faults", *words], env={"SLUICE_ADMIN": broker.admin})
+
+
+def test_rules_are_added_listed_and_removed(broker: BrokerProcess) -> None:
+    assert run(broker, "list").stdout == "no fault rules\n"
+    added = run(broker, "add", "action=error code=NOT_LEADER_OR_FOLLOWER api=Produce", "times=3")
+    lines = [
+        "RULE     STATE     MATCHED  HITS  WHAT IT DOES",
+        "fault-1  in force  0        0     action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3",
+    ]
+    assert added.stdout.splitlines() == lines
+    run(broker, "add", "id=slow", "action=delay", "ms=5ms", "broker=1", "on=1,4")
+    lines.append("slow     in force  0        0     action=delay ms=5ms broker=1 on=1,4")
+    assert run(broker, "list").stdout.splitlines() == lines
+    (removed,) = json.loads(run(broker, "remove", "slow", "--format", "json").stdout)
+    assert (removed["id"], removed["state"], removed["rule"]["on"]) == ("slow", "removed", [1, 4])
+    assert run(broker, "remove", "--all").stdout.splitlines()[1].split()[:2] == ["fault-1", "removed"]
+    assert run(broker, "list", "--format", "json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rules_are_added_from_a_file(name: str, broker: BrokerProcess, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FILES[name])
+    added = run(broker, "add", "--file", str(tmp_path / name), "--format", "json")
+    run(broker, "remove", "a", "b")
+    assert [fault["id"] for fault in json.loads(added.stdout)] == ["a", "b"]
+
+
+def test_the_schema_is_printed(broker: BrokerProcess) -> None:
+    assert "action" in json.loads(run(broker, "schema").stdout)["$defs"]["Rule"]["required"]
+
+
+WRONG = {
+    "nothing to add": (["add"], 2, "either a rule as NAME=VALUE or --file is needed"),
+    "both": (["add", "action=close", "--file", "x.toml"], 2, "either a rule as NAME=VALUE or --file is needed"),
+    "nothing to remove": (["remove"], 2, "either the ids of rules or --all is needed"),
+    "words that are no rule": (["add", "action=clos"], 2, "did you mean close?"),
+    "what the broker refuses": (["add", "action=close", "times=0"], 2, "fault.times: 0 hits nothing; it is 1 or more"),
+    "a file that is not there": (["add", "--file", "x.toml"], 2, "x.toml: cannot be read: No such file or directory"),
+    "a file of another kind": (["add", "--file", "x.ini"], 2, "x.ini: must end in .toml, .yaml, .yml, .json"),
+    "a rule that there is not": (["remove", "x"], 1, ": 404: there is no fault rule x; there is none"),
+    "nobody there": (["list", "--admin", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9: [Errno 111]"),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_in_one_line(words: list[str], code: int, said: str, broker: BrokerProcess) -> None:
+    done = run(broker, *words)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
