@@ -13,9 +13,10 @@ for code without an event loop is SyncBroker (sync_broker.py).
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
+from os import PathLike, fspath
 from random import Random  # noqa: TID251  (a broker's one source of chance is made here)
 from types import TracebackType
-from typing import TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from sluice.broker.cluster_server import ClusterServer
 from sluice.broker.journal.reader import JournalReader
@@ -27,6 +28,10 @@ from sluice.journal_events import Event
 from sluice.local_control import ClusterControl
 from sluice.local_quota import LocalQuota, set_quota
 from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, TruthWait, Wait, is_event_type
+
+if TYPE_CHECKING:
+    from sluice.broker.scenarios.model import Scenario
+    from sluice.broker.scenarios.run import StepDone
 
 log = logging.getLogger("sluice")
 
@@ -175,6 +180,27 @@ class Broker:
             filters = Filters(after, client_id, api, broker)
             return await self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
         return await self._until(TruthWait(self._journal_if_any, what), timeout_s)
+
+    async def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
+        """Runs a scenario of the catalogue by its name, one in a file, or a `sluice.broker.scenarios.model.Scenario`.
+
+        Returns what was done, and for what could not be the reason, when the scenario has ended; brokers, quotas and
+        configs are again as before. Who gives up waiting for it ends it. Raises SluiceError for a scenario that cannot
+        be, or not on these brokers: they must be as many as it says, and run; its `config` is for who starts them.
+        """
+        from sluice.broker.scenarios.files import load  # few run one
+        from sluice.broker.scenarios.model import Scenario
+        from sluice.broker.scenarios.run import Run
+
+        if self._started.is_stopping:
+            raise SluiceError("the broker has stopped")
+        run = Run(scenario if isinstance(scenario, Scenario) else load(fspath(scenario)), self._started)
+        run.start()
+        try:
+            await run.wait()
+        finally:
+            run.stop()
+        return run.steps
 
     async def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
         clock = self._started.cluster.clock

@@ -10,8 +10,9 @@ The broker runs in a thread of its own (broker_thread.py). All of this may be ca
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from os import PathLike
 from types import TracebackType
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from sluice.broker.journal.reader import POLL_MS
 from sluice.broker.topic import PartitionState
@@ -21,6 +22,10 @@ from sluice.journal_events import AnyEvent, Event, Request
 from sluice.local_broker import WAIT_S, Broker
 from sluice.local_quota import LocalQuota
 from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, TruthWait, Wait, is_event_type
+
+if TYPE_CHECKING:
+    from sluice.broker.scenarios.model import Scenario
+    from sluice.broker.scenarios.run import StepDone
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -137,6 +142,10 @@ class SyncBroker:
             filters = Filters(after, client_id, api, broker)
             return self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
         return self._until(TruthWait(self._journal_if_any, what), timeout_s)
+
+    def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
+        """Runs a scenario, as Broker.run_scenario does, and returns what was done when it has ended."""
+        return self._thread.run(lambda: self._broker.run_scenario(scenario))
 
     def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
         clock = self._thread.clock

@@ -6,13 +6,16 @@ import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 
 import sluice
 from sluice import Broker
+from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
+from sluice.journal_events import BrokerState, ScenarioStep
 from tests.support.local_broker import ask_metadata, live
 
 
@@ -90,3 +93,67 @@ def test_without_events_there_is_no_journal() -> None:
             await broker.wait_for(lambda: False, timeout_s=0)
 
     live(do, Broker(config={"sluice.journal.events": 0}))
+
+
+# -- scenarios ---------------------------------------------------------------------------------------------------------
+
+RESTART = """
+name = "restart"
+brokers = 2
+[[steps]]
+at = 0
+stop = 1
+during = 20
+"""
+CONTRADICTION = """
+[[steps]]
+at = 10
+stop = 1
+"""
+
+
+def test_a_scenario_in_a_file_runs(tmp_path: Path) -> None:
+    file = tmp_path / "restart.toml"
+    file.write_text(RESTART)
+
+    async def do(broker: Broker) -> None:
+        steps = await broker.run_scenario(file)
+        assert [(step.what, step.problem) for step in steps] == [("broker 1 stops", ""), ("broker 1 starts", "")]
+        states = await broker.wait_for(BrokerState, times=4)
+        assert [state.state for state in states if state.state in ("stopped", "running")] == ["stopped", "running"]
+
+    live(do, Broker(2))
+
+
+def test_a_scenario_ends_with_who_waits_for_it() -> None:
+    async def do(broker: Broker) -> None:
+        scenario = Scenario(name="long", brokers=2, steps=(Step(at=0, stop=1, during="1m"),))
+        running = asyncio.ensure_future(broker.run_scenario(scenario))
+        await broker.wait_for(BrokerState)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await broker.wait_for(ScenarioStep, where=lambda step: step.what == "is stopped")
+        await ask_metadata(broker.brokers[1])  # it runs again
+
+    live(do, Broker(2))
+
+
+def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "restart.toml"
+    file.write_text(RESTART + CONTRADICTION)
+
+    async def do(broker: Broker) -> None:
+        with pytest.raises(
+            SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped by then"
+        ):
+            await broker.run_scenario(file)
+        with pytest.raises(SluiceError, match=r"rolling-resart: no scenario\. Did you mean rolling-restart"):
+            await broker.run_scenario("rolling-resart")
+        with pytest.raises(SluiceError, match="brokers: the scenario is about 3, and there are 2"):
+            await broker.run_scenario("rolling-restart")
+
+    broker = Broker(2)
+    live(do, broker)
+    with pytest.raises(SluiceError, match="the broker has stopped"):
+        asyncio.run(broker.run_scenario("rolling-restart"))

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer
 
 from sluice import Broker, SyncBroker
 from sluice.broker.journal.reader import JournalReader
+from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, LeaderChange, Request
 from sluice.local_control import ClusterControl
@@ -123,6 +124,12 @@ def test_who_follows_from_now_on_gets_nothing_that_was() -> None:
         request = next(following)
         assert isinstance(request, Request)
         assert request.client_id == "late"
+
+
+def test_a_scenario_runs() -> None:
+    with SyncBroker(2) as broker:
+        steps = broker.run_scenario(Scenario(name="restart", brokers=2, steps=(Step(at=0, stop=1, during=20),)))
+        assert [step.what for step in steps] == ["broker 1 stops", "broker 1 starts"]
 
 
 def test_who_waits_in_vain_is_told_what_there_was() -> None:
