@@ -54,6 +54,8 @@ class StrandedLog(PartitionLog):
         self.high_watermark = log.high_watermark
         self.last_stable_offset = log.last_stable_offset
         self.has_followers = True
+        for epoch, start_offset in log._epochs:
+            self._epochs.assign(epoch, start_offset)
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -76,9 +78,6 @@ class StrandedLog(PartitionLog):
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         return self._committed.max_timestamp_offset()
-
-    def leader_epoch_at(self, offset: int) -> int:
-        return self._committed.leader_epoch_at(offset)
 
 
 class StrandedCluster(Cluster):

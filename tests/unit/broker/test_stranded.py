@@ -54,6 +54,16 @@ def test_records_are_found_by_time_and_by_leader() -> None:
     assert (by_time.offset, newest.offset, log.leader_epoch_at(1)) == (1, 2, 0)
 
 
+def test_it_knows_the_epochs_that_were_and_not_those_of_others_to_come() -> None:
+    committed = branched(3)._committed
+    log = StrandedLog(committed)
+    committed.begin_epoch(1)
+    committed.append(memoryview(bytearray(batch(b"theirs"))), WALL_START_MS, 1)
+    log.append(memoryview(bytearray(batch(b"mine"))), WALL_START_MS, 0)
+    assert (log.end_offset_for_epoch(0), log.leader_epoch_at(3)) == ((0, 4), 0)
+    assert committed.end_offset_for_epoch(0) == (0, 3)
+
+
 def isolated() -> tuple[VirtualBroker, ClusterServer]:
     """Three brokers of which the first, that leads t-0 and follows u-0, is cut off."""
     cluster = VirtualBroker("sluice.brokers=3")
