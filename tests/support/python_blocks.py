@@ -1,7 +1,6 @@
 """Runs the Python of a documentation page: each fenced `python` block is a file of its own, in an empty folder.
 
-A block that has tests is for pytest, any other is a program, which must end without an exception. A page's blocks are
-run in two processes, those of each kind in one, since importing a client takes longer than most of them do.
+A block that has tests is for pytest, any other is a program, which must end without an exception.
 """
 
 import re
@@ -14,9 +13,8 @@ from tests.support.broker_process import CLEAN_ENVIRONMENT
 TIMEOUT_S = 60
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"^ *(async )?def test_", re.MULTILINE)
-# Of a page only what it shows counts: no plugins' settings, no cache, and a file is known by its line in the page.
+# A file is known by its line in the page.
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "python_files=line_*.py")
-_PROGRAMS = "import runpy, sys\nfor name in sys.argv[1:]:\n    runpy.run_path(name, run_name='__main__')\n"
 
 
 class BlockError(AssertionError):
@@ -35,11 +33,11 @@ def run_blocks(page: str, folder: Path) -> int:
     for name, text in files.items():
         (folder / name).write_text(text)
     tests = [name for name, text in files.items() if _TEST.search(text)]
-    programs = [name for name in files if name not in tests]
     if tests:
         _run([*_PYTEST, *tests], folder)
-    if programs:
-        _run(["-c", _PROGRAMS, *programs], folder)
+    for name in files:
+        if name not in tests:
+            _run([name], folder)
     return len(files)
 
 
