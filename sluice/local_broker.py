@@ -26,12 +26,13 @@ from sluice.config import Config, address_of
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import Event
 from sluice.local_control import ClusterControl
+from sluice.local_faults import LocalFault, LocalFaults
 from sluice.local_quota import LocalQuota, set_quota
-from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, TruthWait, Wait, is_event_type
+from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
-    from sluice.broker.scenarios.run import StepDone
+    from sluice.broker.scenarios.report import StepDone
 
 log = logging.getLogger("sluice")
 
@@ -113,6 +114,11 @@ class Broker:
         return ClusterControl(self._started)
 
     @property
+    def faults(self) -> LocalFaults:
+        """The fault rules: what the broker does wrong on command."""
+        return LocalFaults(self._running.faults)
+
+    @property
     def journal(self) -> JournalReader:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
         reader = self._journal_if_any
@@ -137,7 +143,7 @@ class Broker:
             with broker.quota(client_id="shop", produce="100k"):
                 ...
         """
-        return set_quota(self._started.cluster, client_id, user, produce, fetch, request_percentage)
+        return set_quota(self._running.cluster, client_id, user, produce, fetch, request_percentage)
 
     @overload
     async def wait_for(
@@ -154,11 +160,14 @@ class Broker:
     ) -> list[_E]: ...
 
     @overload
+    async def wait_for(self, what: LocalFault, *, times: int = 1, timeout_s: float = WAIT_S) -> int: ...
+
+    @overload
     async def wait_for(self, what: Callable[[], _T], *, timeout_s: float = WAIT_S) -> _T: ...
 
     async def wait_for(
         self,
-        what: type[_E] | Callable[[], object],
+        what: type[_E] | LocalFault | Callable[[], object],
         *,
         where: Callable[[_E], object] | None = None,
         times: int = 1,
@@ -171,11 +180,14 @@ class Broker:
         """Returns when something has happened.
 
         `what` is a type of `sluice.journal_events`: then the journal has `times` such events with a `seq` above
-        `after`, of this client, API and broker, for which `where` is true; these are returned. Or it is a function
-        without arguments: then it has returned something true; that is returned.
+        `after`, of this client, API and broker, for which `where` is true; these are returned. Or it is a fault:
+        then it has hit so many `times`; how often is returned. Or it is a function without arguments: then it has
+        returned something true; that is returned.
 
         Raises TimeoutError when that has not happened within `timeout_s`, which tells what has happened instead.
         """
+        if isinstance(what, LocalFault):
+            return await self._until(HitsWait(self._journal_if_any, what, times), timeout_s)
         if is_event_type(what):
             filters = Filters(after, client_id, api, broker)
             return await self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
@@ -192,9 +204,8 @@ class Broker:
         from sluice.broker.scenarios.model import Scenario
         from sluice.broker.scenarios.run import Run
 
-        if self._started.is_stopping:
-            raise SluiceError("the broker has stopped")
-        run = Run(scenario if isinstance(scenario, Scenario) else load(fspath(scenario)), self._started)
+        server = self._running
+        run = Run(scenario if isinstance(scenario, Scenario) else load(fspath(scenario)), server)
         run.start()
         try:
             await run.wait()
@@ -215,6 +226,12 @@ class Broker:
     def _journal_if_any(self) -> JournalReader | None:
         cluster = self._started.cluster
         return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
+
+    @property
+    def _running(self) -> ClusterServer:
+        if self._started.is_stopping:
+            raise SluiceError("the broker has stopped")
+        return self._started
 
     @property
     def _started(self) -> ClusterServer:

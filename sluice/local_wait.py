@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 from sluice.broker.journal.in_words import in_words
 from sluice.errors import SluiceError
 from sluice.journal_events import KINDS, AnyEvent, Event
+from sluice.local_faults import raise_problem
 
 LOOK_EVERY_MS = 5.0
 _EVENTS_TOLD = 10
@@ -35,6 +36,22 @@ class Journal(Protocol):
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[AnyEvent]: ...
+
+
+class Fault(Protocol):
+    """What is looked at of a fault: LocalFault and its twin for other threads."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def matched(self) -> int: ...
+
+    @property
+    def problem(self) -> str: ...
 
 
 class Wait(Protocol[_T_co]):
@@ -140,3 +157,24 @@ class TruthWait(Generic[_T]):
     def told(self, timeout_s: float) -> str:
         name = getattr(self._function, "__qualname__", "the function")
         return f"after {timeout_s:g} s: {name} still returns {self._returned!r}; {self._meanwhile.told()}"
+
+
+class HitsWait:
+    """Waits until a fault has hit so often."""
+
+    def __init__(self, journal: Journal | None, fault: Fault, times: int) -> None:
+        self._fault = fault
+        self._times = times
+        self._meanwhile = Meanwhile(journal)
+
+    def look(self) -> int | None:
+        hits = self._fault.hits
+        if hits < self._times:
+            raise_problem(self._fault.id, self._fault.problem)
+            return None
+        return hits
+
+    def told(self, timeout_s: float) -> str:
+        fault = self._fault
+        found = f"fault {fault.id} has hit {fault.hits} of {self._times} times, of {fault.matched} that matched"
+        return f"after {timeout_s:g} s: {found}; {self._meanwhile.told()}"

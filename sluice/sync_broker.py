@@ -9,23 +9,21 @@
 The broker runs in a thread of its own (broker_thread.py). All of this may be called from any other thread.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
-from sluice.broker.journal.reader import POLL_MS
-from sluice.broker.topic import PartitionState
 from sluice.broker_thread import BrokerThread
 from sluice.errors import ConfigError
-from sluice.journal_events import AnyEvent, Event, Request
+from sluice.journal_events import Event
 from sluice.local_broker import WAIT_S, Broker
-from sluice.local_quota import LocalQuota
-from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, TruthWait, Wait, is_event_type
+from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
+from sluice.sync_members import SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
-    from sluice.broker.scenarios.run import StepDone
+    from sluice.broker.scenarios.report import StepDone
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -78,12 +76,17 @@ class SyncBroker:
         return self._thread.call(lambda: self._broker.admin)
 
     @property
-    def cluster(self) -> "SyncClusterControl":
+    def cluster(self) -> SyncClusterControl:
         """The brokers, topics and leaders, and what can be done to them."""
         return SyncClusterControl(self._broker, self._thread)
 
     @property
-    def journal(self) -> "SyncJournal":
+    def faults(self) -> SyncFaults:
+        """The fault rules: what the broker does wrong on command."""
+        return SyncFaults(self._broker, self._thread)
+
+    @property
+    def journal(self) -> SyncJournal:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
         return SyncJournal(self._broker, self._thread)
 
@@ -95,7 +98,7 @@ class SyncBroker:
         produce: float | str | None = None,
         fetch: float | str | None = None,
         request_percentage: float | None = None,
-    ) -> "SyncQuota":
+    ) -> SyncQuota:
         """Sets quotas, as Broker.quota does, until what is returned is removed."""
         quota = self._thread.call(
             lambda: self._broker.quota(
@@ -123,11 +126,14 @@ class SyncBroker:
     ) -> list[_E]: ...
 
     @overload
+    def wait_for(self, what: SyncFault, *, times: int = 1, timeout_s: float = WAIT_S) -> int: ...
+
+    @overload
     def wait_for(self, what: Callable[[], _T], *, timeout_s: float = WAIT_S) -> _T: ...
 
     def wait_for(
         self,
-        what: type[_E] | Callable[[], object],
+        what: type[_E] | SyncFault | Callable[[], object],
         *,
         where: Callable[[_E], object] | None = None,
         times: int = 1,
@@ -138,6 +144,8 @@ class SyncBroker:
         timeout_s: float = WAIT_S,
     ) -> object:
         """Returns when something has happened, as Broker.wait_for does; functions are called in the caller's thread."""
+        if isinstance(what, SyncFault):
+            return self._until(HitsWait(self._journal_if_any, what, times), timeout_s)
         if is_event_type(what):
             filters = Filters(after, client_id, api, broker)
             return self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
@@ -158,138 +166,8 @@ class SyncBroker:
         return found
 
     @property
-    def _journal_if_any(self) -> "SyncJournal | None":
+    def _journal_if_any(self) -> SyncJournal | None:
         try:
             return self.journal
         except ConfigError:
             return None
-
-
-class SyncClusterControl:
-    """ClusterControl, blocking."""
-
-    def __init__(self, broker: Broker, thread: BrokerThread) -> None:
-        self._cluster = thread.call(lambda: broker.cluster)
-        self._thread = thread
-
-    def stop(self, node_id: int, *, controlled: bool = True) -> None:
-        """Stops a broker, after it has given up what it leads; not `controlled`, it is gone as if it was killed."""
-        self._thread.run(lambda: self._cluster.stop(node_id, controlled=controlled))
-
-    def start(self, node_id: int) -> None:
-        """Starts a broker that was stopped, on the ports that it had."""
-        self._thread.run(lambda: self._cluster.start(node_id))
-
-    def isolate(self, node_id: int) -> None:
-        """Clients reach the broker, the controller and the other brokers do not."""
-        self._thread.run(lambda: self._cluster.isolate(node_id))
-
-    def rejoin(self, node_id: int) -> None:
-        """Ends the isolation of a broker."""
-        self._thread.run(lambda: self._cluster.rejoin(node_id))
-
-    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
-        """Makes a replica that is in sync the leader."""
-        self._thread.run(lambda: self._cluster.move_leader(topic, partition, node_id))
-
-    def elect(self, topic: str, partition: int, election: Literal["preferred", "unclean"] = "preferred") -> None:
-        """Holds an election; nothing changes where none is needed."""
-        self._thread.run(lambda: self._cluster.elect(topic, partition, election))
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = -1,
-        *,
-        replication_factor: int = -1,
-        assignments: Mapping[int, Collection[int]] | None = None,
-        config: Mapping[str, str | float] | None = None,
-    ) -> None:
-        """Creates a topic, as ClusterControl.create_topic does."""
-        self._thread.run(
-            lambda: self._cluster.create_topic(
-                name, partitions, replication_factor=replication_factor, assignments=assignments, config=config
-            )
-        )
-
-    def partition(self, topic: str, partition: int) -> PartitionState:
-        """Replicas, ISR, leader (-1: none) and epochs of a partition, as they are now."""
-        return self._thread.call(lambda: self._cluster.partition(topic, partition))
-
-
-class SyncJournal:
-    """What a JournalReader reads, blocking."""
-
-    def __init__(self, broker: Broker, thread: BrokerThread) -> None:
-        self._reader = thread.call(lambda: broker.journal)
-        self._thread = thread
-
-    @property
-    def last_seq(self) -> int:
-        """Of the newest event; 0: there was none yet."""
-        return self._reader.last_seq
-
-    def events(
-        self,
-        *,
-        after: int = 0,
-        kind: str | Collection[str] = (),
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-    ) -> list[AnyEvent]:
-        """All events with a `seq` above `after`, oldest first. Raises ValueError for what no event can be."""
-        return self._thread.call(
-            lambda: self._reader.events(after=after, kind=kind, client_id=client_id, api=api, broker=broker)
-        )
-
-    def requests(
-        self,
-        *,
-        after: int = 0,
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-    ) -> list[Request]:
-        """The requests among them; where some may have been lost, see `events`."""
-        return self._thread.call(
-            lambda: self._reader.requests(after=after, client_id=client_id, api=api, broker=broker)
-        )
-
-    def follow(
-        self,
-        *,
-        after: int | None = None,
-        kind: str | Collection[str] = (),
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-    ) -> Iterator[AnyEvent]:
-        """The events with a `seq` above `after` as they come, until the broker ends; None: those from now on."""
-        position = self.last_seq if after is None else after
-        while True:
-            is_last, last = self._thread.has_ended, self.last_seq
-            found = self.events(after=position, kind=kind, client_id=client_id, api=api, broker=broker)
-            yield from found
-            position = max(last, found[-1].seq) if found else last
-            if is_last:
-                return
-            self._thread.pause(POLL_MS)
-
-
-class SyncQuota:
-    """A LocalQuota, blocking."""
-
-    def __init__(self, quota: LocalQuota, thread: BrokerThread) -> None:
-        self._quota = quota
-        self._thread = thread
-
-    def remove(self) -> None:
-        """What was set before holds again; the second time nothing is done."""
-        self._thread.call(self._quota.remove)
-
-    def __enter__(self) -> "SyncQuota":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()

@@ -18,15 +18,18 @@ from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, LeaderChange, Request
 from sluice.local_control import ClusterControl
+from sluice.local_faults import LocalFault, LocalFaults
 from sluice.local_quota import LocalQuota
 from sluice.protocol.apis.metadata import MetadataRequest
-from sluice.sync_broker import SyncClusterControl, SyncJournal, SyncQuota
+from sluice.sync_members import SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota
 from tests.support.wire import WireClient
 
 TWINS: dict[type, type] = {
     Broker: SyncBroker,
     ClusterControl: SyncClusterControl,
     JournalReader: SyncJournal,
+    LocalFault: SyncFault,
+    LocalFaults: SyncFaults,
     LocalQuota: SyncQuota,
 }
 # What those who serve a journal need, and a test does not.
@@ -54,7 +57,7 @@ def shape(member: object) -> str:
     parts = str(inspect.signature(member)).replace("AsyncIterator", "Iterator").replace("'", "")
     for one, twin in TWINS.items():
         parts = re.sub(rf"\b({one.__module__}\.)?{one.__name__}\b", twin.__name__, parts)
-    return parts.replace("sluice.sync_broker.", "")
+    return parts.replace("sluice.sync_members.", "")
 
 
 @pytest.mark.parametrize(("one", "twin"), TWINS.items(), ids=[one.__name__ for one in TWINS])
