@@ -65,6 +65,7 @@ class Broker:
         self.config = config.of_node(self.node_id)
         self.clock = clock
         self.random = random
+        self.started_ms = clock.monotonic_ms()
         self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
         self.on_configured: list[Callable[[], None]] = []  # what is done when its configs were altered
         self.timer = Timer(clock)

@@ -121,6 +121,8 @@ class ClusterServer:
             raise
         self.servers[node_id] = server
         controller.started(broker)
+        if self.cluster.faults is not None:
+            self.cluster.faults.started(server)
 
     def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None:
         """The same for who does not wait: `told` it is done, or why it cannot be."""

@@ -115,13 +115,9 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._idle_ms: float | None = None
         self._active_ms = broker.clock.monotonic_ms()
         self._waste = memoryview(b"")
-        self.on_read: Callable[[], object] | None = None  # called after what came was handled
+        self.on_read: list[Callable[[], None]] = []  # called after what came was handled
+        self._told_dropped: Callable[[], object] = _nothing
         self.dropped = False
-
-    @property
-    def connection(self) -> "Connection | None":
-        """The connection that it is under; None while TLS has not let the client in."""
-        return self.above if isinstance(self.above, Connection) else self.above.connection
 
     # -- what a fault does to it ---------------------------------------------------------------------------------------
 
@@ -152,8 +148,11 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             self._read_on()
             self._send()
 
-    def drop_when_idle(self, idle_ms: float | None) -> None:
-        """Is dropped as soon as nothing came or went for so long; None: no more, unless it is already."""
+    def drop_when_idle(self, idle_ms: float | None, told: "Callable[[], object] | None" = None) -> None:
+        """Is dropped as soon as nothing came or went for so long, which `told` is told; None: no more, unless it is
+        already.
+        """
+        self._told_dropped = told or _nothing
         begins = self._idle_ms is None and idle_ms is not None
         self._idle_ms = idle_ms
         if begins:
@@ -174,10 +173,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         socket = self.get_extra_info("socket")
         if isinstance(socket, SetsOptions):
             socket.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
-        if self.connection is not None:
-            self.connection.cut()
-        else:
-            self.abort()
+        self.abort()
 
     def tell_made(self) -> None:
         """Tells the one above that the client has come, if it does not know."""
@@ -212,8 +208,8 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             return
         self._active_ms = now_ms = self._clock.monotonic_ms()
         self.above.buffer_updated(nbytes)
-        if self.on_read is not None:
-            self.on_read()
+        for look in [*self.on_read]:
+            look()
         if self._in is not None:
             self._in.moved(nbytes, now_ms)
             wait_ms = self._in.wait_ms(now_ms)
@@ -347,5 +343,10 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         left_ms = self._active_ms + self._idle_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
             self.drop()
+            self._told_dropped()
         else:
             self._housekeeping.later(left_ms, self._look_at_idle)
+
+
+def _nothing() -> None:
+    pass

@@ -13,7 +13,8 @@ same traffic give the same faults. Whatever goes wrong with a rule ends that rul
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
@@ -22,15 +23,18 @@ from typing import TYPE_CHECKING
 from sluice.broker.broker import Broker
 from sluice.broker.context import RequestContext
 from sluice.broker.handlers import HANDLERS
+from sluice.config import Config
 from sluice.errors import SluiceError
 from sluice.protocol.apis import API_KEYS
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .actions.action import ConnectionAction, RequestAction, StateAction
+from .actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
+from .connection_rules import ConnectionRules
 from .errors import FaultError, Problem
 from .fault import Fault, lasts_ms
 from .route_faults import RouteFaults
 from .rule import Rule, parse_rule
+from .wanted_states import WantedStates
 
 if TYPE_CHECKING:
     from sluice.broker.cluster_server import ClusterServer
@@ -54,7 +58,8 @@ class Faults:
         self._seed = seed
         self._given = 0  # the number in the last id that was made up
         self._faults: dict[str, Fault] = {}
-        self._of_connections: list[Fault] = []
+        self._of_connections = ConnectionRules(self, server)
+        self.wanted_states = WantedStates(server)
         for broker in self._cluster.brokers.values():
             self.equip(broker)
 
@@ -95,13 +100,11 @@ class Faults:
         if isinstance(fault.action, StateAction):
             self._bring_about(fault, at)
         elif isinstance(fault.action, ConnectionAction):
-            self._of_connections.append(fault)
-            if fault.action.HITS_OPEN:
-                self._later(fault, self._hit_open)
+            self._later(fault, self._of_connections.begin)
         else:
             self._put_on_routes(fault)
         if fault.until_ms < inf and not isinstance(fault.action, RequestAction):
-            self._cluster.housekeeping.later(fault.until_ms - self._now_ms(), lambda: self._end(fault))
+            self._cluster.housekeeping.later(fault.until_ms - self._now_ms(), partial(self.end, fault))
         self._given = self._given if rule.id else number
         self._faults[fault_id] = fault
         log.info("fault rule added", extra={"rule": fault_id, "action": fault.action.kind})
@@ -112,7 +115,7 @@ class Faults:
         fault = self.get(fault_id)
         del self._faults[fault_id]
         fault.is_removed = True
-        self._end(fault)
+        self.end(fault)
         log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
 
     def clear(self) -> None:
@@ -135,13 +138,15 @@ class Faults:
 
     def connected(self, server: "Server", connection: "Connection") -> None:
         """A connection was made."""
-        for fault in [*self._of_connections]:
-            self._hit_connection(fault, server, connection)
+        self._of_connections.connected(server, connection)
 
     def lost(self, connection: "Connection") -> None:
-        """A connection is gone: there is nothing to undo any more."""
-        for fault in self._of_connections:
-            fault.undo.pop(connection, None)
+        """A connection is gone."""
+        self._of_connections.lost(connection)
+
+    def started(self, server: "Server") -> None:
+        """A broker listens again that was stopped."""
+        self._of_connections.started(server)
 
     # -- what rules call -----------------------------------------------------------------------------------------------
 
@@ -157,6 +162,11 @@ class Faults:
         if journal is not None:
             journal.fault(ctx, fault.id, fault.action.kind)
 
+    def tell_broker(self, node_id: int, fault: Fault) -> None:
+        """Notes in the journal that a rule does something to a broker."""
+        if self._cluster.journal is not None:
+            self._cluster.journal.fault_of_broker(node_id, fault.id, fault.action.kind)
+
     def disable(self, fault: Fault, error: Exception) -> None:
         """A rule went wrong: it ends, stays in the list, and what it hit goes on without it."""
         if not fault.enabled:
@@ -165,7 +175,21 @@ class Faults:
         fault.problem = str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
         self.disabled += 1
         log.error("fault rule disabled", exc_info=error, extra={"rule": fault.id, "problem": fault.problem})
-        self._end(fault)
+        self.end(fault)
+
+    def end(self, fault: Fault) -> None:
+        """Lets go of all that a rule holds."""
+        self.take_off_routes(fault)
+        self._of_connections.end(fault)
+        for broker in self._cluster.brokers.values():
+            if broker.fault_waits is not None:
+                broker.fault_waits.check_and_complete(fault)
+        undos, fault.undo = [*fault.undo.values()], {}
+        for undo in reversed(undos):
+            try:
+                undo()
+            except Exception as error:
+                self.disable(fault, error)
 
     def take_off_routes(self, fault: Fault) -> None:
         """A rule hits no requests any more."""
@@ -185,7 +209,7 @@ class Faults:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
             fault = Fault(self, rule, fault_id, random, self._now_ms())
-            _check(fault, self._server.servers)
+            _check(fault, self._server.config)
         except Problem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
@@ -208,27 +232,6 @@ class Faults:
                 route.handle = route.faults.handle
             route.faults.add(fault)
 
-    def _hit_open(self, fault: Fault) -> None:
-        for server in self._server.servers.values():
-            for connection in [*server.connections]:
-                if not connection.closed:
-                    self._hit_connection(fault, server, connection)
-
-    def _hit_connection(self, fault: Fault, server: "Server", connection: "Connection") -> None:
-        assert isinstance(fault.action, ConnectionAction)
-        try:
-            if connection.closed or fault.is_over:
-                return
-            if not fault.hits_connection(server.broker.node_id, connection.advertised.name, self._now_ms()):
-                return
-            self.tell(connection.ctx, fault)
-            undo = fault.action.connected(fault, server, connection)
-        except Exception as error:
-            self.disable(fault, error)
-            return
-        if undo is not None and not connection.closed:
-            fault.undo[connection] = undo
-
     def _bring_about(self, fault: Fault, at: str) -> None:
         """Brings a state about: now, when what is wrong with it is the caller's to hear, or later."""
         if fault.from_ms > self._now_ms():
@@ -249,15 +252,12 @@ class Faults:
         assert isinstance(fault.action, StateAction)
         fault.undo[fault] = fault.action.begin(fault, self._server)
         fault.matched += 1
-        nodes = fault.match.brokers or self._server.servers
-        for node_id in nodes:
+        for node_id in fault.nodes(self._server):
             fault.count(node_id)
-        if self._cluster.journal is not None:
-            for node_id in nodes:
-                self._cluster.journal.fault_of_broker(node_id, fault.id, fault.action.kind)
+            self.tell_broker(node_id, fault)
         during_ms = lasts_ms(fault)
         if during_ms < inf:
-            self._cluster.housekeeping.later(during_ms, lambda: self._end(fault))
+            self._cluster.housekeeping.later(during_ms, partial(self.end, fault))
 
     def _later(self, fault: Fault, happen: Callable[[Fault], None]) -> None:
         """At the moment from which the rule is in force."""
@@ -266,21 +266,6 @@ class Faults:
             happen(fault)
         else:
             self._cluster.housekeeping.later(delay_ms, lambda: None if fault.is_over else happen(fault))
-
-    def _end(self, fault: Fault) -> None:
-        """Lets go of all that a rule holds."""
-        self.take_off_routes(fault)
-        if fault in self._of_connections:
-            self._of_connections.remove(fault)
-        for broker in self._cluster.brokers.values():
-            if broker.fault_waits is not None:
-                broker.fault_waits.check_and_complete(fault)
-        undos, fault.undo = [*fault.undo.values()], {}
-        for undo in reversed(undos):
-            try:
-                undo()
-            except Exception as error:
-                self.disable(fault, error)
 
     def _now_ms(self) -> float:
         return self._cluster.clock.monotonic_ms()
@@ -293,21 +278,23 @@ def seed_of(state: tuple[object, ...]) -> int:
     return own.getrandbits(_SEED_BITS)
 
 
-def check_rule(rule: Rule, node_ids: Collection[int], at: str) -> None:
-    """Raises FaultError, which names the place from `at` on, for a rule that cannot work on such brokers, whenever."""
+def check_rule(rule: Rule, config: Config, at: str) -> None:
+    """Raises FaultError, which names the place from `at` on, for a rule that cannot work in such a cluster."""
     try:
-        _check(Fault(None, rule, "fault", Random(0), 0.0), node_ids)  # noqa: S311  (nothing is drawn)
+        _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except Problem as problem:
         raise FaultError(f"{at}.{problem.path}", problem.problem) from None
 
 
-def _check(fault: Fault, node_ids: Collection[int]) -> None:
+def _check(fault: Fault, config: Config) -> None:
     _check_fields(fault.rule)
+    node_ids = node_ids_of(config)
     for node_id in fault.match.brokers or ():
         if node_id not in node_ids:
             there = ", ".join(map(str, node_ids))
             raise Problem("broker", f"there is no broker {node_id}; those there are: {there}")
     fault.action.check(fault.match)
+    fault.action.check_cluster(fault, config)
     if isinstance(fault.action, RequestAction):
         _check_apis(fault, fault.action)
 

@@ -15,6 +15,9 @@ from .names import Named
 from .schedule import During, how_often
 
 if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.connection import Connection
+
     from .engine import Faults
     from .rule import Rule
 
@@ -54,6 +57,7 @@ class Fault:
         self._needs_time = (
             self.from_ms > now_ms or self.until_ms < inf or self.match.needs_age or isinstance(self._schedule, During)
         )
+        self.free_at_ms: dict[int, float] = {}  # when each broker's disk is free, for `slow-disk`
         self.undo: dict[object, Callable[[], None]] = {}  # what ends with the rule, by what it was done to
 
     @property
@@ -86,16 +90,28 @@ class Fault:
                 return False
         if self._nth is not None and self._count(ctx) != self._nth:
             return False
-        return self._hits(ctx.broker.node_id, now_ms)
+        return self.action.concerns(ctx) and self._hits(ctx.broker.node_id, now_ms)
 
-    def hits_connection(self, node_id: int, listener: str, now_ms: float) -> bool:
-        """Whether it hits a connection that is made."""
-        return (
-            self.match.hits_broker(node_id)
-            and self.match.hits_listener(listener)
-            and self.from_ms <= now_ms < self.until_ms
-            and self._hits(node_id, now_ms)
-        )
+    def is_about(self, connection: "Connection") -> bool:
+        """Whether it matches a connection of which something is known by now."""
+        ctx, match = connection.ctx, self.match
+        client = (ctx.client_id, *ctx.client_software, ctx.principal, connection.advertised.name)
+        return match.hits_client(client) and match.hits_age(ctx.broker.clock.monotonic_ms() - connection.opened_ms)
+
+    def hit_connection(self, connection: "Connection") -> None:
+        """It does something to a connection: counted, and told in the journal."""
+        assert self._faults is not None, "only rules in force hit"
+        self.count(connection.ctx.broker.node_id)
+        self._faults.tell(connection.ctx, self)
+
+    def nodes(self, server: "ClusterServer") -> list[int]:
+        """The brokers that it is about."""
+        return sorted(server.servers if self.match.brokers is None else self.match.brokers)
+
+    def note_problem(self, error: Exception) -> None:
+        """What it did cannot be undone."""
+        assert self._faults is not None, "only rules in force are undone"
+        self._faults.disable(self, error)
 
     def count(self, node_id: int) -> None:
         """It hits something."""
@@ -103,13 +119,17 @@ class Fault:
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
     def _hits(self, node_id: int, now_ms: float) -> bool:
-        if self._probability is not None and self.random.random() >= self._probability:
-            return False
-        self.matched += 1
-        if not self._schedule.hits(now_ms):
+        if not self.chooses(now_ms):
             return False
         self.count(node_id)
         return True
+
+    def chooses(self, now_ms: float) -> bool:
+        """Of one that matches, by chance and by how often: whether it is to be hit."""
+        if self._probability is not None and self.random.random() >= self._probability:
+            return False
+        self.matched += 1
+        return self._schedule.hits(now_ms)
 
     def _count(self, ctx: RequestContext) -> int:
         """The number of a request among those of its connection that match."""

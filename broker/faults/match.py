@@ -62,6 +62,11 @@ class Match:
     def needs_age(self) -> bool:
         return self.older_than_ms is not None or self.younger_than_ms is not None
 
+    @property
+    def names_client(self) -> bool:
+        """Whether it has to be known of a client what only that says."""
+        return any(number != _LISTENER for number, _ in self._client)
+
     def hits_route(self, node_id: int, api_key: int, version: int) -> bool:
         """Whether it may hit requests of this API and version on this broker."""
         first, last = self.versions

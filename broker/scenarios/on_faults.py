@@ -27,7 +27,7 @@ class RuleAddition:
 
     def check(self, known: Known) -> None:
         try:
-            check_rule(self.rule, known.brokers, _AT)
+            check_rule(self.rule, known.config, _AT)
         except FaultError as error:
             raise Refused(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
         if self.rule.id in known.faults:

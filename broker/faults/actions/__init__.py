@@ -3,8 +3,8 @@
 from typing import get_args
 
 from .action import Action
-from .brokers import Isolate
-from .connections import RefuseConnections
+from .brokers import BrokerDown, Isolate
+from .connections import Bandwidth, DropIdle, RefuseConnections, SilentConnections, StallSasl, StallTls
 from .delay import Delay
 from .ending import BlackHole, Close
 from .error import Error
@@ -25,8 +25,8 @@ RequestActions = (
     | Duplicate
     | Throttle
 )
-ConnectionActions = RefuseConnections
-StateActions = Isolate
+ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
+StateActions = BrokerDown | Isolate
 AnyAction = RequestActions | ConnectionActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
 
-from sluice.broker.context import Outcome
+from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.faults.match import Match
+from sluice.config import Config
 from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ _WHO = frozenset({"client_id", "software_name", "software_version", "principal",
 _WHAT = frozenset({"topic", "partition", "group", "transactional_id"})
 _WHICH = frozenset({"connection_older_than", "connection_younger_than", "request"})
 _OF_REQUESTS = frozenset({"broker", "api", "version"}) | _WHO | _WHAT | _WHICH
+
+
+def node_ids_of(config: Config) -> range:
+    """Of the brokers of a cluster that is configured so."""
+    first = config.integer("node.id")
+    return range(first, first + config.integer("sluice.brokers"))
 
 
 class Hit(NamedTuple):
@@ -61,6 +68,13 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     def check(self, match: Match) -> None:
         """Raises Problem, its path from the rule on, for what cannot work on what the rule matches."""
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        """The same for what cannot work in this cluster."""
+
+    def concerns(self, ctx: RequestContext) -> bool:
+        """Whether there is something to do now for a request that matches: else it is not counted."""
+        return True
 
 
 class RequestAction(Action, frozen=True):
@@ -102,6 +116,19 @@ class ConnectionAction(Action, frozen=True):
 
     TAKES: ClassVar[frozenset[str]] = _ALWAYS | {"broker", "listener"} | _TIME | _CHANCE | _HOW_OFTEN
     HITS_OPEN: ClassVar[bool] = False  # whether connections are hit, too, that are open as the rule comes into force
+    TELLS_ITSELF: ClassVar[bool] = (
+        False  # whether a hit is counted when it says so (`Fault.hit_connection`), not before
+    )
+
+    def looks_at(self, server: "Server", listener: str) -> bool:
+        """Whether there is something to do to connections of this listener."""
+        return True
+
+    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Callable[[], None] | None:
+        """Acts on a broker's listeners, as the rule comes into force or the broker begins to listen; `hits` decides of
+        a listener, or of one client of it, by its name. Returns what undoes it, if anything.
+        """
+        return None
 
     def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Callable[[], None] | None:
         """Acts on a connection. Returns what undoes it when the rule ends while the connection is open, if anything."""

@@ -1,29 +1,49 @@
-"""Actions on brokers."""
+"""Actions on brokers: down, and cut off."""
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from .action import StateAction
+import msgspec
+
+from sluice.broker.controller import ISOLATED, STOPPED, BrokerState
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.undoing import Undo, undo_all
+from sluice.config import Config
+
+from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
     from sluice.broker.cluster_server import ClusterServer
     from sluice.broker.faults.fault import Fault
 
 
+class BrokerDown(StateAction, frozen=True, tag="broker-down"):
+    """Stops brokers; they are started again, where they were, when the rule ends."""
+
+    SUMMARY: ClassVar[str] = "Stops brokers, and starts them again when the rule ends."
+
+    controlled: Annotated[
+        bool, msgspec.Meta(description="they give up what they lead first; else they are gone as if killed")
+    ] = False
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return _want(fault, server, STOPPED, controlled=self.controlled)
+
+
 class Isolate(StateAction, frozen=True, tag="isolate"):
-    """Clients reach the broker; the controller and the other brokers do not."""
+    """Clients reach the brokers; the controller and the other brokers do not."""
 
     SUMMARY: ClassVar[str] = "Cuts brokers off from the controller and the other brokers; clients still reach them."
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Callable[[], None]:
-        brokers: Collection[int] = fault.match.brokers or list(server.servers)
-        done: list[int] = []
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        if len(node_ids_of(config)) == 1:
+            raise Problem("action", "a cluster of one broker has no others that it could be cut off from")
 
-        def undo() -> None:
-            for node_id in done:
-                server.rejoin_broker(node_id)
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return _want(fault, server, ISOLATED)
 
-        for node_id in brokers:
-            server.isolate_broker(node_id)
-            done.append(node_id)
-        return undo
+
+def _want(fault: "Fault", server: "ClusterServer", state: BrokerState, *, controlled: bool = False) -> Undo:
+    wanted, nodes = server.faults.wanted_states, fault.nodes(server)
+    for node_id in nodes:
+        wanted.check(node_id, state)
+    return undo_all(wanted.want(node_id, state, fault.note_problem, controlled=controlled) for node_id in nodes)

@@ -1,21 +1,236 @@
-"""Actions on connections."""
+"""Actions on connections: refused, silent, stalled in a handshake, slow, dropped without a word.
+
+What meets a client before TLS does (`DoorAction`) acts on the socket, of which nothing is known but its listener; on a
+listener without TLS that is the connection already.
+"""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import msgspec
+
+from sluice.broker.faults.durations import Duration, parse_ms
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.undoing import Undo, undo_all
+from sluice.config import Config
 
 from .action import ConnectionAction
 
 if TYPE_CHECKING:
     from sluice.broker.connection import Connection
     from sluice.broker.faults.fault import Fault
+    from sluice.broker.link import Link
     from sluice.broker.server import Server
 
+_OF_CLIENTS = frozenset(
+    {
+        "client_id",
+        "software_name",
+        "software_version",
+        "principal",
+        "connection_older_than",
+        "connection_younger_than",
+    }
+)
+_SELDOM = ("probability", "times", "on", "schedule")
 
-class RefuseConnections(ConnectionAction, frozen=True, tag="refuse-connections"):
-    """Cuts new connections at once. To a client that is a connection which was refused or reset."""
 
-    SUMMARY: ClassVar[str] = "Cuts new connections at once."
+class DoorAction(ConnectionAction, frozen=True):
+    """Acts on clients that have just come, before TLS and whatever is said."""
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Callable[[], None] | None:
-        connection.reset(f"fault rule {fault.id}")
+    def looks_at(self, server: "Server", listener: str) -> bool:
+        return not server.listeners[listener].is_tls  # what comes to others it has met at the door
+
+    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Undo | None:
+        held: list[Link] = []
+
+        def meet(listener: str, line: "Link") -> None:
+            if not line.is_closing() and hits(listener) and self.met(fault, line):
+                held.append(line)
+
+        def undo() -> None:
+            server.gates.remove(meet)
+            for line in held:
+                line.release()
+
+        server.gates.append(meet)
+        return undo
+
+    def met(self, fault: "Fault", line: "Link") -> bool:
+        """Acts on a client of which only the socket is there; returns whether it is to be released in the end."""
+        raise NotImplementedError
+
+
+class RefuseConnections(DoorAction, frozen=True, tag="refuse-connections"):
+    """Refuses new connections; those that are open stay."""
+
+    SUMMARY: ClassVar[str] = "Refuses new connections."
+
+    how: Annotated[
+        Literal["closed-port", "rst", "fin"],
+        msgspec.Meta(
+            description="closed-port: as where nobody listens; rst, fin: taken, and then reset, or closed, at once"
+        ),
+    ] = "closed-port"
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_listeners(fault, config, lambda _: True, "")
+        if self.how == "closed-port":
+            for name in _SELDOM:
+                if getattr(fault.rule, name) is not None:
+                    problem = "a closed port refuses everybody, and nobody can count that; how = rst or fin can"
+                    raise Problem(name, problem)
+
+    def looks_at(self, server: "Server", listener: str) -> bool:
+        return self.how != "closed-port" and super().looks_at(server, listener)
+
+    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Undo | None:
+        if self.how != "closed-port":
+            return super().listening(fault, server, hits)
+        return undo_all(server.refuse(name) for name in server.listeners if hits(name))
+
+    def met(self, fault: "Fault", line: "Link") -> bool:
+        if self.how == "rst":
+            line.reset()
+        else:
+            line.close()
+        return False
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+        reason = f"fault rule {fault.id}"
+        if self.how == "rst":
+            connection.reset(reason)
+        else:
+            connection.close(reason)
         return None
+
+
+class SilentConnections(DoorAction, frozen=True, tag="silent-connections"):
+    """Takes new connections, and does not read them. When the rule ends they are read, and answered."""
+
+    SUMMARY: ClassVar[str] = "Takes new connections and answers nothing on them."
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_listeners(fault, config, lambda _: True, "")
+
+    def met(self, fault: "Fault", line: "Link") -> bool:
+        line.hold()
+        return True
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+        line = _line_under(server, connection)
+        line.hold()
+        return line.release
+
+
+class StallTls(DoorAction, frozen=True, tag="stall-tls"):
+    """Takes new connections of TLS listeners, and leaves their handshakes unanswered until the rule ends."""
+
+    SUMMARY: ClassVar[str] = "Leaves TLS handshakes unanswered."
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "speaks TLS")
+
+    def looks_at(self, server: "Server", listener: str) -> bool:
+        return False
+
+    def met(self, fault: "Fault", line: "Link") -> bool:
+        line.hold()
+        return True
+
+
+class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
+    """Answers what comes before authentication, and leaves that unanswered until the rule ends."""
+
+    SUMMARY: ClassVar[str] = "Leaves SASL exchanges unanswered."
+
+    at: Annotated[
+        Literal["handshake", "authenticate"],
+        msgspec.Meta(description="the request that is not answered: SaslHandshake, or what comes after it"),
+    ] = "authenticate"
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "asks for SASL")
+
+    def looks_at(self, server: "Server", listener: str) -> bool:
+        return server.broker.config.security_protocol(listener).startswith("SASL_")
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+        from sluice.broker.faults.stalled_sasl import StalledSasl
+
+        assert connection.ctx.sasl is not None
+        stalled = StalledSasl(connection, connection.ctx.sasl, self.at)
+        connection.hand_to(stalled)
+        return stalled.go_on
+
+
+class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
+    """Lets so many bytes a second through on each connection, steadily."""
+
+    SUMMARY: ClassVar[str] = "Limits the bytes per second of each connection."
+    TAKES: ClassVar[frozenset[str]] = ConnectionAction.TAKES | _OF_CLIENTS
+    HITS_OPEN: ClassVar[bool] = True
+
+    in_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="from the client: 50000, 50k, 1M, 64Ki")] = None
+    out_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="to the client")] = None
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
+            raise Problem("action", "a bandwidth has in_bytes_per_s or out_bytes_per_s, or both")
+        _ = self._in, self._out
+        _check_listeners(fault, config, lambda _: True, "")
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+        line = _line_under(server, connection)
+        line.limit(self._in, self._out)
+        return partial(line.limit, None, None)
+
+    @property
+    def _in(self) -> float | None:
+        return parse_bytes_per_s(self.in_bytes_per_s, "action.in_bytes_per_s")
+
+    @property
+    def _out(self) -> float | None:
+        return parse_bytes_per_s(self.out_bytes_per_s, "action.out_bytes_per_s")
+
+
+class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
+    """Forgets idle connections as a middle box does: no end is told, and nothing on them is answered any more."""
+
+    SUMMARY: ClassVar[str] = "Drops idle connections without a word to either side."
+    TAKES: ClassVar[frozenset[str]] = ConnectionAction.TAKES | _OF_CLIENTS
+    HITS_OPEN: ClassVar[bool] = True
+    TELLS_ITSELF: ClassVar[bool] = True
+
+    idle: Annotated[Duration, msgspec.Meta(description="nothing came or went for so long")]
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        if parse_ms(self.idle, "action.idle") <= 0:
+            raise Problem("action.idle", f"{self.idle}: must be longer than 0")
+        _check_listeners(fault, config, lambda _: True, "")
+
+    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+        line = _line_under(server, connection)
+        line.drop_when_idle(parse_ms(self.idle, "action.idle"), partial(fault.hit_connection, connection))
+        return partial(line.drop_when_idle, None)
+
+
+def _line_under(server: "Server", connection: "Connection") -> "Link":
+    from sluice.broker.link import line_under
+
+    line = line_under(connection, server.broker)
+    assert line is not None, "the connection has ended"
+    return line
+
+
+def _check_listeners(fault: "Fault", config: Config, suits: Callable[[str], bool], must: str) -> None:
+    """Raises Problem where the rule matches no listener, or none that `suits` by its security protocol."""
+    names = [endpoint.name for endpoint in config.listeners(0)]
+    matched = [name for name in names if fault.match.hits_listener(name)]
+    if not matched:
+        raise Problem("listener", f"there is no listener {fault.rule.listener}; those there are: {', '.join(names)}")
+    if not any(suits(config.security_protocol(name)) for name in matched):
+        told = ", ".join(f"{name} is {config.security_protocol(name)}" for name in matched)
+        raise Problem("action", f"no listener that it matches {must}; {told}")

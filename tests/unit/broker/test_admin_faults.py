@@ -96,9 +96,9 @@ WRONG = {
         "faults[1].id: there is a fault rule b",
     ),
     "a state that cannot be brought about": (
-        {"faults": [GONE, {"action": "isolate"}, {"action": "isolate"}]},
+        {"faults": [GONE, {"action": "isolate"}]},
         400,
-        "faults[2].action: broker 1 is isolated",
+        "faults[1].action: a cluster of one broker has no others",
     ),
 }
 

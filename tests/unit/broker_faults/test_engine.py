@@ -513,15 +513,6 @@ def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch:
 # -- other classes of actions ------------------------------------------------------------------------------------------
 
 
-def test_connections_are_refused_as_often_as_it_says() -> None:
-    broker = started()
-    fault = broker.cluster_server.faults.add(Rule("refuse-connections", times=2))
-    clients = [broker.client() for _ in range(3)]
-    broker.settle()
-    assert [client.is_open for client in clients] == [False, False, True]
-    assert fault.hits == 2
-
-
 def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
     broker = started("sluice.brokers=3")
     faults = broker.cluster_server.faults
