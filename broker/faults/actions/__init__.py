@@ -9,6 +9,8 @@ from .delay import Delay
 from .ending import BlackHole, Close
 from .error import Error
 from .frames import CorrelationId, Garbage, Oversize, Truncate
+from .knowledge import MetadataLag, StaleMetadata
+from .leaders import ControllerLost, CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
 from .records import CorruptRecords, Duplicate
 from .throttle import Throttle
 
@@ -26,7 +28,8 @@ RequestActions = (
     | Throttle
 )
 ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
-StateActions = BrokerDown | Isolate
-AnyAction = RequestActions | ConnectionActions | StateActions
+LeaderActions = ControllerLost | SlowElection | UncleanElection | LeaderMoved | CoordinatorMoved
+StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag
+AnyAction = RequestActions | ConnectionActions | LeaderActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}

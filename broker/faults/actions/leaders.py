@@ -1,0 +1,193 @@
+"""Actions on who leads: elections that are slow or unclean, a controller that is lost, leaders and coordinators that
+move.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from sluice.broker.cluster_server import ClusterError
+from sluice.broker.coordinator_log import CoordinatorLog
+from sluice.broker.faults.durations import Duration, parse_ms
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.match import Match
+from sluice.broker.faults.undoing import Undo, undo_all
+from sluice.broker.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
+from sluice.config import Config
+
+from .action import StateAction, node_ids_of
+
+if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.controller import Controller
+    from sluice.broker.faults.fault import Fault
+
+_PATTERN = frozenset("*?[")
+_OF_PARTITIONS = frozenset({"topic", "partition"})
+NodeId = Annotated[int | None, msgspec.Meta(description="node id of the new leader; left out: the next in line")]
+
+
+class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
+    """No broker reaches the controller, and clients are told of none."""
+
+    SUMMARY: ClassVar[str] = "Loses the controller: nobody is missed or elected, and what is asked of it waits."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES - {"broker"}
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return server.cluster.controller.lose()
+
+
+class SlowElection(StateAction, frozen=True, tag="slow-election"):
+    """A partition that is to have another leader has none until its election is over."""
+
+    SUMMARY: ClassVar[str] = "Leaves partitions without a leader while an election takes its time."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES - {"broker"}
+
+    takes: Annotated[Duration, msgspec.Meta(description="how long an election takes")]
+
+    def check(self, match: Match) -> None:
+        if parse_ms(self.takes, "action.takes") <= 0:
+            raise Problem("action.takes", f"{self.takes}: must be longer than 0")
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return server.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
+
+
+class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
+    """Makes leaders of replicas that lack the last records. What is lost stays so when the rule ends."""
+
+    SUMMARY: ClassVar[str] = "Elects leaders that have lost the last records, acknowledged or not."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | _OF_PARTITIONS
+
+    records: Annotated[
+        int, msgspec.Meta(ge=1, description="how many are lost of each partition; batches are lost whole")
+    ] = 1
+    to: NodeId = None
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_others(config, self.to)
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        controller = server.cluster.controller
+        partitions = _matched(fault, server)
+        for partition in partitions:
+            problem = controller.unclean_problem(partition, self.to)
+            if problem is not None:
+                raise ClusterError(problem)
+        for partition in partitions:
+            controller.elect_uncleanly(partition, self.to, self.records)
+        return _nothing
+
+
+class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
+    """Moves the leaders of partitions to replicas in sync; they move back when the rule ends."""
+
+    SUMMARY: ClassVar[str] = "Moves leaders to other brokers, and back when the rule ends."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | _OF_PARTITIONS
+
+    to: NodeId = None
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_others(config, self.to)
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return _move(server, _matched(fault, server), self.to)
+
+
+class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
+    """Moves coordinators: the leaders of the partitions in which they keep a group, or a transactional id."""
+
+    SUMMARY: ClassVar[str] = "Moves the coordinators of groups and transactions, and back when the rule ends."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | {"group", "transactional_id"}
+
+    to: NodeId = None
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_others(config, self.to)
+        for name in ("group", "transactional_id"):
+            key = getattr(fault.rule, name)
+            if key is not None and _PATTERN & {*key}:
+                raise Problem(name, f"{key!r} is a pattern: name one, or leave it out to move all coordinators")
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        found = [each for each in dict.fromkeys(_coordinating(fault, server)) if fault.match.hits_broker(each.leader)]
+        if not found:
+            raise ClusterError("there is no coordinator that matches; the first comes with the first group")
+        return _move(server, found, self.to)
+
+
+def _coordinating(fault: "Fault", server: "ClusterServer") -> Iterator[Partition]:
+    """The partitions of the coordinators that the rule names; of all, where it names none."""
+    cluster, rule = server.cluster, fault.rule
+    keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
+    names_any = any(key is not None for key in keys.values())
+    for topic, key in keys.items():
+        if key is not None:
+            yield CoordinatorLog(next(iter(cluster.brokers.values())), topic).partition_of(key)
+        elif not names_any and topic in cluster.topics:
+            yield from cluster.topics[topic].partitions
+
+
+def _matched(fault: "Fault", server: "ClusterServer") -> list[Partition]:
+    """The partitions that the rule matches and that have a leader; those of internal topics only where it names them.
+
+    Raises ClusterError where there is none.
+    """
+    match, named = fault.match, fault.rule.topic is not None
+    found = [
+        partition
+        for topic in server.cluster.topics.values()
+        if named or not topic.is_internal
+        for partition in topic.partitions
+        if match.hits_partition(topic.name, partition.index)
+        and partition.leader != NO_LEADER
+        and match.hits_broker(partition.leader)
+    ]
+    if not found:
+        there = ", ".join(server.cluster.topics) or "none"
+        raise ClusterError(f"no partition that has a leader matches; topics are {there}")
+    return found
+
+
+def _move(server: "ClusterServer", partitions: Iterable[Partition], to: int | None) -> Undo:
+    """Moves leaders. What undoes it moves those back that are still where this has brought them."""
+    controller = server.cluster.controller
+    moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
+
+    def back(partition: Partition, before: int, after: int) -> Undo:
+        def undo() -> None:
+            if partition.leader == after and not partition.deleted:
+                controller.move_leader(partition, before)  # or not, where that one cannot lead any more
+
+        return undo
+
+    for partition, _, after in moves:
+        problem = controller.move_leader(partition, after)
+        if problem is not None:
+            raise ClusterError(problem)
+    return undo_all(back(*move) for move in moves)
+
+
+def _target(controller: "Controller", partition: Partition, to: int | None) -> int:
+    if to is not None:
+        return to
+    others = [each for each in partition.replicas if each in partition.isr and controller.is_live(each)]
+    after = others[others.index(partition.leader) + 1 :] if partition.leader in others else others
+    found = next(iter([*after, *others]), partition.leader)
+    if found == partition.leader:
+        raise ClusterError(f"{partition} has no other replica in sync that could lead")
+    return found
+
+
+def _check_others(config: Config, to: int | None) -> None:
+    node_ids = node_ids_of(config)
+    if len(node_ids) == 1:
+        raise Problem("action", "a cluster of one broker has no other that could lead")
+    if to is not None and to not in node_ids:
+        there = ", ".join(map(str, node_ids))
+        raise Problem("action.to", f"there is no broker {to}; those there are: {there}")
+
+
+def _nothing() -> None:
+    pass
