@@ -11,6 +11,7 @@ from .error import Error
 from .frames import CorrelationId, Garbage, Oversize, Truncate
 from .knowledge import MetadataLag, StaleMetadata
 from .leaders import ControllerLost, CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
+from .lies import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
 from .records import CorruptRecords, Duplicate
 from .throttle import Throttle
 
@@ -27,9 +28,10 @@ RequestActions = (
     | Duplicate
     | Throttle
 )
+Lies = UnknownLeader | WrongLeader | StaleLeaderHint | EmptyMetadata | OffsetLie
 ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
 LeaderActions = ControllerLost | SlowElection | UncleanElection | LeaderMoved | CoordinatorMoved
 StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag
-AnyAction = RequestActions | ConnectionActions | LeaderActions | StateActions
+AnyAction = RequestActions | Lies | ConnectionActions | LeaderActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}
