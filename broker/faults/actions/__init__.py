@@ -6,6 +6,7 @@ from .action import Action
 from .brokers import BrokerDown, Isolate
 from .connections import Bandwidth, DropIdle, RefuseConnections, SilentConnections, StallSasl, StallTls
 from .delay import Delay
+from .disks import DiskFull, SlowDisk
 from .ending import BlackHole, Close
 from .error import Error
 from .frames import CorrelationId, Garbage, Oversize, Truncate
@@ -27,11 +28,12 @@ RequestActions = (
     | CorruptRecords
     | Duplicate
     | Throttle
+    | SlowDisk
 )
 Lies = UnknownLeader | WrongLeader | StaleLeaderHint | EmptyMetadata | OffsetLie
 ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
 LeaderActions = ControllerLost | SlowElection | UncleanElection | LeaderMoved | CoordinatorMoved
-StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag
+StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag | DiskFull
 AnyAction = RequestActions | Lies | ConnectionActions | LeaderActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}

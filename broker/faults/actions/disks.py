@@ -1,0 +1,91 @@
+"""Actions on disks: slow, and full. They are of the broker that leads a partition, which is who writes to it."""
+
+from errno import ENOSPC
+from os import strerror
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from sluice.broker.context import Outcome
+from sluice.broker.faults.durations import Duration, parse_ms
+from sluice.broker.faults.errors import Problem
+from sluice.broker.faults.match import Match
+from sluice.broker.faults.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.undoing import Undo
+from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.message import Message
+
+from .action import Hit, RequestAction, StateAction
+
+if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.faults.course import Course
+    from sluice.broker.faults.fault import Fault
+
+
+class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
+    """Each broker has one disk, and what is written to it and read from it waits for its turn."""
+
+    SUMMARY: ClassVar[str] = "Has what is written and read wait for a slow disk, one after the other."
+
+    latency: Annotated[Duration, msgspec.Meta(description="of each write and read")] = 0
+    bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="written and read: 50000, 50k, 1M")] = None
+
+    def check(self, match: Match) -> None:
+        if not self._latency_ms and self.bytes_per_s is None:
+            raise Problem("action", "a slow disk has a latency, or bytes_per_s, or both")
+        parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key in (PRODUCE, FETCH)
+
+    def before(self, course: "Course", hit: Hit) -> Message | Outcome | None:
+        ctx = course.ctx
+        if ctx.route.api_key != PRODUCE:
+            return None
+        return course.wait_before(hit, self._takes_ms(course, hit, ctx.request_bytes))
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        ctx = course.ctx
+        if ctx.route.api_key != FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
+            return outcome
+        read_bytes = sum(size for _, size in ctx.fetch.fetched)
+        if not read_bytes:
+            return outcome
+        return course.wait_after(hit, self._takes_ms(course, hit, read_bytes), outcome)
+
+    @property
+    def _latency_ms(self) -> float:
+        return parse_ms(self.latency, "action.latency")
+
+    def _takes_ms(self, course: "Course", hit: Hit, size: int) -> float:
+        """How long until so much is written or read, behind what waits for the disk already."""
+        broker, free_at_ms = course.ctx.broker, hit.fault.free_at_ms
+        now_ms = broker.clock.monotonic_ms()
+        bytes_per_s = parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
+        own_ms = self._latency_ms + (0 if bytes_per_s is None else size * 1e3 / bytes_per_s)
+        done_ms = free_at_ms[broker.node_id] = max(now_ms, free_at_ms.get(broker.node_id, now_ms)) + own_ms
+        return done_ms - now_ms
+
+
+class DiskFull(StateAction, frozen=True, tag="disk-full"):
+    """Appends to partitions fail: KAFKA_STORAGE_ERROR to who produces. What is there can be read."""
+
+    SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a disk that is full."
+    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | {"topic", "partition"}
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        cluster, match = server.cluster, fault.match
+
+        def fails(log_name: str) -> OSError | None:
+            topic, _, index = log_name.rpartition("-")
+            partition = cluster.partition(topic, int(index))
+            if (
+                partition is None
+                or not match.hits_partition(topic, int(index))
+                or not match.hits_broker(partition.leader)
+            ):
+                return None
+            return OSError(ENOSPC, strerror(ENOSPC), log_name)
+
+        return cluster.logs.fail_appends(fails)
