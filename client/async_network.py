@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (a client's one source of chance is made here, unless it is given)
+from typing import Protocol
 
 from sluice import __version__
 from sluice.clock import Clock, LoopClock
@@ -21,18 +22,25 @@ from .cluster import Node
 from .config import ClientConfig
 from .connection import Cancelable, Connection
 from .connection_states import Address
-from .errors import DisconnectException, TimeoutException
+from .errors import DisconnectException, KafkaException, TimeoutException
 from .exchange import Exchange, Request
 from .metadata import Metadata
-from .network import NetworkClient
+from .network import Connector, NetworkClient
 
 log = logging.getLogger("sluice.client")
+
+
+class AsyncConnector(Connector, Protocol):
+    """Opens connections as long as it is not closed."""
+
+    async def close(self) -> None:
+        """Gives up what is under way."""
 
 
 class AsyncNetwork:
     """A NetworkClient, and ways to wait for what it does. `client` is for those who send without waiting."""
 
-    def __init__(self, client: NetworkClient, loop: asyncio.AbstractEventLoop, connector: "AsyncioConnector") -> None:
+    def __init__(self, client: NetworkClient, loop: asyncio.AbstractEventLoop, connector: "AsyncConnector") -> None:
         self._connector = connector
         self.client = client
         self.clock = client.clock
@@ -91,14 +99,19 @@ class AsyncNetwork:
         now_ms = clock.monotonic_ms()
         deadline_ms = now_ms + (request.timeout_ms or client.request_timeout_ms)
         while not client.ready(node, now_ms):
+            self.raise_if_closed()
             if client.connection_failed(node.id):
                 raise _why_not_connected(client, node)
             if now_ms >= deadline_ms:
                 raise TimeoutException(f"node {node} was not ready for {request.api.name}")
             await self.wait(min(deadline_ms, now_ms + client.poll_delay_ms(node.id, now_ms)))
             now_ms = clock.monotonic_ms()
+        return await self.send(node, request, now_ms)
+
+    async def send(self, node: Node, request: Request, now_ms: float) -> Message:
+        """Sends a request to a node that is ready, and waits for the answer. Raises what `request` raises."""
         answer: asyncio.Future[Exchange] = self._loop.create_future()
-        client.send(node.id, request, partial(_answered, answer), now_ms)
+        self.client.send(node.id, request, partial(_answered, answer), now_ms)
         exchange = await answer
         failure = exchange.failure()
         if failure is not None:
@@ -114,6 +127,11 @@ class AsyncNetwork:
             if self.clock.monotonic_ms() >= deadline_ms:
                 raise TimeoutException("metadata was not updated in time")
             await self.wait(deadline_ms)
+
+    def raise_if_closed(self) -> None:
+        """Raises what a call is to fail with that nobody will answer."""
+        if self.client.is_closed:
+            raise KafkaException("the client is closed")
 
     async def close(self) -> None:
         """Closes all connections; what is on its way fails."""

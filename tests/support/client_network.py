@@ -1,4 +1,5 @@
-"""A network for the client in virtual time, without sockets and without an event loop: scripted brokers, or a real one.
+"""A network for the client, without sockets, of brokers that do what a test says: in virtual time, by a `ManualClock`,
+or by the clock of a loop of `sluice.testing`, for coroutines.
 
     network = VirtualNetwork()
     broker = network.broker(1, "a:9092")               # answers ApiVersions and Metadata by itself
@@ -10,7 +11,7 @@
     broker.received[-1]                                # what it was asked last, and when
 
 Brokers can refuse connections, take none (`hangs`), close them at once, and `drop` those there are. `Asked.answer` is
-for answers that come later. `to_broker(VirtualBroker)` instead connects the client to real brokers in virtual time.
+for answers that come later.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from sluice.client.connection import Cancelable, Connection
 from sluice.client.connection_states import Address
 from sluice.client.metadata import Metadata
 from sluice.client.network import NetworkClient
-from sluice.clock import ManualClock
+from sluice.clock import Clock, ManualClock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
@@ -38,7 +39,6 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.virtual_broker import Client, VirtualBroker
 
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0
@@ -80,12 +80,11 @@ class Asked:
 class Wire(asyncio.Transport):
     """The client's end of a connection in memory. What is written arrives in the loop's next turn."""
 
-    def __init__(self, clock: ManualClock, connection: Connection, on_bytes: Callable[[bytes], None]) -> None:
-        super().__init__({"socket": None})
+    def __init__(self, clock: Clock, connection: Connection, on_bytes: Callable[[bytes], None]) -> None:
+        super().__init__()
         self._clock = clock
         self._connection = connection
         self._on_bytes = on_bytes
-        self.on_closed: Callable[[], None] = lambda: None
         self.closed = False
         self.is_stuck = False  # the broker takes nothing
         self._unsent: list[bytes] = []
@@ -133,7 +132,6 @@ class Wire(asyncio.Transport):
         if not self.closed:
             self.closed = True
             self.soon(partial(self._connection.connection_lost, None))
-            self.on_closed()
 
     def close(self) -> None:
         self.abort()
@@ -303,13 +301,12 @@ class Attempt:
 class VirtualNetwork:
     """A `Connector` whose connections are in memory. `names`: hosts that resolve to other addresses than themselves."""
 
-    def __init__(self, clock: ManualClock | None = None) -> None:
-        self.clock = clock or ManualClock(monotonic_ms=START_MS)
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or ManualClock(monotonic_ms=START_MS)
         self._start_ms = self.clock.monotonic_ms()
         self.brokers: dict[Address, ScriptedBroker] = {}
         self.names: dict[str, list[str]] = {}
         self.resolved: list[str] = []
-        self._real: VirtualBroker | None = None
 
     @property
     def now_ms(self) -> float:
@@ -317,7 +314,8 @@ class VirtualNetwork:
         return self.clock.monotonic_ms() - self._start_ms
 
     def advance(self, ms: float) -> None:
-        """Lets time pass."""
+        """Lets time pass, where nothing else does."""
+        assert isinstance(self.clock, ManualClock), "time passes by itself"
         self.clock.advance(ms)
 
     def broker(self, node_id: int, address: str) -> ScriptedBroker:
@@ -345,10 +343,10 @@ class VirtualNetwork:
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
         return self._later(lambda: self._connect(address, connection, failed))
 
+    async def close(self) -> None:
+        """What is under way is forgotten with the test."""
+
     def _connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> None:
-        if self._real is not None:
-            _connect_to(self._real, address[1], connection)
-            return
         broker = self.brokers.get(address)
         if broker is None:
             failed(ConnectionRefusedError(f"nobody at {address}"))
@@ -363,26 +361,3 @@ class VirtualNetwork:
         attempt = Attempt(callback)
         self.clock.call_at(self.clock.monotonic_ms(), attempt.run)
         return attempt
-
-    @classmethod
-    def to_broker(cls, broker: VirtualBroker) -> "VirtualNetwork":
-        """The network that leads to real brokers in virtual time."""
-        network = cls(broker.clock)
-        network._real = broker
-        return network
-
-
-def _connect_to(broker: VirtualBroker, port: int, connection: Connection) -> None:
-    servers = broker.cluster_server.servers
-    node_id = next(node_id for node_id, server in servers.items() if server.endpoints[0].port == port)
-    peer: Client = broker.client(node_id=node_id)
-    wire = Wire(broker.clock, connection, peer.send_bytes)
-    peer.on_bytes = lambda data: wire.soon(partial(wire.deliver, data))
-    wire.on_closed = peer.leave
-    peer.on_lost = wire.end
-    connection.connection_made(wire)
-
-
-def bootstrap_of(broker: VirtualBroker) -> str:
-    """`bootstrap.servers` of real brokers in virtual time."""
-    return ",".join(str(server.endpoints[0]) for server in broker.cluster_server.servers.values())

@@ -217,7 +217,6 @@ class Client:
         self.port = port
         self.reads = True
         self.on_bytes: Callable[[bytes], object] = self.take  # what is done with bytes that come
-        self.on_lost: Callable[[], None] = lambda: None  # what is done when the broker closed the connection
         self.closed_at_ms: float | None = None
         self.answers: list[Answer] = []
         self._asked: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the answer
@@ -344,7 +343,6 @@ class Client:
         if self.closed_at_ms is None:
             self.closed_at_ms = self.broker.now_ms
             self.protocol.connection_lost(error)
-            self.on_lost()
 
     def _decode(self, body: memoryview) -> Answer:
         correlation_id = int.from_bytes(body[:4], signed=True)
