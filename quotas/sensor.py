@@ -331,6 +331,14 @@ class Violation(NamedTuple):
     throttle_ms: int
 
 
+class Room(NamedTuple):
+    """What is surely within a bound: less than `value` in all, from `from_ms` on and before `until_ms`."""
+
+    value: float  # -inf where that is not known before the next record
+    from_ms: int
+    until_ms: int
+
+
 class Sensor:
     """What is recorded of one client: a rate, and the bound it is held to."""
 
@@ -370,6 +378,24 @@ class Sensor:
             return 0
         measured = rate.record_and_measure(value, now_ms)
         return self._violated(value, measured, now_ms) if measured > self.bound else 0
+
+    def room(self) -> Room:
+        """What may be recorded next by `record_in_room`: what needs no look at the samples, as told above."""
+        rate = self.rate
+        return Room(self._surely_within - rate._total_or_more, rate._last_event_ms, rate._same_until_ms)
+
+    def record_in_room(self, value: float, count: int, now_ms: int) -> None:
+        """Does what `count` records would do that are `value` together and the last of which comes at `now_ms`.
+
+        They must have been less than the room there was, each within its time and none before another: then each of
+        them would have had a throttle time of 0. The sum is the same to the last bit where values are whole numbers.
+        """
+        self.last_record_ms = now_ms
+        rate = self.rate
+        rate._value += value
+        rate._event_count += count
+        rate._last_event_ms = now_ms
+        rate._total_or_more += value
 
     def _violated(self, value: float, rate: float, now_ms: int) -> int:
         window_size_ms = self.rate.window_size_ms(now_ms)

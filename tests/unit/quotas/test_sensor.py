@@ -235,6 +235,33 @@ def test_a_sensor_finds_what_recording_measuring_and_comparing_find(
 
 
 @unhurried
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5000)), min_size=20, max_size=120),
+    st.integers(1000, 300_000),
+    st.sampled_from([Rate, RateUpTo37]),
+)
+def test_what_there_is_room_for_is_recorded_at_once_as_one_after_the_other(
+    events: list[tuple[int, int]], bound: int, arithmetic: type[Rate]
+) -> None:
+    at_once, apart = (Sensor(arithmetic(11, 1000), float(bound), 0) for _ in range(2))
+    now_ms, run = 50_000, [0, 0, 0]  # value, count, ms of the last
+    for step_ms, value in events:
+        now_ms += step_ms
+        throttle_ms = apart.record_and_get_throttle_time_ms(float(value), now_ms)
+        room = at_once.room()
+        if run[0] + value < room.value and room.from_ms <= now_ms < room.until_ms:
+            assert throttle_ms == 0
+            run = [run[0] + value, run[1] + 1, now_ms]
+            continue
+        if run[1]:
+            at_once.record_in_room(float(run[0]), run[1], run[2])
+            run = [0, 0, 0]
+        assert at_once.record_and_get_throttle_time_ms(float(value), now_ms) == throttle_ms
+        assert at_once.rate.peek_samples(now_ms) == apart.rate.peek_samples(now_ms)
+        assert at_once.last_record_ms == apart.last_record_ms
+
+
+@unhurried
 @given(EVENTS, st.integers(1, 12))
 def test_cached_staleness_is_what_looking_at_every_sample_gives(
     events: list[tuple[int, int, bool]], num_samples: int
