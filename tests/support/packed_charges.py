@@ -1,0 +1,19 @@
+"""Packed charges of clients, as rows to compare."""
+
+from sluice.pipeline.charges import ROW_BYTES, Gathered
+from sluice.pipeline.replay import Client
+
+Row = tuple[int, int, int, int]  # nanoseconds, bytes, lane, throttle time
+
+
+def rows_in(packed: bytes) -> list[Row]:
+    count = len(packed) // ROW_BYTES
+    at_ns, value, lane = (memoryview(packed[8 * count * n : 8 * count * (n + 1)]).cast("q") for n in range(3))
+    throttle_ms = memoryview(packed[24 * count :]).cast("i")
+    return list(zip(at_ns, value, lane, throttle_ms, strict=True))
+
+
+def rows_of(gathered: Gathered) -> dict[Client, list[Row]]:
+    """All that was gathered; it is taken."""
+    charges, _ = gathered.take()
+    return {client: rows_in(packed) for client, packed in charges.items()}
