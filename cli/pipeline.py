@@ -15,20 +15,19 @@ from sluice.errors import ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
+    "plan": "What quotas would do, and which ones to set, from what brokers wrote down.",
     "throttle": "What clients used and how long they waited, from the journal.",
 }
-_SPARK_OPTIONS = (
-    click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
-    click.option("--jars", type=click.Path(file_okay=False), help="A folder with the jars of Spark's Kafka connector."),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A property of Spark; may come several times."),
+MASTER = click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+CONF = click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A property of Spark; may come several times.")
+_JARS = click.option(
+    "--jars", type=click.Path(file_okay=False), help="A folder with the jars of Spark's Kafka connector."
 )
 
 
 def spark_options(command: _F) -> _F:
     """`--master`, `--jars` and `--conf`, for a command whose job runs in a session of its own."""
-    for option in reversed(_SPARK_OPTIONS):
-        command = option(command)
-    return command
+    return MASTER(_JARS(CONF(command)))
 
 
 def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:

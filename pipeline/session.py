@@ -47,19 +47,30 @@ def open_session(
     """
     pyspark_version = installed_pyspark()
     if _SUBMITTED in os.environ:
+        return open_session_without_kafka(name, settings=settings)
+    java = find_java(pyspark_version)
+    files = fetched_jars(pyspark_version, java) if jars is None else given_jars(jars, pyspark_version)
+    found = {"spark.jars": ",".join(map(str, files)), **(settings or {})}
+    return open_session_without_kafka(name, master=master, settings=found)
+
+
+def open_session_without_kafka(
+    name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The same for a job that reads files: no jars are needed."""
+    pyspark_version = installed_pyspark()
+    if _SUBMITTED in os.environ:
         from pyspark.sql import SparkSession
 
         return _builder(SparkSession, name, settings or {}).getOrCreate()
-    java = find_java(pyspark_version)
-    files = fetched_jars(pyspark_version, java) if jars is None else given_jars(jars, pyspark_version)
-    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["JAVA_HOME"] = str(find_java(pyspark_version).home)
     # Spark would start `python3`, which may be another one, for what jobs do in Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    found = {"spark.master": master, "spark.jars": ",".join(map(str, files))}
     alone = _ALONE if master.startswith("local") else {}
-    return _builder(SparkSession, name, {**_QUIET, **alone, **found, **(settings or {})}).getOrCreate()
+    found = {**_QUIET, **alone, "spark.master": master, **(settings or {})}
+    return _builder(SparkSession, name, found).getOrCreate()
 
 
 def installed_pyspark() -> str:

@@ -25,7 +25,7 @@ def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        pytest.param(["compress"], "compress is not a job, which are throttle", id="an unknown job, with the known"),
+        pytest.param(["compress"], "compress is not a job, which are plan, throttle", id="an unknown job"),
         pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
         pytest.param(["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a memory"),
         pytest.param(["throttle", "--conf", "a"], "--conf a: must be KEY=VALUE", id="a property without a value"),
