@@ -16,7 +16,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-clients test-crash matrix lint format bench bench-quota bench-storage bench-peers clean
+.PHONY: help setup demo test scenarios test-clients test-crash matrix lint format bench bench-quota bench-storage bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ demo: setup ## throttle real clients for 35 s and check what they got
 test: setup ## run the whole test suite
 	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime"
 	$(BIN)/pytest -m realtime || test $$? -eq 5
+
+scenarios: setup ## run the whole catalogue of scenarios with real clients
+	$(BIN)/python -m tests.scenarios
 
 # Builds what the tools that are here can build; the tests say what is missing.
 test-clients: setup ## run the client matrix with Java, Go and Node as well
