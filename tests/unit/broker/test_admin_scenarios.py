@@ -52,9 +52,9 @@ def test_a_scenario_runs_and_is_followed() -> None:
 def test_a_scenario_of_the_catalogue_runs_by_its_name_and_may_leave_all_as_it_is() -> None:
     admin = Admin()
     assert admin.ask(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
-    admin.broker.advance(2000)
+    admin.broker.advance(1000)
     status, told = admin.ask(f"{RUNS}/run-1", "DELETE")
-    assert (status, told["state"], told["done"], told["elapsed_ms"]) == (200, "stopped", True, 2000)
+    assert (status, told["state"], told["done"], told["elapsed_ms"]) == (200, "stopped", True, 1000)
     assert not admin.broker.cluster.controller.is_running(1)
 
 
