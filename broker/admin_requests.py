@@ -34,6 +34,8 @@ def guarded(
             return _problem(error, 404)
         except (ConfigError, ValueError) as error:  # msgspec's among them
             return _problem(error, 400)
+        except RecursionError:
+            return _problem(ValueError("the body is nested too deeply"), 400)
         except SluiceError as error:  # a port that is in use, say
             return _problem(error, 409)
 

@@ -20,6 +20,8 @@ def run_against(client: AdminClient, scenario: Scenario, *, keep: bool) -> RunRe
     report = client.post("/api/v1/scenarios/run", wanted, RunReport)
     path = f"/api/v1/scenarios/runs/{report.id}"
     click.echo(f"scenario {scenario.name}, {report.id}: {scenario.description}", err=True)
+    for difference in report.differences:
+        click.echo(f"the brokers were not started for it: {difference}", err=True)
     told = 0
     pause = Event()
     while True:

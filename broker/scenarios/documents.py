@@ -41,3 +41,5 @@ def read_document(path: str) -> object:
         raise ConfigError(f"{path}: must be UTF-8") from None
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply") from None

@@ -47,6 +47,7 @@ class RunReport(Struct, frozen=True):
     duration_ms: how long it takes
     steps: what was done
     rules: the fault rules among it
+    differences: of the brokers' properties from those that the scenario has, a line for each
     """
 
     id: str
@@ -58,6 +59,7 @@ class RunReport(Struct, frozen=True):
     duration_ms: float
     steps: list[StepDone]
     rules: list[RuleReport]
+    differences: list[str]
 
     @property
     def problems(self) -> list[StepDone]:

@@ -6,7 +6,8 @@ they were before, unless it is to stay as it is; topics, records and who leads s
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from msgspec import UNSET
@@ -14,13 +15,17 @@ from msgspec import UNSET
 from sluice.broker.cluster_server import ClusterError, ClusterServer
 from sluice.broker.controller import BrokerState
 from sluice.clock import TimerHandle
+from sluice.config import Config
+from sluice.config_values import text_of
 from sluice.errors import SluiceError
 from sluice.journal_events import NOBODY
 
-from .action import Stage
+from .action import Known, Stage
 from .model import Scenario
 from .report import RuleReport, RunReport, StepDone
 from .timeline import Moment, timeline
+
+log = logging.getLogger("sluice.broker")
 
 _KIND = "scenario-step"
 
@@ -52,7 +57,7 @@ class Run:
         self.state = RunState.NEW
         self.done = False  # it has come to its end, or was stopped, and left all in order
         self.steps: list[StepDone] = []
-        self._moments, self.duration_ms = timeline(scenario)
+        self._moments, self.duration_ms, self._config = timeline(scenario)
         self._clock = server.cluster.clock
         self._server = server
         self._stage = Stage(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
@@ -95,9 +100,9 @@ class Run:
 
     def _refusal(self) -> str | None:
         controller = self._server.cluster.controller
-        missing = self.scenario.brokers - len(self._server.servers)
-        if missing > 0:
-            return f"brokers: the scenario is about {self.scenario.brokers}, and there are {len(self._server.servers)}"
+        wanted, there = Known(self._config).brokers, self._server.servers
+        if not there.keys() >= {*wanted}:
+            return f"brokers: the scenario is about {_listed(wanted)}, and there are {_listed(there)}"
         down = [node_id for node_id in self._server.servers if not controller.is_running(node_id)]
         if down:
             state = controller.state(down[0])
@@ -116,6 +121,7 @@ class Run:
             duration_ms=self.duration_ms,
             steps=list(self.steps),
             rules=self._rules(),
+            differences=self._differences(),
         )
 
     def _rules(self) -> list[RuleReport]:
@@ -128,6 +134,12 @@ class Run:
                 fault.id, fault.action.kind, matched + fault.matched, hits + fault.hits, fault.problem
             )
         return list(rules.values())
+
+    def _differences(self) -> list[str]:
+        """The properties of the scenario that the brokers do not have, as they were not started for it."""
+        names = self.scenario.config
+        values = {name: (_value(self._config, name), _value(self._server.config, name)) for name in names}
+        return [f"{name} is {is_}, not {wanted}" for name, (wanted, is_) in values.items() if is_ != wanted]
 
     # As time goes
 
@@ -206,9 +218,24 @@ class Run:
             journal.note_of_cluster(_KIND, broker, **own)
 
 
+def _value(config: Config, name: str) -> str | None:
+    try:
+        return text_of(config.value(name))
+    except KeyError:  # one without effect
+        return None
+
+
+def _listed(node_ids: Iterable[int]) -> str:
+    return ", ".join(map(str, node_ids))
+
+
 def _problem(act: Callable[[], None]) -> str:
+    """Why it could not be done, else "". Whatever it is, it ends neither the broker nor the run."""
     try:
         act()
     except SluiceError as error:
         return str(error)
+    except Exception as error:
+        log.exception("a step of a scenario went wrong")
+        return f"{type(error).__name__}: {error}"
     return ""

@@ -42,10 +42,11 @@ class Moment(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What happens, in its order, and how long it takes."""
+    """What happens, in its order, how long it takes, and what brokers are configured with that are started for it."""
 
     moments: list[Moment]
     duration_ms: float
+    config: Config
 
 
 # What a step may do, by its field: the action of what the field says.
@@ -82,7 +83,7 @@ def timeline(scenario: Scenario) -> Timeline:
                 f"{moment.path}: at {in_words(moment.at_ms)}, but the scenario ends after {in_words(duration_ms)}"
             )
     _check(moments, Known(config))
-    return Timeline(moments, duration_ms)
+    return Timeline(moments, duration_ms, config)
 
 
 def _config(scenario: Scenario) -> Config:

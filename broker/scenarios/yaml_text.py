@@ -18,6 +18,8 @@ class _Loader(yaml.SafeLoader):
         """Refuses a key that stands twice; what is merged in gives way, as it should."""
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be text", key.start_mark)
             if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands here twice", key.start_mark)
             seen.add(key.value)

@@ -76,6 +76,11 @@ def test_the_oldest_runs_are_forgotten() -> None:
 WRONG = {
     "no scenario": ({}, 400, 'the body must be {"name": NAME} or {"scenario": {...}}, with'),
     "two of them": ({"name": "a", "scenario": {}}, 400, 'the body must be {"name": NAME} or'),
+    "what has no end": (
+        '{"scenario": {"name": ' + "[" * 5000 + "]" * 5000 + "}}",
+        400,
+        "the body is nested too deeply",
+    ),
     "no JSON": ("name = 'x'", 400, "JSON is malformed"),
     "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario. Did you mean rolling-restart?"),
     "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario."),
@@ -84,7 +89,11 @@ WRONG = {
         400,
         "steps[0].start: at 1 s: broker 1 is running by then",
     ),
-    "brokers that there are not": ({"scenario": {"name": "s", "brokers": 4}}, 409, "brokers: the scenario is about 4"),
+    "brokers that there are not": (
+        {"scenario": {"name": "s", "brokers": 4}},
+        409,
+        "brokers: the scenario is about 1, 2, 3, 4",
+    ),
 }
 
 

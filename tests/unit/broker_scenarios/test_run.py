@@ -223,8 +223,36 @@ def test_the_journal_tells_of_each_step() -> None:
 
 def test_it_does_not_begin_on_too_few_brokers() -> None:
     run = Run(load("rolling-restart"), VirtualBroker(JOURNAL).cluster_server)
-    with pytest.raises(ClusterError, match="brokers: the scenario is about 3, and there are 1"):
+    with pytest.raises(ClusterError, match="brokers: the scenario is about 1, 2, 3, and there are 1"):
         run.start()
+
+
+def test_it_does_not_begin_on_brokers_of_other_ids() -> None:
+    run = Run(load("rolling-restart"), VirtualBroker("sluice.brokers=3", "node.id=7").cluster_server)
+    with pytest.raises(ClusterError, match="brokers: the scenario is about 1, 2, 3, and there are 7, 8, 9"):
+        run.start()
+
+
+def test_it_tells_what_brokers_have_otherwise_that_were_not_started_for_it() -> None:
+    config = {"sluice.election.delay.ms": 500, "num.partitions": 1, "log.cleaner.threads": 1}
+    scenario = scenario_of({"name": "s", "config": config})
+    assert Run(scenario, VirtualBroker(*THREE).cluster_server).report().differences == [
+        "sluice.election.delay.ms is 300, not 500"
+    ]
+
+
+def test_a_step_that_goes_wrong_ends_neither_the_run_nor_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage({"at": "1s", "stop": 1}, {"at": "2s", "say": "on it goes"})
+
+    def fail(node_id: int, *, controlled: bool) -> None:
+        raise KeyError(node_id, controlled)
+
+    monkeypatch.setattr(stage.broker.cluster_server, "stop_broker", fail)
+    stage.broker.advance(2000)
+    assert stage.told[1:] == [
+        "1000 steps[0].stop: broker 1 stops - KeyError: (1, True)",
+        "2000 steps[1].say: on it goes",
+    ]
 
 
 def test_it_does_not_begin_before_all_brokers_run() -> None:

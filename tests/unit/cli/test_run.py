@@ -105,7 +105,7 @@ def test_a_step_that_cannot_be_done_is_a_failure(running: BrokerProcess, tmp_pat
 def test_what_the_broker_cannot_do_is_told_in_one_line(running: BrokerProcess) -> None:
     done = CliRunner().invoke(cli, ["run", "rolling-restart", "--against", running.admin])
     assert done.exit_code == 1
-    assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario is about 3, and there are 2\n"
+    assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario is about 1, 2, 3, and there are 1, 2\n"
 
 
 WRONG = {
