@@ -16,7 +16,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test scenarios test-clients test-crash matrix lint format bench bench-quota bench-storage bench-peers clean
+.PHONY: help setup demo test scenarios test-clients test-crash test-week matrix lint format bench bench-quota bench-storage bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ test-clients: setup ## run the client matrix with Java, Go and Node as well
 # With pytest's -s each run says how many records it was about.
 test-crash: setup ## kill the broker 50 times while it writes, with and without flush.messages=1
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
+
+# A thousand times ten minutes; a seed that fails is told with the command that runs it again.
+test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds
+	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py
 
 matrix: setup ## the same, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build

@@ -1,0 +1,139 @@
+"""Our producer and our broker in virtual time, and what the broker's journal says of the producer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from sluice import Broker, testing
+from sluice.client.config import Profile
+from sluice.client.producer import Producer, RecordMetadata
+from sluice.journal_events import ConnectionClosed, Fault, Request
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.record import iter_records
+
+T = TypeVar("T")
+
+TOPIC = "t"
+
+
+@dataclass
+class End:
+    """How a record ended, and when, in ms since its producer was there."""
+
+    at_ms: float
+    metadata: RecordMetadata | None = None
+    error: BaseException | None = None
+
+
+@dataclass
+class Stage:
+    """A broker with a topic, whose metadata the producer has."""
+
+    broker: Broker
+    producer: Producer
+    began_s: float
+    ends: dict[bytes, End] = field(default_factory=dict)  # by value, in the order in which they came
+
+    @property
+    def now_ms(self) -> float:
+        return round((asyncio.get_running_loop().time() - self.began_s) * 1e3, 3)
+
+    async def send(self, value: bytes = b"v", *, partition: int | None = 0) -> asyncio.Future[RecordMetadata]:
+        """Sends, and notes the end."""
+        future = await self.producer.send(TOPIC, value, partition=partition)
+        future.add_done_callback(lambda done: self._note(value, done))
+        return future
+
+    def _note(self, value: bytes, done: asyncio.Future[RecordMetadata]) -> None:
+        error = done.exception()
+        self.ends[value] = End(self.now_ms, None if error else done.result(), error)
+
+    async def ended(self, *futures: asyncio.Future[RecordMetadata]) -> None:
+        """Waits for records to end, well or not."""
+        await asyncio.gather(*futures, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    @property
+    def produced(self) -> list[Request]:
+        """The Produce requests, as the broker answered them, or did not."""
+        return self.broker.journal.requests(api="Produce")[1:]
+
+    @property
+    def produced_at_ms(self) -> list[float]:
+        """When they came."""
+        return [round(request.received_ns / 1e6 - _WALL_START_MS - self.began_ms, 1) for request in self.produced]
+
+    @property
+    def hits(self) -> list[tuple[float, int]]:
+        """When faults hit Produce requests, whether they were answered or not, and on which connections."""
+        events = self.broker.journal.events(kind="fault")
+        return [
+            (round(event.at_ns / 1e6 - _WALL_START_MS - self.began_ms, 1), event.connection)
+            for event in events
+            if isinstance(event, Fault)
+        ]
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests the producer has on their way."""
+        return self.producer._network.client.in_flight()
+
+    @property
+    def began_ms(self) -> float:
+        return (self.began_s - _LOOP_START_S) * 1e3
+
+    @property
+    def closed_at_ms(self) -> list[float]:
+        """When connections over which records came were closed."""
+        used = {request.connection for request in self.produced}
+        events = self.broker.journal.events(kind="connection-closed")
+        return [
+            round(event.at_ns / 1e6 - _WALL_START_MS - self.began_ms, 1)
+            for event in events
+            if isinstance(event, ConnectionClosed) and event.connection in used
+        ]
+
+    def log(self, partition: int = 0) -> list[bytes]:
+        """The values in a partition's log, without the first one."""
+        return values_in(self.broker, partition)[partition == 0 :]
+
+
+_WALL_START_MS = 1_700_000_000_000.0
+_LOOP_START_S = 10_000.0
+
+
+def values_in(broker: Broker, partition: int) -> list[bytes]:
+    """What is in a partition's log."""
+    found = broker._running.cluster.partition(TOPIC, partition)
+    assert found is not None
+    log = found.log
+    values: list[bytes] = []
+    while (offset := len(values)) < log.log_end_offset:
+        data = b"".join(log.read(offset, 1 << 30, log.log_end_offset, True).parts)
+        for position, header in iter_batches(data):
+            batch = data[position : position + header.size_in_bytes]
+            values += [record.value or b"" for record in iter_records(batch)]
+    return values
+
+
+def on_stage(
+    test: Callable[[Stage], Awaitable[T]],
+    config: dict[str, str | int] | None = None,
+    *,
+    broker_config: dict[str, str | float] | None = None,
+    seed: int = 0,
+    profile: Profile = "kafka",
+) -> T:
+    """Runs a test with a producer of this configuration."""
+
+    async def main() -> T:
+        async with Broker(config=broker_config or {}, seed=seed) as broker:
+            given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
+            async with Producer(given, random=Random(seed), profile=profile) as producer:
+                await producer.partitions_for(TOPIC)
+                await (await producer.send(TOPIC, b"first", partition=0))
+                return await test(Stage(broker, producer, asyncio.get_running_loop().time()))
+
+    return testing.run(main(), seed=seed)
