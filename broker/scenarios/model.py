@@ -151,7 +151,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     remove_fault: the fault rule of this id is removed
     alter_config: configs are altered
     create_topic: a topic is created
-    during: how long it lasts before it is undone: of stop, kill, isolate, move_leader, quota, alter_config and fault
+    during: how long until it is undone: stop, kill, isolate, move_leader, quota, remove_quota, alter_config, fault
     meanwhile: fault rules that are in force while it lasts
     repeat: do it again
     """

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from sluice.broker.scenarios.files import scenario_of
-from sluice.broker.scenarios.timeline import ScenarioError, broker_properties, timeline
+from sluice.broker.scenarios.model import Step
+from sluice.broker.scenarios.timeline import ACTIONS, UNDOABLE, ScenarioError, broker_properties, timeline
 
 ORDERS = {"name": "orders", "partitions": 2}
 PLACED = {"name": "placed", "assignments": [[1, 2], [2, 3]]}
@@ -232,3 +234,26 @@ def test_what_cannot_be_is_refused_when_it_is_read(document: dict[str, Any], sai
         scenario_of(document)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+VALUES: dict[str, Any] = {
+    "say": "x",
+    **dict.fromkeys(("stop", "kill", "start", "isolate", "rejoin"), 1),
+    "move_leader": {"topic": "orders", "to": 1},
+    "elect": {"topic": "orders"},
+    "quota": {"user": "u", "request_percentage": 1},
+    "remove_quota": {"user": "u"},
+    "alter_config": {"set": {"message.max.bytes": 9}},
+    "create_topic": {"name": "new"},
+    "fault": {"action": "close"},
+    "remove_fault": "a",
+}
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_what_can_be_undone_may_last_and_what_cannot_may_not(kind: str) -> None:
+    assert (ACTIONS[kind](_value_of(kind)).undone() is not None) == (kind in UNDOABLE)
+
+
+def _value_of(kind: str) -> object:
+    return getattr(msgspec.convert({"at": 2, kind: VALUES[kind]}, Step), kind)
