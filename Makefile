@@ -62,7 +62,7 @@ test-crash: setup ## kill the broker 50 times while it writes, with and without 
 test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds
 	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py
 
-matrix: setup ## the same, and write docs/clients.md from what it finds
+matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py --write-table
 
