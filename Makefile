@@ -7,6 +7,7 @@ PEERS_ARGS ?= --reps 7
 PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
 QUOTA_ARGS ?=
+SPARK_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
@@ -16,7 +17,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test scenarios test-clients test-crash test-week matrix lint format bench bench-quota bench-storage bench-peers clean
+.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix lint format bench bench-quota bench-storage bench-spark bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +42,15 @@ $(SPARK_READY): requirements-spark.lock $(READY)
 demo: setup ## throttle real clients for 35 s and check what they got
 	$(BIN)/sluice demo
 
-# Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run).
+# Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
+# with Spark, of which one serves them all.
 test: setup ## run the whole test suite
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime"
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime and not spark and not spark_long"
 	$(BIN)/pytest -m realtime || test $$? -eq 5
+	$(BIN)/pytest -m spark tests/spark
+
+test-spark: setup ## Spark with all of its timeouts: the tests that make test leaves out too
+	$(BIN)/pytest -m "spark or spark_long" tests/spark tests/docs
 
 scenarios: setup ## run the whole catalogue of scenarios with real clients
 	$(BIN)/python -m tests.scenarios
@@ -90,6 +96,9 @@ bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kaf
 	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
 		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
+
+bench-spark: setup ## Spark out of sluice, and in turns out of BOOTSTRAP=HOST:PORT (SPARK_ARGS='--records 200000' is shorter)
+	$(BIN)/python -m bench.spark $(SPARK_ARGS)
 
 bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }

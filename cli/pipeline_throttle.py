@@ -38,7 +38,10 @@ class _Interval(click.ParamType[str, str]):
 
 
 @click.command()
-@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="A broker's HOST:PORT.")
+@click.option(
+    "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
+    help="A broker's HOST:PORT.",
+)  # fmt: skip
 @click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
 @click.option(
     "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
@@ -104,7 +107,6 @@ def throttle(
         for query in queries.all:
             query.stop()
     out.print(_summary(tallies), highlight=False)
-    session.stop()
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":

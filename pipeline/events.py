@@ -20,6 +20,8 @@ from sluice.journal_events import KINDS, AnyEvent
 EVENT = "event"
 REASON = "reason"
 _CORRUPT = "_corrupt_record"  # holds a line that is no JSON, or has a field of another type
+# Spark takes more than JSON, unless it is told not to.
+_STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 _SQL_TYPES: dict[object, str] = {int: "bigint", str: "string", bool: "boolean"}
 Kinds = Iterable[type[AnyEvent]]
 
@@ -31,8 +33,7 @@ def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
     """
     wanted = list(kinds)
     columns = f"{sql_columns(wanted)}, {_CORRUPT} string"
-    # Repaired names of fields, numbers like NaN: whatever Spark takes beyond JSON is no journal event.
-    options = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+    options = {"columnNameOfCorruptRecord": _CORRUPT, **_STRICT}
     with_event = lines.withColumn(EVENT, f.from_json(value, columns, options))
     return with_event.withColumn(REASON, _reason(value, wanted))
 
@@ -80,9 +81,10 @@ def _reason(value: Column, kinds: list[type[AnyEvent]]) -> Column:
 
 
 def _why_corrupt(value: Column) -> Column:
+    as_map = f.from_json(value, "map<string, string>", _STRICT)
     return (
-        f.when(f.get_json_object(value, "$").isNull(), "not JSON")
-        .when(~f.ltrim(value).startswith("{"), "not an event: it is no JSON object")
+        f.when(~f.ltrim(value).startswith("{"), "not an event: it is no JSON object")
+        .when(as_map.isNull(), "not JSON")
         .otherwise("an event of another version of the journal: a field has another type")
     )
 

@@ -66,6 +66,8 @@ def open_session_without_kafka(
     os.environ["JAVA_HOME"] = str(find_java(pyspark_version).home)
     # Spark would start `python3`, which may be another one, for what jobs do in Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
     alone = _ALONE if master.startswith("local") else {}

@@ -27,6 +27,7 @@ JOURNAL_TOPIC = "__sluice_journal"
 CLIENT_ID = "sluice-pipeline-throttle"
 _KINDS = (Request, Throttle, Gap)
 _FIRST_MUTED_FETCH = 8
+_FIRST_FLEXIBLE_FETCH = 12
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 # One in 10,000 of rank: of fewer events in a window percentiles are exact.
@@ -115,9 +116,12 @@ def _aggregates() -> list[Column]:
 
 def _quota_bytes() -> Column:
     answered_with_nothing = (f.col("version") >= _FIRST_MUTED_FETCH) & (f.col("throttle_time_ms") > 0)
+    # Kafka's FetchResponse.sizeOf knows no tagged fields in the header, which are one byte.
+    tagged_fields = f.when(f.col("version") >= _FIRST_FLEXIBLE_FETCH, 1).otherwise(0)
     is_request = f.col("kind") == _tag(Request)
     return f.when(is_request & (f.col("api") == "Produce"), f.col("request_bytes")).when(
-        is_request & (f.col("api") == "Fetch") & ~answered_with_nothing, f.col("response_bytes")
+        is_request & (f.col("api") == "Fetch") & (f.col("response_bytes") > 0) & ~answered_with_nothing,
+        f.col("response_bytes") - tagged_fields,
     )
 
 

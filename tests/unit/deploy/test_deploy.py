@@ -113,8 +113,8 @@ def test_make_says_what_it_can_do() -> None:
     shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = [line.split()[1] for line in shown.splitlines()]
     assert targets == [
-        *("help", "setup", "demo", "test", "scenarios", "test-clients", "test-crash", "test-week", "matrix", "lint"),
-        *("format", "bench", "bench-quota", "bench-storage", "bench-peers", "clean"),
+        *("help", "setup", "demo", "test", "test-spark", "scenarios", "test-clients", "test-crash", "test-week"),
+        *("matrix", "lint", "format", "bench", "bench-quota", "bench-storage", "bench-spark", "bench-peers", "clean"),
     ]
 
 

@@ -1,0 +1,93 @@
+"""One Spark and one cluster for all of these tests, which run in one process (mark `spark`): Spark starts in 10 s.
+
+Skipped where there is no PySpark, no Java or no way to the connector's jars; the reason is what a user would be told.
+"""
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import pytest
+
+from sluice import SyncBroker
+from sluice.errors import SluiceError
+from sluice.pipeline.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.streams import Folder
+
+# The modules import it.
+collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
+
+_SETTINGS = {
+    # Half the time to start, and for the first of each kind of job: what runs here is short.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stopTimeout": "20s",
+}
+
+_TIMEOUT_S = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            # A query that is ended by force leaves Spark's gateway in disorder for the next.
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+            if not item.get_closest_marker("spark_long"):
+                item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """Tasks are tried up to four times, as on a cluster; `local[2]` would try once."""
+    folder = str(tmp_path_factory.mktemp("spark"))
+    try:
+        session = open_session("tests", master="local[2,4]", settings=_SETTINGS | {"spark.sql.warehouse.dir": folder})
+    except SluiceError as error:
+        pytest.skip(str(error))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_query_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test does, its queries end with it."""
+    yield
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        for query in session.streams.active:
+            query.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[SyncBroker]:
+    """Two brokers, so that leaders can move. Who is over a quota waits for seconds, not for ten."""
+    config = {"sluice.election.delay.ms": 100, "quota.window.num": 3}
+    with SyncBroker(2, config=config) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest, broker: SyncBroker) -> str:
+    """A topic of two partitions, on both brokers, that no other test has."""
+    name = re.sub(r"[^a-zA-Z0-9-]+", "-", request.node.name)[:120] + f"-{crc32(request.node.nodeid.encode()):x}"
+    broker.cluster.create_topic(name, 2, replication_factor=2)
+    return name
+
+
+@pytest.fixture
+def sink(spark: "SparkSession", tmp_path: Path) -> "Folder":
+    """Where a stream of numbers goes."""
+    from tests.spark.streams import Folder
+
+    return Folder(spark, tmp_path)

@@ -1,0 +1,65 @@
+"""Lines of a journal: events of the client `shop`, at seconds after noon."""
+
+import msgspec
+
+from sluice.journal_events import Request, Throttle
+
+NOON_NS = 1_700_049_600_000_000_000  # 12:00:00
+NS = 1_000_000_000
+
+
+def request(at_s: float, seq: int = 1, **fields: object) -> str:
+    """A Produce of client `shop`, answered so many seconds after noon, in 5 ms, as JSON."""
+    at_ns = NOON_NS + round(at_s * NS)
+    event = Request(
+        seq=seq,
+        at_ns=at_ns,
+        broker=1,
+        connection=1,
+        listener="PLAINTEXT",
+        peer="127.0.0.1:5",
+        client_id="shop",
+        software_name="",
+        software_version="",
+        principal="User:alice",
+        api="Produce",
+        api_key=0,
+        version=9,
+        correlation_id=1,
+        received_ns=at_ns - 5_000_000,
+        started_ns=at_ns - 5_000_000,
+        answered_ns=at_ns,
+        written_ns=at_ns,
+        request_bytes=1000,
+        response_bytes=50,
+        partitions=[],
+        partitions_left_off=0,
+        group_id="",
+        transactional_id="",
+        attempt_key="",
+        error_codes=[],
+        throttle_time_ms=0,
+        rule_id="",
+    )
+    return msgspec.json.encode(msgspec.structs.replace(event, **fields)).decode()
+
+
+def throttle(at_s: float, throttle_time_ms: int) -> str:
+    event = Throttle(
+        seq=1,
+        at_ns=NOON_NS + round(at_s * NS),
+        broker=1,
+        connection=1,
+        listener="PLAINTEXT",
+        peer="127.0.0.1:5",
+        client_id="shop",
+        software_name="",
+        software_version="",
+        principal="User:alice",
+        api="Produce",
+        version=9,
+        correlation_id=1,
+        quota="Produce",
+        throttle_time_ms=throttle_time_ms,
+    )
+    return msgspec.json.encode(event).decode()

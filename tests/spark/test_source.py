@@ -1,0 +1,115 @@
+"""Spark reads from sluice: which topics, from where to where, in how many parts, and what is left out."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sluice import SyncBroker
+from tests.spark.kafka_data import in_transaction, produce
+
+EARLY_MS, LATE_MS = 1_700_000_000_000, 1_700_000_600_000
+
+
+def read(spark: SparkSession, broker: SyncBroker, options: Mapping[str, str]) -> DataFrame:
+    """All that there is, unless the options say less."""
+    return spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).options(**options).load()
+
+
+def values(records: DataFrame) -> list[str]:
+    return sorted(row[0] for row in records.select(f.col("value").cast("string")).collect())
+
+
+@pytest.fixture(scope="module")
+def topics(broker: SyncBroker) -> None:
+    """`sub-a` and `sub-b` hold the records "a" and "b", `other` holds "c"."""
+    for name, value in (("sub-a", "a"), ("sub-b", "b"), ("other", "c")):
+        broker.cluster.create_topic(name, 2)
+        produce(broker.bootstrap, name, [value], partition=1)
+
+
+@pytest.fixture(scope="module")
+def offsets(broker: SyncBroker) -> None:
+    """Partition 0 of `offsets` holds "early" and "late", ten minutes apart; partition 1 holds "other"."""
+    broker.cluster.create_topic("offsets", 2)
+    for value, timestamp_ms, partition in (("early", EARLY_MS, 0), ("late", LATE_MS, 0), ("other", EARLY_MS, 1)):
+        produce(broker.bootstrap, "offsets", [value], partition=partition, timestamp_ms=timestamp_ms)
+
+
+class TestTopics:
+    @pytest.mark.usefixtures("topics")
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            pytest.param({"subscribe": "sub-a,other"}, ["a", "c"], id="by their names"),
+            pytest.param({"subscribePattern": "sub-.*"}, ["a", "b"], id="by a pattern"),
+            pytest.param({"assign": '{"sub-a":[0],"sub-b":[0,1]}'}, ["b"], id="by their partitions"),
+        ],
+    )
+    def test_are_found(
+        self, options: dict[str, str], expected: list[str], spark: SparkSession, broker: SyncBroker
+    ) -> None:
+        assert values(read(spark, broker, options)) == expected
+
+
+class TestOffsets:
+    @pytest.mark.usefixtures("offsets")
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            pytest.param(
+                {"startingOffsets": "earliest", "endingOffsets": "latest"}, ["early", "late", "other"], id="all"
+            ),
+            pytest.param(
+                {"startingOffsets": '{"offsets":{"0":1,"1":-2}}', "endingOffsets": '{"offsets":{"0":-1,"1":0}}'},
+                ["late"],
+                id="by offset, where -2 is the first and -1 the end",
+            ),
+            pytest.param(
+                {"startingTimestamp": str(LATE_MS - 1), "startingOffsetsByTimestampStrategy": "latest"},
+                ["late"],
+                id="by one time for all, and the end where nothing is as late",
+            ),
+            pytest.param(
+                {
+                    "startingOffsetsByTimestamp": json.dumps({"offsets": {"0": EARLY_MS, "1": EARLY_MS}}),
+                    "endingOffsetsByTimestamp": json.dumps({"offsets": {"0": LATE_MS, "1": EARLY_MS}}),
+                },
+                ["early"],
+                id="by times of each partition",
+            ),
+        ],
+    )
+    def test_bound_what_is_read(
+        self, options: dict[str, str], expected: list[str], spark: SparkSession, broker: SyncBroker
+    ) -> None:
+        assert values(read(spark, broker, {"subscribe": "offsets", **options})) == expected
+
+
+def test_a_partition_is_read_in_parts_where_more_are_asked_for_than_there_are(
+    spark: SparkSession, broker: SyncBroker, topic: str
+) -> None:
+    produce(broker.bootstrap, topic, map(str, range(90)))
+    records = read(spark, broker, {"subscribe": topic, "minPartitions": "3"})
+    assert records.rdd.getNumPartitions() == 3
+    assert records.select("offset").distinct().count() == 90
+
+
+def test_records_bring_key_time_and_headers(spark: SparkSession, broker: SyncBroker, topic: str) -> None:
+    produce(broker.bootstrap, topic, ["v"], timestamp_ms=EARLY_MS, headers=[("h", b"1"), ("h", b"2")])
+    (row,) = read(spark, broker, {"subscribe": topic, "includeHeaders": "true"}).collect()
+    assert (row.topic, row.partition, row.offset, row.key, bytes(row.value)) == (topic, 0, 0, None, b"v")
+    assert (row.timestamp.timestamp() * 1000, row.timestampType) == (EARLY_MS, 0)
+    assert [(header.key, bytes(header.value)) for header in row.headers] == [("h", b"1"), ("h", b"2")]
+
+
+def test_only_what_was_committed_is_read_where_that_is_asked_for(
+    spark: SparkSession, broker: SyncBroker, topic: str
+) -> None:
+    in_transaction(broker.bootstrap, topic, ["no", "never"], commits=False)
+    in_transaction(broker.bootstrap, topic, ["yes"], commits=True)
+    committed = {"subscribe": topic, "kafka.isolation.level": "read_committed"}
+    assert values(read(spark, broker, committed)) == ["yes"]
+    assert values(read(spark, broker, {"subscribe": topic})) == ["never", "no", "yes"]
