@@ -1,0 +1,92 @@
+"""The examples for users' own jobs, and the command, do what they say. Their code runs in the tests' own Spark."""
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from threading import Timer
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice import SyncBroker
+from sluice.cli.main import cli
+from tests.spark.journal_lines import request
+from tests.spark.kafka_data import consume, produce
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "spark"
+
+
+def example(name: str, function: str) -> Callable[..., object]:
+    found: Callable[..., object] = runpy.run_path(str(EXAMPLES / f"{name}.py"))[function]
+    return found
+
+
+def test_word_count_counts_on_and_tells_how_long_it_waited(spark: SparkSession, tmp_path: Path) -> None:
+    with SyncBroker(config={"quota.window.num": 2}, admin_port=0) as broker:
+        broker.cluster.create_topic("lines", 1)
+        broker.cluster.create_topic("words", 1)
+        count_words = example("word_count", "count_words")
+        with broker.quota(client_id="word-count", produce=100):
+            for line in ("to be or not to be", "that is to say"):
+                produce(broker.bootstrap, "lines", [line])
+                count_words(spark, broker.bootstrap, str(tmp_path))
+        assert dict(consume(broker.bootstrap, "words", 1))[b"to"] == "3"
+        waited = example("word_count", "waited_ms")(broker.admin)
+        assert isinstance(waited, dict)
+        assert waited["Produce"] > 0
+
+
+def test_batch_read_tells_of_each_partition(spark: SparkSession, broker: SyncBroker, topic: str) -> None:
+    produce(broker.bootstrap, topic, ["a", "b", "c"], partition=1, timestamp_ms=1_700_000_000_000)
+    rows = example("batch_read", "partitions")(spark, broker.bootstrap, topic)
+    assert isinstance(rows, DataFrame)
+    (row,) = rows.collect()
+    assert (row.partition, row.records, row.first.timestamp(), row.last) == (1, 3, 1_700_000_000, row.first)
+
+
+@pytest.mark.spark_long
+def test_through_a_restart_copies_each_order_once_although_the_query_fails(spark: SparkSession, tmp_path: Path) -> None:
+    patience = {"kafka.request.timeout.ms": "1000", "kafka.default.api.timeout.ms": "1500"}
+    with SyncBroker() as broker:
+        broker.cluster.create_topic("orders", 1)
+        produce(broker.bootstrap, "orders", map(str, range(1000)))
+        fault = broker.faults.add("black-hole", api="Fetch")
+        back = Timer(25, fault.remove)
+        back.start()
+        copied = example("through_a_restart", "copy")
+        tries = copied(spark, broker.bootstrap, str(tmp_path), **patience, **{"kafkaConsumer.pollTimeoutMs": "2000"})
+        back.join()
+    assert isinstance(tries, int)
+    assert tries > 1
+    rows = spark.read.parquet(f"{tmp_path}/orders")
+    assert sorted(int(row.value) for row in rows.collect()) == [*range(1000)]
+
+
+class TestTheCommand:
+    @pytest.fixture
+    def journal(self, broker: SyncBroker, topic: str) -> list[str]:
+        produce(broker.bootstrap, topic, [request(1), "{", request(30)])
+        return ["pipeline", "throttle", "--bootstrap", broker.bootstrap.split(",")[0], "--topic", topic, "--once"]
+
+    @pytest.mark.usefixtures("spark")
+    def test_shows_windows_and_what_is_no_event(self, journal: list[str], broker: SyncBroker) -> None:
+        with broker.quota(client_id="shop", produce=3000):
+            result = CliRunner(env={"COLUMNS": "120"}).invoke(cli, journal)
+        assert result.exit_code == 0, result.output
+        heading, *rows, summary = result.stdout.splitlines()
+        assert heading.split()[:4] == ["from", "broker", "client", "id"]
+        assert [row.split() for row in rows] == [
+            [time, "1", "shop", "Produce", "1", "0", "100", "3,000", "0", "5.0"] for time in ("12:00:00", "12:00:30")
+        ]
+        assert summary == "2 events, 1 quarantined, 0 late, final before 2023-11-15T12:00:20.000Z"
+        assert "@1: not JSON" in result.stderr
+
+    @pytest.mark.usefixtures("spark")
+    def test_tells_what_spark_fails_with_in_one_line(self, journal: list[str], tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        result = CliRunner().invoke(cli, [*journal, "--output", str(tmp_path / "file")])
+        assert result.exit_code == 1
+        assert result.stderr == (
+            f"Error: ParentNotDirectoryException: Parent path is not a directory: file:{tmp_path}/file\n"
+        )
