@@ -1,0 +1,35 @@
+"""docs/faults.md says what the code says, and each action has an example that can be added."""
+
+import tomllib
+
+import pytest
+
+from sluice.broker.faults.actions import KINDS
+from tests.docs.faults import EXAMPLES, PAGE, with_tables
+from tests.support.virtual_broker import VirtualBroker
+
+
+def test_page_is_up_to_date() -> None:
+    page = PAGE.read_text()
+    assert page == with_tables(page), "run python -m tests.docs.faults"
+
+
+def test_every_action_has_an_example_and_no_other() -> None:
+    assert list(EXAMPLES) == list(KINDS)
+    assert all(f"### `{kind}`" in PAGE.read_text() for kind in KINDS)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> VirtualBroker:
+    broker = VirtualBroker("sluice.brokers=3", "default.replication.factor=3")
+    broker.topic("orders")
+    return broker
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_an_example_is_a_rule_that_can_work(cluster: VirtualBroker, kind: str) -> None:
+    rule = tomllib.loads(EXAMPLES[kind])
+    action = rule["action"]
+    assert kind == (action if isinstance(action, str) else action["kind"])
+    if kind not in ("stall-tls", "stall-sasl"):  # there is no such listener here
+        cluster.cluster_server.faults.check(rule)
