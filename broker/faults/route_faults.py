@@ -3,7 +3,8 @@
 A route without rules is as it was. One with rules has `RouteFaults.handle` in place of its handler, which asks
 
 - who sends: for each client id, software, principal and listener it is remembered which rules may hit them;
-- what is named: of those rules, which are about a topic, partition, group or transactional id is remembered for each.
+- what is named: of those rules, which are about a topic, partition, group or transactional id is remembered for each;
+  and of Produce, nearly every request of which names one partition, for all that it names together.
 
 Only rules that are left then are asked about the request itself.
 """
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.context import Outcome, RequestContext
 from sluice.broker.topic import JOURNAL_TOPIC
+from sluice.protocol.apis import PRODUCE
 from sluice.protocol.message import Message
 
 from .actions.action import Hit, RequestAction
@@ -21,12 +23,15 @@ from .names import Named, reader_of
 
 if TYPE_CHECKING:
     from sluice.broker.dispatch import Route
+    from sluice.protocol.apis.produce import ProduceRequest
 
     from .engine import Faults
     from .fault import Fault
 
 # How many clients, and names of topics and the like for each, are remembered before all are forgotten.
 _MOST_REMEMBERED = 4096
+# What a produce request with one partition names: the topic's name or id, the partition, the transactional id.
+_One = tuple[str | bytes, int, str | None]
 _Who = tuple[str, tuple[str, str], str, str]
 
 
@@ -37,6 +42,7 @@ class RouteFaults:
         self.faults: dict[Fault, None] = {}
         self._engine = engine
         self._route = route
+        self._is_produce = route.api_key == PRODUCE
         self._read_names = reader_of(route.api_key)
         self._of_clients: dict[_Who, _OfClient | None] = {}
 
@@ -58,11 +64,18 @@ class RouteFaults:
             of_client = self._look_at(who)
         if of_client is None:
             return self._route.serve(ctx, request)
+        key = None
+        if self._is_produce:
+            key = _one_partition(request)  # type: ignore[arg-type]  # of that type
+            if key in of_client.hit_nothing:
+                return self._route.serve(ctx, request)
         named = None
         faults: Sequence[Fault] = of_client.of_any
         if of_client.of_names:
             named = self._read_names(ctx, request)
             faults = of_client.about(named)
+            if not faults and key is not None:
+                of_client.remember(key)
         if not faults or (JOURNAL_TOPIC in ctx.broker.cluster.topics and self._watches(ctx, request)):
             return self._route.serve(ctx, request)
         hits = self._hits(ctx, faults, named)
@@ -106,13 +119,14 @@ class RouteFaults:
 class _OfClient:
     """The rules of a route that may hit one client."""
 
-    __slots__ = ("_named", "_number", "of_any", "of_names")
+    __slots__ = ("_named", "_number", "hit_nothing", "of_any", "of_names")
 
     def __init__(self, faults: "Sequence[Fault]") -> None:
         self.of_any = tuple(fault for fault in faults if not fault.match.names)
         self.of_names = [fault for fault in faults if fault.match.names]
         self._number = {fault: number for number, fault in enumerate(faults)}
         self._named: dict[tuple[str, object], tuple[Fault, ...]] = {}
+        self.hit_nothing: set[_One | None] = set()  # what requests name that no rule is about
 
     def about(self, named: Named) -> "Sequence[Fault]":
         """Those that may hit a request that names this, in their order."""
@@ -125,6 +139,12 @@ class _OfClient:
         if not self.of_any and len(found) < 2:
             return tuple(found)
         return sorted((*self.of_any, *found), key=self._number.__getitem__)
+
+    def remember(self, key: _One) -> None:
+        """No rule is about requests that name this."""
+        if len(self.hit_nothing) >= _MOST_REMEMBERED:
+            self.hit_nothing.clear()
+        self.hit_nothing.add(key)
 
     def _about(self, key: tuple[str, object]) -> "tuple[Fault, ...]":
         known = self._named.get(key)
@@ -144,6 +164,15 @@ def _is_about(fault: "Fault", kind: str, name: object) -> bool:
         return first in ("topic", "partition") and match.hits_partition(*name)
     assert isinstance(name, str)
     return first == kind and (match.hits_group(name) if kind == "group" else match.hits_transactional_id(name))
+
+
+def _one_partition(request: "ProduceRequest") -> _One | None:
+    """What it names; None where that is more than one partition."""
+    topic_data = request.topic_data
+    if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
+        return None
+    topic = topic_data[0]
+    return topic.name or topic.topic_id, topic.partition_data[0].index, request.transactional_id
 
 
 def _again(first: Hit, rest: Iterator[Hit]) -> Iterator[Hit]:

@@ -544,3 +544,17 @@ def test_a_state_that_cannot_be_is_refused_now_and_disabled_later() -> None:
     broker.advance(1_000)
     assert not fault.enabled
     assert "2" in fault.problem
+
+
+def test_what_hit_nothing_is_remembered_only_while_the_rules_are_the_same() -> None:
+    broker = started()
+    broker.topic("u")
+    faults = broker.cluster_server.faults
+    faults.add(Rule(Error(6), api="Produce", topic="u"))
+    client = broker.client()
+    assert [code_of(client), code_of(client)] == [0, 0]
+    assert codes(client.ask(produce(9, topic="u"), 9)) == [NOT_LEADER]
+    faults.add(Rule(Error(5), api="Produce", topic="t", partition=[0, 1]))
+    assert code_of(client) == 5
+    assert codes(client.ask(produce(9, partition=2), 9)) == [0]
+    assert codes(client.ask(to_all(), 9)) == [5, 5, 0]
