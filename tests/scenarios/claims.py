@@ -79,7 +79,10 @@ def problems(seen: Seen, claim: Claim) -> Iterator[str]:
     if observed.failed and not claim.fails:
         yield f"{len(observed.failed)} records were refused: {', '.join({*observed.failed.values()})}"
     if claim.producer.get("enable.idempotence", True) and (observed.doubled or observed.out_of_order):
-        yield f"{observed.doubled} records are in the log twice, out of order: {observed.out_of_order}"
+        # Who asks for another producer id or epoch in the middle gives up that what is sent again is known as such.
+        asked = seen.requests("InitProducerId", PRODUCER)
+        order = "not in order" if observed.out_of_order else "in order"
+        yield f"{observed.doubled} records are in the log twice, {order}, by a producer that asked for {asked} ids"
     yield from claim.check(seen)
 
 
