@@ -3,13 +3,15 @@
 Put under a connection (or under its TLS) by a fault rule; connections without one have none. To the socket it is a
 protocol, to the one above it a transport: the same place in which TLS stands (security/tls_layer.py).
 
-What it does to the bytes, each independent of the others:
+What it does to the bytes, each independent of the others. Several rules may want the same of one line: it is as slow
+as the slowest has it, held until the last has let go, and dropped when the first has it so.
 
 - *limited*: so many bytes a second in, and out. What comes is read in small pieces, and between them the socket is not
   read, so that TCP pushes the client back. What goes waits here, and whoever is above is told to pause as by a socket
   whose client does not read.
-- *held*: nothing is read and nothing sent until it is released; then all that waited goes on. That is what a client
-  sees of a process that is stopped, or of a listener that accepts and then hangs.
+- *held*: nothing is handled and nothing sent until it is released; then all that waited goes on. That is what a client
+  sees of a process that is stopped, or of a listener that accepts and then hangs. A little is read, so that a client
+  that leaves is noticed.
 - *dropped*: what comes is thrown away, and what goes, too. No end is told: this is the connection of which a middle box
   has forgotten that it was there. It stays so. Different from one: the client's kernel gets its bytes acknowledged, and
   if the client closes, so does the broker.
@@ -18,6 +20,8 @@ What it does to the bytes, each independent of the others:
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
+from operator import itemgetter
 from socket import SO_LINGER, SOL_SOCKET
 from struct import pack
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -35,8 +39,8 @@ _CATCH_UP_MS = 50
 # What waits to be sent, above and below which the one above pauses and goes on: asyncio's own limits.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
-# What a dead line reads at once, to throw it away.
-_WASTE_BYTES = 64 * 1024
+# What a line reads that is held, or, at once, one that is dropped.
+_READ_AHEAD_BYTES = 64 * 1024
 # Ends a connection with RST: what is unsent is thrown away, and nothing lingers.
 _NO_LINGER = pack("ii", 1, 0)
 
@@ -82,6 +86,10 @@ class Pace:
         self._free_ms = max(self._free_ms, now_ms - _CATCH_UP_MS) + count * 1e3 / self.bytes_per_s
 
 
+_Limit = tuple[float | None, float | None]  # bytes per second in, and out
+_IdleLimit = tuple[float, Callable[[], object]]  # for how long (ms), and whom to tell
+
+
 class Link(asyncio.BufferedProtocol, asyncio.Transport):
     """The line of one connection."""
 
@@ -103,6 +111,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._told_made = False
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
+        self._limits: list[_Limit] = []
         self._in: Pace | None = None
         self._out: Pace | None = None
         self._paused_above = False
@@ -111,12 +120,13 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._socket_full = False
         self._sending_later = False
         self._closing = False
-        self._held = False
-        self._idle_ms: float | None = None
+        self._holds = 0
+        self._came_while_held = bytearray()
+        self._scratch = memoryview(b"")
+        self._idle_limits: list[_IdleLimit] = []
         self._active_ms = broker.clock.monotonic_ms()
-        self._waste = memoryview(b"")
         self.on_read: list[Callable[[], None]] = []  # called after what came was handled
-        self._told_dropped: Callable[[], object] = _nothing
+        self.on_lost: list[Callable[[], object]] = []  # called when the connection has ended
         self.dropped = False
 
     # -- what a fault does to it ---------------------------------------------------------------------------------------
@@ -128,40 +138,40 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self.above.go_by(self)
         below.set_protocol(self)
 
-    def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> None:
-        """Bytes per second from the client, and to it; None: as fast as they go."""
-        self._in = None if in_bytes_per_s is None else Pace(in_bytes_per_s)
-        self._out = None if out_bytes_per_s is None else Pace(out_bytes_per_s)
-        self._read_on()
-        self._send()
+    def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:
+        """Bytes per second from the client, and to it (None: as fast as they go), until what is returned is called."""
+        limit = in_bytes_per_s, out_bytes_per_s
+        self._limits.append(limit)
+        self._pace()
+        return partial(self._limit_no_more, limit)
 
     def hold(self) -> None:
-        """Nothing comes and goes until `release`."""
-        self._held = True
-        self._pause_here()
+        """Nothing is handled and nothing sent until `release`, which is to be called as often."""
+        self._holds += 1
+        self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
 
     def release(self) -> None:
         """Goes on with all that waited."""
-        if self._held:
-            self._held = False
+        self._holds -= 1
+        if not self._holds:
             self.tell_made()
-            self._read_on()
+            self._feed()
             self._send()
 
-    def drop_when_idle(self, idle_ms: float | None, told: "Callable[[], object] | None" = None) -> None:
-        """Is dropped as soon as nothing came or went for so long, which `told` is told; None: no more, unless it is
-        already.
+    def drop_when_idle(self, idle_ms: float, told: Callable[[], object]) -> Callable[[], None]:
+        """Is dropped as soon as nothing came or went for so long, which `told` is told; until what is returned is
+        called, if it is not dropped by then.
         """
-        self._told_dropped = told or _nothing
-        begins = self._idle_ms is None and idle_ms is not None
-        self._idle_ms = idle_ms
-        if begins:
-            self._look_at_idle()
+        limit = idle_ms, told
+        self._idle_limits.append(limit)
+        self._look_at_idle()
+        return partial(self._idle_limits.remove, limit)
 
     def drop(self) -> None:
         """From now on whatever comes or goes is lost."""
         self.dropped = True
-        self._waste = memoryview(bytearray(_WASTE_BYTES))
+        self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
+        self._came_while_held.clear()
         self._unsent.clear()
         self._unsent_bytes = 0
         self._tell_room()
@@ -188,18 +198,21 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._socket = transport
         if self._made is not None:
             self._made(self)
-        if not self._held:
+        if not self._holds:
             self.tell_made()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.tell_made()  # held until now: it has come, and is gone
         self._socket = None
         self._unsent.clear()
+        self._came_while_held.clear()
         self.above.connection_lost(exc)
+        for lost in self.on_lost:
+            lost()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self.dropped:
-            return self._waste
+        if self.dropped or self._keeps:
+            return self._scratch
         buffer = self.above.get_buffer(sizehint)
         return buffer if self._in is None else buffer[: self._in.piece_bytes]
 
@@ -207,6 +220,11 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         if self.dropped:
             return
         self._active_ms = now_ms = self._clock.monotonic_ms()
+        if self._keeps:
+            self._came_while_held += self._scratch[:nbytes]
+            if len(self._came_while_held) >= _READ_AHEAD_BYTES:
+                self._pause_here()
+            return
         self.above.buffer_updated(nbytes)
         for look in [*self.on_read]:
             look()
@@ -218,6 +236,8 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
                 self._housekeeping.later(wait_ms, self._read_on)
 
     def eof_received(self) -> bool:
+        if self._keeps:
+            return False  # it has not waited for its answers
         if self.above.eof_received():
             return True
         self._closing = bool(self._unsent)
@@ -248,7 +268,9 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused_above = False
-        if self._socket is not None and not self._paused_here:
+        if self._came_while_held:
+            self._housekeeping.later(0, self._feed)  # whoever reads on is in the middle of something
+        elif self._socket is not None and not self._paused_here:
             self._socket.resume_reading()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -269,7 +291,11 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         if not self._closing:
             self._closing = True
             self._paused_above = True
-            if not self._unsent and not self._held and self._socket is not None:
+            if self._socket is None:
+                return
+            if self._unsent or self._holds:
+                self._socket.pause_reading()
+            else:
                 self._socket.close()
 
     def abort(self) -> None:
@@ -279,13 +305,42 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
 
     # -- within --------------------------------------------------------------------------------------------------------
 
+    @property
+    def _keeps(self) -> bool:
+        """Whether what comes is kept here: while it is held, and until all is handed on that came then."""
+        return self._holds > 0 or bool(self._came_while_held)
+
+    def _feed(self) -> None:
+        """Hands on what came while it was held, as far as it is wanted now."""
+        kept = self._came_while_held
+        while kept and not (self._holds or self._paused_above or self._socket is None):
+            buffer = self.above.get_buffer(-1)
+            count = min(len(buffer), len(kept))
+            buffer[:count] = kept[:count]
+            del kept[:count]
+            self.above.buffer_updated(count)
+        if not kept:
+            self._read_on()
+
+    def _limit_no_more(self, limit: _Limit) -> None:
+        self._limits.remove(limit)
+        self._pace()
+
+    def _pace(self) -> None:
+        """Puts the limits in force that there are by now."""
+        ins, outs = zip(*self._limits, strict=True) if self._limits else ((), ())
+        self._in, self._out = _slowest(ins), _slowest(outs)
+        self._sending_later = False  # who waits for a moment of the pace before finds nothing to do
+        self._read_on()
+        self._send()
+
     def _pause_here(self) -> None:
         self._paused_here = True
         if self._socket is not None:
             self._socket.pause_reading()
 
     def _read_on(self) -> None:
-        if self._held or not self._paused_here:
+        if self._holds or not self._paused_here:
             return
         self._paused_here = False
         if self._socket is not None and not self._paused_above and not self._socket.is_closing():
@@ -293,7 +348,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _send(self) -> None:
         """Sends what may be sent now, and comes back for the rest."""
-        if self._held or self._sending_later or self._socket is None:
+        if self._holds or self._sending_later or self._socket is None:
             return
         now_ms = self._clock.monotonic_ms()
         while self._unsent and not self._socket_full:
@@ -338,15 +393,17 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             self.above.resume_writing()
 
     def _look_at_idle(self) -> None:
-        if self._idle_ms is None or self._socket is None or self.dropped:
+        if not self._idle_limits or self._socket is None or self.dropped:
             return
-        left_ms = self._active_ms + self._idle_ms - self._clock.monotonic_ms()
+        idle_ms, told = min(self._idle_limits, key=itemgetter(0))
+        left_ms = self._active_ms + idle_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
             self.drop()
-            self._told_dropped()
+            told()
         else:
             self._housekeeping.later(left_ms, self._look_at_idle)
 
 
-def _nothing() -> None:
-    pass
+def _slowest(rates: Iterable[float | None]) -> Pace | None:
+    limits = [rate for rate in rates if rate is not None]
+    return Pace(min(limits)) if limits else None

@@ -44,15 +44,16 @@ class DoorAction(ConnectionAction, frozen=True):
         return not server.listeners[listener].is_tls  # what comes to others it has met at the door
 
     def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Undo | None:
-        held: list[Link] = []
+        held: dict[Link, None] = {}
 
         def meet(listener: str, line: "Link") -> None:
             if not line.is_closing() and hits(listener) and self.met(fault, line):
-                held.append(line)
+                held[line] = None
+                line.on_lost.append(partial(held.pop, line, None))
 
         def undo() -> None:
             server.gates.remove(meet)
-            for line in held:
+            for line in [*held]:
                 line.release()
 
         server.gates.append(meet)
@@ -183,9 +184,7 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
         _check_listeners(fault, config, lambda _: True, "")
 
     def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        line = _line_under(server, connection)
-        line.limit(self._in, self._out)
-        return partial(line.limit, None, None)
+        return _line_under(server, connection).limit(self._in, self._out)
 
     @property
     def _in(self) -> float | None:
@@ -212,9 +211,8 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
         _check_listeners(fault, config, lambda _: True, "")
 
     def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        line = _line_under(server, connection)
-        line.drop_when_idle(parse_ms(self.idle, "action.idle"), partial(fault.hit_connection, connection))
-        return partial(line.drop_when_idle, None)
+        line, idle_ms = _line_under(server, connection), parse_ms(self.idle, "action.idle")
+        return line.drop_when_idle(idle_ms, partial(fault.hit_connection, connection))
 
 
 def _line_under(server: "Server", connection: "Connection") -> "Link":

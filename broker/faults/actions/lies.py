@@ -49,7 +49,7 @@ _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
 
 _Told = MetadataResponsePartition | DescribeTopicPartitionsResponsePartition
 _Hinted = PartitionProduceResponse | PartitionData
-Leader = Annotated[int | None, msgspec.Meta(description="node id that is told")]
+Leader = Annotated[int | None, msgspec.Meta(description="node id that is told; left out: another replica's")]
 
 
 class _MetadataLie(RequestAction, frozen=True):

@@ -101,13 +101,11 @@ def test_a_byte_a_second_still_moves(broker: VirtualBroker) -> None:
 def test_a_limit_that_is_lifted_holds_nothing_back(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(50_000, 9, "client"), 9)
-    line = lined(client)
-    line.limit(RATE, RATE)
+    lift = lined(client).limit(RATE, RATE)
     client.send(fetch(0), 11)
     broker.advance(100)
     assert not client.answers
-    line.limit(None, None)
-    broker.advance(PIECE_MS)
+    lift()
     assert client.answer()
     client.ask(produce_of(50_000, 9, "client"), 9)
 
@@ -137,6 +135,31 @@ def test_what_is_still_to_go_goes_before_the_end(broker: VirtualBroker) -> None:
     assert not client.is_open
 
 
+def test_of_several_limits_the_slowest_counts_and_the_others_when_that_is_lifted(broker: VirtualBroker) -> None:
+    client = broker.client()
+    line = lined(client)
+    line.limit(RATE, None)
+    lift = line.limit(1, None)
+    client.send(produce_of(10_000, 9, "client"), 9)
+    broker.advance(10_000)
+    assert not client.answers
+    lift()
+    broker.advance(1_100)
+    assert client.answer()
+
+
+def test_a_connection_that_is_closed_while_its_answers_leave_slowly_handles_nothing_more(broker: VirtualBroker) -> None:
+    client = broker.client()
+    client.ask(produce_of(30_000, 9, "client"), 9)
+    lined(client).limit(None, RATE)
+    client.send(fetch(0), 11)
+    client.connection.abort()
+    client.send(produce_of(200, 9, "client"), 9)
+    broker.advance(5_000)
+    assert client.closed_at_ms is not None
+    assert broker.partition().log.log_end_offset == 1
+
+
 # -- held --------------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +184,58 @@ def test_answers_of_a_line_that_is_held_wait(broker: VirtualBroker) -> None:
     assert not client.answers
     line.release()
     assert client.answer()
+
+
+def test_who_leaves_a_line_that_is_held_is_gone(broker: VirtualBroker) -> None:
+    for leave in (Client.leave, Client.end):
+        client = broker.client()
+        lined(client).hold()
+        client.send(produce_of(200, 9, "client"), 9)
+        leave(client)
+        assert not broker.server.connections
+    assert broker.partition().log.log_end_offset == 0
+
+
+def test_a_client_cannot_send_without_end_on_a_line_that_is_held(broker: VirtualBroker) -> None:
+    client = broker.client()
+    line = lined(client)
+    line.hold()
+    for _ in range(5):
+        client.send(produce_of(50_000, 9, "client"), 9)
+    assert client.unread_bytes > 100_000, "TCP pushes back"
+    line.release()
+    broker.advance(0)
+    assert len(client.take_answers()) == 5
+
+
+def test_a_line_that_is_held_twice_goes_on_when_it_is_released_twice(broker: VirtualBroker) -> None:
+    client = broker.client()
+    line = lined(client)
+    line.hold()
+    line.hold()
+    client.send(ApiVersionsRequest(), 0)
+    line.release()
+    broker.settle()
+    assert not client.answers
+    line.release()
+    broker.settle()
+    assert client.answer()
+
+
+def test_what_came_while_it_was_held_waits_for_what_its_connection_waits_for() -> None:
+    broker = VirtualBroker("quota.producer.default=1000")
+    broker.topic()
+    client = broker.client()
+    line = lined(client)
+    line.hold()
+    for _ in range(2):
+        client.send(produce_of(20_000, 9, "client"), 9)
+    line.release()
+    broker.settle()
+    throttle_ms = client.answer().throttle_time_ms
+    assert throttle_ms > 0
+    broker.advance(throttle_ms)
+    assert client.answer().at_ms == throttle_ms
 
 
 def test_a_connection_that_is_closed_while_its_line_is_held_ends_with_that(broker: VirtualBroker) -> None:
@@ -214,7 +289,7 @@ def test_who_leaves_a_line_that_is_dropped_is_gone(broker: VirtualBroker) -> Non
 def test_a_line_is_dropped_when_it_was_idle_for_so_long_and_not_before(broker: VirtualBroker) -> None:
     client = broker.client()
     line = lined(client)
-    line.drop_when_idle(1_000)
+    line.drop_when_idle(1_000, lambda: None)
     for _ in range(5):
         broker.advance(999)
         client.ask(ApiVersionsRequest(), 0)
@@ -227,7 +302,7 @@ def test_a_line_is_dropped_when_it_was_idle_for_so_long_and_not_before(broker: V
 def test_answers_keep_a_line_from_being_idle(broker: VirtualBroker) -> None:
     client = broker.client()
     line = lined(client)
-    line.drop_when_idle(1_000)
+    line.drop_when_idle(1_000, lambda: None)
     client.send(fetch(0, max_wait_ms=900), 11)
     broker.advance(1_800)
     assert client.answer()
@@ -237,9 +312,9 @@ def test_answers_keep_a_line_from_being_idle(broker: VirtualBroker) -> None:
 def test_a_line_that_need_not_be_idle_any_more_stays(broker: VirtualBroker) -> None:
     client = broker.client()
     line = lined(client)
-    line.drop_when_idle(1_000)
+    end = line.drop_when_idle(1_000, lambda: None)
     broker.advance(500)
-    line.drop_when_idle(None)
+    end()
     broker.advance(10_000)
     client.ask(ApiVersionsRequest(), 0)
 

@@ -313,6 +313,19 @@ def test_a_bandwidth_that_names_who_has_logged_in_waits_for_that() -> None:
     assert fault.hits == 1
 
 
+def test_of_several_bandwidths_the_slowest_counts_whichever_ends_first(broker: VirtualBroker) -> None:
+    client = broker.client()
+    slow, slower = (add(broker, Rule(Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
+    client.send(produce_of(10_000, 9, "client"), 9)
+    broker.advance(2_000)
+    assert not client.answers
+    slower.remove()
+    broker.advance(1_100)
+    assert client.answer()
+    slow.remove()
+    client.ask(produce_of(10_000, 9, "client"), 9)
+
+
 # -- dropped -----------------------------------------------------------------------------------------------------------
 
 

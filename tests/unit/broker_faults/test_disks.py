@@ -9,6 +9,7 @@ from sluice.broker.faults.rule import Rule
 from sluice.broker.topic import Topic
 from sluice.broker.topic_rules import NewTopic
 from sluice.protocol.errors import ErrorCode
+from tests.support.groups import commit_code, commit_request
 from tests.support.records import fetch, fetched_bytes, produce, produce_of
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
@@ -130,3 +131,11 @@ def test_two_rules_fill_two_logs_and_each_ends_for_itself(broker: VirtualBroker)
     assert answers() == [[], FULL]
     faults[1].remove()
     assert answers() == [[], []]
+
+
+def test_a_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:
+    fault = add(broker, Rule("disk-full"))
+    request = commit_request(generation_id_or_member_epoch=-1, member_id="")
+    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NOT_COORDINATOR
+    fault.remove()
+    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NONE
