@@ -1,0 +1,74 @@
+"""The actions of fault rules, a rule, and the error of one that cannot work: what a test imports to make brokers fail.
+
+    from sluice.faults import Close, Error
+
+    broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=3)
+
+They stand in broker/faults/; docs/faults.md says what each does.
+"""
+
+from sluice.broker.faults.actions.brokers import BrokerDown, Isolate
+from sluice.broker.faults.actions.connections import (
+    Bandwidth,
+    DropIdle,
+    RefuseConnections,
+    SilentConnections,
+    StallSasl,
+    StallTls,
+)
+from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.disks import DiskFull, SlowDisk
+from sluice.broker.faults.actions.ending import BlackHole, Close
+from sluice.broker.faults.actions.error import Error
+from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize, Truncate
+from sluice.broker.faults.actions.knowledge import MetadataLag, StaleMetadata
+from sluice.broker.faults.actions.leaders import (
+    ControllerLost,
+    CoordinatorMoved,
+    LeaderMoved,
+    SlowElection,
+    UncleanElection,
+)
+from sluice.broker.faults.actions.lies import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
+from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
+from sluice.broker.faults.actions.throttle import Throttle
+from sluice.broker.faults.errors import FaultError
+from sluice.broker.faults.rule import Rule
+
+__all__ = [
+    "Bandwidth",
+    "BlackHole",
+    "BrokerDown",
+    "Close",
+    "ControllerLost",
+    "CoordinatorMoved",
+    "CorrelationId",
+    "CorruptRecords",
+    "Delay",
+    "DiskFull",
+    "DropIdle",
+    "Duplicate",
+    "EmptyMetadata",
+    "Error",
+    "FaultError",
+    "Garbage",
+    "Isolate",
+    "LeaderMoved",
+    "MetadataLag",
+    "OffsetLie",
+    "Oversize",
+    "RefuseConnections",
+    "Rule",
+    "SilentConnections",
+    "SlowDisk",
+    "SlowElection",
+    "StaleLeaderHint",
+    "StaleMetadata",
+    "StallSasl",
+    "StallTls",
+    "Throttle",
+    "Truncate",
+    "UncleanElection",
+    "UnknownLeader",
+    "WrongLeader",
+]
