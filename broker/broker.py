@@ -151,7 +151,8 @@ class Broker:
         if coordinator is not None:
             coordinator.load(partition)
         for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
-            broker.produces.check_and_complete(partition)
+            if not broker.is_stranded:  # else it does not hear of that
+                broker.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
         """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""

@@ -132,7 +132,8 @@ class Cluster:
         if leader is not None:
             leader.fetches.check_and_complete(partition)
         for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
-            broker.produces.check_and_complete(partition)
+            if not broker.is_stranded:
+                broker.produces.check_and_complete(partition)
 
     @property
     def controller_id(self) -> int:

@@ -609,3 +609,26 @@ def test_brokers_tell_of_a_dead_one_when_they_have_heard_of_it() -> None:
     assert told() == [1, 2, 3]
     cluster.advance(200)
     assert told() == [2, 3]
+
+
+def test_what_waits_on_a_leader_that_is_cut_off_runs_out_of_time_though_another_leads_by_then() -> None:
+    cluster = three()
+    waiting = cluster.client(node_id=1)
+    cluster.cluster_server.isolate_broker(1)
+    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    cluster.advance(DELAY_MS)
+    assert state(cluster)[0] == 2
+    assert send(cluster, 2, ALL) == []
+    assert not waiting.answers, "nobody has told it"
+    cluster.advance(20_000 - DELAY_MS)
+    assert error_codes(waiting.answer().message) == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_what_waits_on_a_leader_that_is_cut_off_is_sent_to_the_next_when_it_is_back() -> None:
+    cluster = three()
+    waiting = cluster.client(node_id=1)
+    cluster.cluster_server.isolate_broker(1)
+    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    cluster.advance(DELAY_MS)
+    cluster.cluster_server.rejoin_broker(1)
+    assert error_codes(waiting.answer().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
