@@ -3,6 +3,7 @@ move.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
@@ -155,18 +156,18 @@ def _move(server: "ClusterServer", partitions: Iterable[Partition], to: int | No
     controller = server.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 
-    def back(partition: Partition, before: int, after: int) -> Undo:
-        def undo() -> None:
-            if partition.leader == after and not partition.deleted:
-                controller.move_leader(partition, before)  # or not, where that one cannot lead any more
+    def back(partition: Partition, before: int, after: int) -> None:
+        if partition.leader == after and not partition.deleted:
+            controller.move_leader(partition, before)  # or not, where that one cannot lead any more
 
-        return undo
+    def moved() -> Iterator[Undo]:
+        for partition, before, after in moves:
+            problem = controller.move_leader(partition, after)
+            if problem is not None:
+                raise ClusterError(problem)
+            yield partial(back, partition, before, after)
 
-    for partition, _, after in moves:
-        problem = controller.move_leader(partition, after)
-        if problem is not None:
-            raise ClusterError(problem)
-    return undo_all(back(*move) for move in moves)
+    return undo_all(moved())
 
 
 def _target(controller: "Controller", partition: Partition, to: int | None) -> int:

@@ -112,6 +112,14 @@ def test_without_a_goal_the_next_replica_leads(three: VirtualBroker) -> None:
     assert all(leader in (2, 3) for leader in leaders(three))
 
 
+def test_where_one_leader_cannot_move_none_does(three: VirtualBroker) -> None:
+    created = three.cluster.create(NewTopic("u", assignments={0: (1, 2)}))
+    assert isinstance(created, Topic)
+    problem = refused(three, Rule(LeaderMoved(to=3)))
+    assert problem == "fault.action: broker 3 has no replica of u-0; those that have: 1, 2"
+    assert leaders(three) == [1, 1]
+
+
 def test_leaders_that_moved_on_meanwhile_stay_where_they_are(three: VirtualBroker) -> None:
     fault = add(three, Rule(LeaderMoved(to=3), topic="t"))
     three.cluster_server.move_leader("t", 0, 2)
