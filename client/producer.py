@@ -14,7 +14,7 @@ where Kafka puts some of it into the future.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random  # noqa: TID251  (a producer's one source of chance is made here, unless it is given)
@@ -24,6 +24,7 @@ from sluice.clock import Clock
 from sluice.protocol.records.compression import NAMES
 
 from .async_network import AsyncNetwork
+from .backoff import Uniform
 from .buffer_pool import BufferPool
 from .cluster import Partitions, TopicPartition
 from .config import ClientConfig, Given, Profile, producer_config
@@ -35,6 +36,8 @@ from .record_accumulator import AccumulatorSettings, RecordAccumulator
 from .retry_sites import RetrySite, backoff_at
 from .sender import Sender, SenderSettings
 from .transaction_manager import TransactionManager
+from .transaction_requests import GroupMetadata, Result
+from .transactions import Transactions
 
 __all__ = ["Producer", "RecordMetadata"]
 
@@ -78,9 +81,8 @@ class Producer:
             config, self._metadata, max_in_flight=in_flight, random=self._random, clock=self._given_clock
         )
         self._clock = self._network.clock
-        transactions = None
-        if config.boolean("enable.idempotence"):
-            transactions = TransactionManager(backoff_at(RetrySite.TRANSACTIONAL_REQUEST, config, uniform))
+        transactions = _transactions(config, uniform)
+        self._transactions = transactions if isinstance(transactions, Transactions) else None
         self._pool = BufferPool(config.integer("buffer.memory"))
         self._accumulator = RecordAccumulator(
             _accumulator_settings(config),
@@ -123,6 +125,8 @@ class Producer:
         now_ms = self._clock.monotonic_ms()
         if self._is_closing:
             raise KafkaException("the producer is closed")
+        if self._transactions is not None:
+            self._transactions.ensure_in_transaction()
         if headers or len(value or b"") + len(key or b"") > self._surely_fits:
             self._ensure_fits(size_upper_bound(key, value, headers))
         partitions = self._metadata.cluster.topics.get(topic)
@@ -140,11 +144,13 @@ class Producer:
         room = 0 if batch is None else batch.room
         if batch is None or not batch.try_append(timestamp, key, value, headers, future):
             record = timestamp, key, value, headers, future
-            await self._append(topic, number, partitions, deadline_ms, record)
+            where = await self._append(topic, number, partitions, deadline_ms, record)
         elif number is None:
             self._accumulator.appended(batch.partition, room - batch.room, partitions)
-        elif batch.room > 0:
+        elif batch.room > 0 and self._transactions is None:
             return future
+        if self._transactions is not None:
+            self._transactions.add_partition(TopicPartition(topic, where))
         if batch is None or batch.is_full:
             self._network.wakeup()
             await _next_turn()
@@ -152,9 +158,9 @@ class Producer:
 
     async def _append(
         self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
-    ) -> None:
+    ) -> int:
         """Puts a record into a new batch, or one that was made meanwhile. Without a number, its partition is the one
-        whose turn it is.
+        whose turn it is. Returns which it was.
         """
         accumulator, memory = self._accumulator, 0
         while True:
@@ -180,6 +186,52 @@ class Producer:
             break
         if number is None:
             accumulator.appended(name, room - batch.room, partitions)
+        return where
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    async def init_transactions(self) -> None:
+        """Before the first transaction: fences the producers that had this `transactional.id` before, and ends what
+        they left open. This and the others raise TimeoutException after `max.block.ms`, and may then be called again.
+        """
+        await self._end_of(self._transactional.init_transactions())
+
+    def begin_transaction(self) -> None:
+        """What is sent from now on is read by read_committed consumers when it is committed, or never."""
+        self._transactional.begin()
+
+    async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
+        """Commits a consumer's offsets if the transaction is."""
+        await self._end_of(self._transactional.send_offsets(offsets, group))
+
+    async def commit_transaction(self) -> None:
+        """Sends what there is, and commits. Raises KafkaException if a record failed; then it has to be aborted."""
+        await self._end_of(self._transactional.commit())
+
+    async def abort_transaction(self) -> None:
+        """Drops what was not sent, and aborts what was."""
+        await self._end_of(self._transactional.abort())
+
+    @property
+    def _transactional(self) -> Transactions:
+        self._ensure_open()
+        if self._transactions is None:
+            raise KafkaException("the producer has no transactional.id")
+        return self._transactions
+
+    async def _end_of(self, result: Result) -> None:
+        ended: asyncio.Future[None] = self._loop.create_future()
+        result.listen(partial(_grant, ended))
+        self._network.wakeup()
+        try:
+            async with asyncio.timeout(self._max_block_ms / 1e3):
+                await ended
+        except TimeoutError:
+            raise TimeoutException(
+                f"the operation did not end within {self._max_block_ms} ms; it may be repeated"
+            ) from None
+        if result.error is not None:
+            raise result.error
 
     async def partitions_for(self, topic: str) -> Sequence[int]:
         """The indexes of a topic's partitions. Raises as `send` does."""
@@ -196,12 +248,15 @@ class Producer:
                         await asyncio.wait([delivery])
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Takes no more records, and sends what there is, for `timeout_ms` at most. What is left then fails."""
+        """Takes no more records, and sends what there is, for `timeout_ms` at most. What is left then fails. An open
+        transaction is aborted.
+        """
         if self._is_closing:
             return
         self._is_closing = self._accumulator.is_closing = True
+        aborting = self._transactions.abort() if self._transactions is not None and self._transactions.is_open else None
         self._network.wakeup()
-        waiting = self._loop.create_task(self._until_done())
+        waiting = self._loop.create_task(self._until_done(aborting))
         await asyncio.wait([waiting], timeout=None if timeout_ms is None else timeout_ms / 1e3)
         waiting.cancel()
         self._running.cancel()
@@ -221,7 +276,9 @@ class Producer:
                 until_ms = now_ms + _AFTER_A_MISTAKE_MS
             await self._network.wait(until_ms)
 
-    async def _until_done(self) -> None:
+    async def _until_done(self, aborting: Result | None) -> None:
+        if aborting is not None:
+            await self._end_of(aborting)
         while self._sender.has_work:
             await self.flush()
             if self._sender.has_work:  # requests whose batches have ended
@@ -288,6 +345,15 @@ class Producer:
                     f"The message is {size} bytes when serialized which is larger than {most}, which is the value "
                 )
                 raise exception_of(_MESSAGE_TOO_LARGE, f"{message}of the {name} configuration.")
+
+
+def _transactions(config: ClientConfig, uniform: Uniform) -> TransactionManager | None:
+    """What the configuration asks for: transactions, idempotence, or nothing."""
+    backoff = backoff_at(RetrySite.TRANSACTIONAL_REQUEST, config, uniform)
+    transactional_id = config.text_or_none("transactional.id")
+    if transactional_id is not None:
+        return Transactions(backoff, transactional_id, config.integer("transaction.timeout.ms"))
+    return TransactionManager(backoff) if config.boolean("enable.idempotence") else None
 
 
 def _accumulator_settings(config: ClientConfig) -> AccumulatorSettings:

@@ -49,6 +49,8 @@ from .producer_batch import NO_ERRORS_OF_RECORDS, ProducerBatch
 from .producer_metadata import ProducerMetadata
 from .record_accumulator import RecordAccumulator
 from .transaction_manager import TransactionManager
+from .transaction_requests import TransactionRequest
+from .transactions import PRODUCE_LATEST_V1, Transactions
 
 log = logging.getLogger("sluice.client")
 
@@ -56,6 +58,7 @@ _PRODUCE = 0
 # Batches of magic 2; topics by name up to 12.
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
+_ABORTED = "the transaction was aborted before the record was sent"
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -102,6 +105,10 @@ class Sender:
                 self._accumulator.abort(transactions.fatal_error)
                 return inf
             transactions.resolve_sequences()
+            if isinstance(transactions, Transactions):
+                until_ms = self._send_transactional(transactions, now_ms)
+                if until_ms is not None:
+                    return min(until_ms, self._expire(now_ms))
             ask_at_ms = transactions.ask_at_ms()
             if ask_at_ms is not None and self._accumulator.incomplete:
                 return min(self._ask_for_id(transactions, ask_at_ms, now_ms), self._expire(now_ms))
@@ -125,6 +132,54 @@ class Sender:
         error = self._transactions.answered(exchange.response, exchange.failure(), exchange.received_ms)
         if error is not None:
             self._accumulator.abort(error)
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
+        """Sends what goes before batches; returns when to look again, or None: it is the batches' turn."""
+        if transactions.is_asking:
+            return inf
+        if transactions.has_abortable_error and transactions.last_error is not None:
+            self._accumulator.abort(transactions.last_error, only_undrained=True)
+        elif transactions.is_aborting:
+            self._accumulator.abort(KafkaException(_ABORTED), only_undrained=True)
+        request = transactions.next_request(is_any_incomplete=bool(self._accumulator.incomplete))
+        if request is None:
+            return None
+        if request.next_attempt_ms > now_ms:
+            return request.next_attempt_ms
+        if request.coordinator is None:
+            node = self._network.least_loaded_node(now_ms).node
+        else:
+            node = transactions.coordinator(request)
+            if node is None:
+                transactions.look_up(request)
+                return now_ms
+        if node is None:
+            transactions.try_again(request, now_ms)
+            return request.next_attempt_ms
+        if not self._network.ready(node, now_ms):
+            if self._network.connection_failed(node.id) and request.coordinator is not None:
+                transactions.look_up(request)  # it may be another by now
+                transactions.try_again(request, now_ms)
+            return now_ms + self._network.poll_delay_ms(node.id, now_ms)
+        transactions.sent(request)
+        versions = self._network.api_versions(node.id)
+        features = {} if versions is None else versions.features
+        answered = partial(self._transactional_answered, transactions, request, features)
+        self._network.send(node.id, request.build(), answered, now_ms)
+        return inf
+
+    def _transactional_answered(
+        self,
+        transactions: Transactions,
+        request: TransactionRequest,
+        features: Mapping[str, int],
+        exchange: Exchange,
+    ) -> None:
+        transactions.request_answered(request, exchange.response, exchange.failure(), features, exchange.received_ms)
+
+    # -- batches -----------------------------------------------------------------------------------------------------
 
     def _send(self, now_ms: float) -> float:
         accumulator, network = self._accumulator, self._network
@@ -202,17 +257,21 @@ class Sender:
                 topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
             topic.partition_data.append(PartitionProduceData(index=number, records=batch.records()))
             by_partition[batch.partition] = batch
+        transactions = self._transactions
         message = ProduceRequest(
-            transactional_id=None,
+            transactional_id=None if transactions is None else transactions.transactional_id,
             acks=self.settings.acks,
             timeout_ms=self.settings.request_timeout_ms,
             topic_data=list(topics.values()),
         )
+        latest = None if all(name in topic_ids for name in topics) else _LATEST_BY_NAME
+        if isinstance(transactions, Transactions) and not transactions.is_v2:
+            latest = PRODUCE_LATEST_V1
         request = Request(
             _PRODUCE,
             lambda _version: message,
             oldest=_OLDEST_VERSION,
-            latest=None if all(name in topic_ids for name in topics) else _LATEST_BY_NAME,
+            latest=latest,
             timeout_ms=self.settings.request_timeout_ms,
             expects_response=self.settings.acks != 0,
         )
@@ -305,7 +364,7 @@ class Sender:
         is_refused: bool,
     ) -> None:
         if batch.fail(KafkaException(_OTHERS_ARE_INVALID) if by_record else error, by_record):
-            if self._transactions is not None and batch.has_sequence:
+            if self._transactions is not None:
                 code = error.code if isinstance(error, ApiException) else ErrorCode.UNKNOWN_SERVER_ERROR
                 self._transactions.failed(batch, code, is_refused=is_refused)
             self._remove_from_in_flight(batch)

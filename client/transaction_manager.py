@@ -45,7 +45,8 @@ class TransactionManager:
     def __init__(self, retry_backoff: Backoff) -> None:
         self.sequences = ProducerSequences()
         self.producer = NO_PRODUCER_YET
-        self.is_completing = False
+        self.transactional_id: str | None = None
+        self.is_completing = False  # whether a transaction waits for its batches to end
         self.is_asking = False  # a request is on its way
         self.fatal_error: KafkaException | None = None
         self._retry_backoff = retry_backoff
@@ -113,7 +114,8 @@ class TransactionManager:
         partition, sequences = batch.partition, self.sequences
         if self._is_stale(partition) and not sequences.has_in_flight(partition):
             sequences.start_at_beginning(partition, self.producer)
-        batch.set_state(ProducerState(*self.producer, sequences.next_sequence(partition)))
+        is_transactional = self.transactional_id is not None
+        batch.set_state(ProducerState(*self.producer, sequences.next_sequence(partition), is_transactional))
         sequences.increment(partition, batch.record_count)
         sequences.add_in_flight(batch)
 
@@ -148,16 +150,19 @@ class TransactionManager:
         self.sequences.remove_in_flight(batch)
 
     def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
-        """A batch that was sent failed for good. `is_refused`: it was not written, and nobody will."""
-        partition = batch.partition
-        self.sequences.remove_in_flight(batch)
+        """A batch failed for good. `is_refused`: it was not written, and nobody will."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self.fatal_error = exception_of(code)
-        elif is_refused:
-            self._bump_epoch_for(partition)
-        else:
-            after = batch.last_sequence + 1
-            self._unresolved[partition] = max(after, self._unresolved.get(partition, after))
+        elif batch.has_sequence:
+            self.sequences.remove_in_flight(batch)
+            if is_refused:
+                self._bump_epoch_for(batch.partition)
+            else:
+                self._is_unresolved(batch)
+
+    def _is_unresolved(self, batch: ProducerBatch) -> None:
+        after = batch.last_sequence + 1
+        self._unresolved[batch.partition] = max(after, self._unresolved.get(batch.partition, after))
 
     def resolve_sequences(self) -> None:
         """Looks at what is unresolved; and bumps the epoch, where something made that necessary."""

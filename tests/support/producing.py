@@ -100,6 +100,7 @@ class Stage:
         return values_in(self.broker, partition)[partition == 0 :]
 
 
+_COMMITTED = bytes((0, 0, 0, 1))  # the key of a marker: version and type
 _WALL_START_MS = 1_700_000_000_000.0
 _LOOP_START_S = 10_000.0
 
@@ -115,6 +116,28 @@ def values_in(broker: Broker, partition: int) -> list[bytes]:
         for position, header in iter_batches(data):
             batch = data[position : position + header.size_in_bytes]
             values += [record.value or b"" for record in iter_records(batch)]
+    return values
+
+
+def committed_in(broker: Broker, partition: int) -> list[bytes]:
+    """What who reads committed records only finds in a partition's log."""
+    found = broker._running.cluster.partition(TOPIC, partition)
+    assert found is not None
+    log = found.log
+    assert log.last_stable_offset == log.log_end_offset, "a transaction is open"
+    values: list[bytes] = []
+    open_ones: dict[int, list[bytes]] = {}  # of transactions, by their producers
+    offset = 0
+    while offset < log.log_end_offset:
+        data = b"".join(log.read(offset, 1 << 30, log.log_end_offset, True).parts)
+        for position, header in iter_batches(data):
+            offset = header.last_offset + 1
+            records = list(iter_records(data[position : position + header.size_in_bytes]))
+            if header.is_control:
+                ended = open_ones.pop(header.producer_id, [])
+                values += ended if records[0].key == _COMMITTED else []
+            else:
+                open_ones.setdefault(header.producer_id, []).extend(record.value or b"" for record in records)
     return values
 
 
