@@ -65,8 +65,8 @@ test-crash: setup ## kill the broker 50 times while it writes, with and without 
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
 
 # A thousand times ten minutes; a seed that fails is told with the command that runs it again.
-test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds
-	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py
+test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds, and as many of transactions
+	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py
 
 matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build
