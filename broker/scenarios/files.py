@@ -107,3 +107,7 @@ def _file_of(name: str) -> Path:
     meant = f" Did you mean {near[0]}?" if near else ""
     endings = ", ".join(ENDINGS)
     raise ScenarioError(f"{name}: no scenario.{meant} A file ends in {endings}; the catalogue has {', '.join(known)}")
+
+
+# As in faults/rule.py: msgspec finds out about these types while only one thread is here.
+read({"name": "none"}, Scenario)

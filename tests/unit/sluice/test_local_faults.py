@@ -1,6 +1,8 @@
 """Faults that a test makes: as actions, as rules, as a file has them; and that they end."""
 
 import re
+import subprocess
+import sys
 from typing import Any, get_type_hints
 
 import pytest
@@ -135,3 +137,28 @@ def test_none_is_added_to_a_broker_that_has_stopped() -> None:
     with pytest.raises(SluiceError, match="the broker has stopped"):
         _ = broker.faults
     assert faults.list() == []
+
+
+FIRST_FAULTS_AT_ONCE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from sluice import SyncBroker
+
+sys.setswitchinterval(1e-6)
+together = Barrier(8)
+
+def add(_):
+    with SyncBroker() as broker:
+        together.wait()
+        broker.faults.add({"action": {"kind": "delay", "ms": 1}, "api": "Fetch"})
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(add, range(8)))
+"""
+
+
+def test_brokers_in_several_threads_may_have_their_first_faults_at_once() -> None:
+    """What finds out about a type as it is first used is not made for that: it ended the process."""
+    done = subprocess.run([sys.executable, "-c", FIRST_FAULTS_AT_ONCE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
