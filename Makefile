@@ -17,7 +17,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix lint format bench bench-quota bench-storage bench-spark bench-peers clean
+.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-quota bench-storage bench-spark bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ test-week: setup ## a week of failures for the producer, in virtual time: 1,000 
 matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py --write-table
+
+fault-table: setup ## meet every fault with the clients in Python, and write docs/faults-clients.md
+	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table
 
 lint: setup ## ruff, mypy, import-linter, deptry, hadolint
 	$(BIN)/ruff check .

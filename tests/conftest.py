@@ -19,3 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-table", action="store_true", help="write docs/clients.md from what the client matrix found"
     )
+    parser.addoption(
+        "--write-fault-table",
+        action="store_true",
+        help="write docs/faults-clients.md from what tests/clients/test_faults.py found",
+    )

@@ -19,6 +19,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("write_table") and not hasattr(config, "workerinput"):
         writer = import_module("tests.clients.table").TableWriter()  # which imports the clients: see above
         config.pluginmanager.register(writer)
+    if config.getoption("write_fault_table") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(import_module("tests.clients.fault_table").FaultTableWriter())
 
 
 # Nobody waits for others before the first rebalance, and members of KIP-848 groups hear soon what has changed.

@@ -1,0 +1,287 @@
+"""One client under one fault: it produces and consumes before it, through it and after it. What came of that is what
+its application knows: which records were acknowledged, which were read, which errors it saw.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import pairwise
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Literal, NamedTuple
+
+from sluice import SyncBroker
+from tests.clients.fault_clients import (
+    ANSWER_S,
+    GROUP,
+    PARTITION,
+    TOPIC,
+    FaultClient,
+    FaultConsumer,
+    FaultProducer,
+    error_name,
+)
+from tests.clients.fault_settings import SESSION_MS, Settings
+
+LEADER, NEXT_LEADER = 1, 2
+BEFORE, AFTER = 3, 3  # records that are produced without the fault
+PAUSE_S = 0.02  # between two records, and two tries with a client that has failed
+AFTERMATH_S = 0.4  # what a fault has set off shows after its end
+PATIENCE_S = 2.0  # with a client that only fails: then the application makes another one
+LONGEST_S = 20.0  # of a fault that does not come to its end, and of what has to be when it is over
+CONFIG: Mapping[str, str | float] = {
+    "sluice.election.delay.ms": 300,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": SESSION_MS,
+    "offsets.topic.num.partitions": 1,
+}
+_EVERYTHING = 1 << 30
+_VALUE = re.compile(rb"<\d+>")
+
+
+Rule = Mapping[str, object]  # as in a file
+Happening = Literal["", "restarts", "is killed", "moves"]
+
+
+class Case(NamedTuple):
+    """A fault, and what is expected of clients that meet it."""
+
+    title: str
+    rule: Rule
+    why: str  # clients do what they do
+    lasts_s: float = 0.0  # from when it first hits; 0: until it has hit as often as it says
+    patience_s: float = ANSWER_S  # for what becomes of a record
+    brokers: int = 1
+    config: Mapping[str, str | float] = {}
+    settings: Mapping[str, Settings] = {}  # of clients that need more of them
+    in_group: bool = False  # the consumer is in a group, and begins anew with each generation: it commits nothing
+    also: Rule | None = None  # a second rule, without which the first would have no effect
+    meanwhile: Happening = ""  # to the leader, as the fault begins
+    reads_twice: str = ""  # which records may be read more than once
+    loses: str = ""  # which records may be lost that were acknowledged
+    errors: Mapping[str, frozenset[str]] = {}  # that a client may show its application; none, where it is not named
+    replaced: Mapping[str, frozenset[str]] = {}  # what does not recover: `producer`, `consumer`
+    ends_with: Mapping[str, str] = {}  # an error after which a client must not be used any more
+    untouched: Mapping[str, str] = {}  # why the fault does not hit a client
+
+    @property
+    def kind(self) -> str:
+        """Of its action."""
+        action = self.rule["action"]
+        assert isinstance(action, dict)
+        return str(action["kind"])
+
+
+class Found(NamedTuple):
+    """What came of it."""
+
+    hits: int
+    errors: frozenset[str]  # that the application saw, by what it did: `start`, `send` or `poll`
+    replaced: frozenset[str]  # what it made anew, since it only failed
+    stalled_s: float  # the longest time without a record that is both acknowledged and read
+    lost: list[str]  # acknowledged, and not in the log
+    unread: list[str]  # in the log when it was over, and not read
+    repeated: list[str]  # more than once in the log
+    read_twice: list[str]  # by one consumer
+
+
+class Notes:
+    """What an application saw. Each of its threads writes to its own part."""
+
+    def __init__(self) -> None:
+        self.errors: set[str] = set()
+        self.replaced: set[str] = set()
+
+
+class Producing:
+    """Produces one record after the other, with another client when one only fails."""
+
+    def __init__(self, make: Callable[[], FaultProducer], notes: Notes, patience_s: float) -> None:
+        self._make = make
+        self._notes = notes
+        self._patience_s = patience_s
+        self._client: FaultProducer | None = None
+        self._fails_since: float | None = None
+        self._sent = 0
+        self.acknowledged: dict[str, float] = {}  # when, by value
+
+    def send(self, count: int = 1) -> bool:
+        """Whether all were acknowledged."""
+        if self._client is None:
+            try:
+                self._client = self._make()
+            except Exception as error:
+                self._notes.errors.add(f"start: {error_name(error)}")
+                return False
+        values = [f"<{number}>" for number in range(self._sent, self._sent + count)]
+        self._sent += count
+        try:
+            outcomes = self._client.send([value.encode() for value in values], self._patience_s)
+        except Exception as error:
+            outcomes = [error_name(error)] * count
+        self._notes.errors.update(f"send: {name}" for name in outcomes if name)
+        now = monotonic()
+        self.acknowledged.update((value, now) for value, name in zip(values, outcomes, strict=True) if not name)
+        self._give_up_if_it_only_fails(any(outcomes))
+        return not any(outcomes)
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _give_up_if_it_only_fails(self, fails: bool) -> None:
+        since, self._fails_since = self._fails_since, None
+        if fails:
+            self._fails_since = monotonic() if since is None else since
+            if monotonic() - self._fails_since > PATIENCE_S:
+                self._notes.replaced.add("producer")
+                self._fails_since = None
+                self.close()
+
+
+class Consuming:
+    """Consumes in a thread until it is closed, with another client when one only fails."""
+
+    def __init__(self, make: Callable[[], FaultConsumer], notes: Notes, ends_with: str) -> None:
+        self._make = make
+        self._ends_with = ends_with
+        self._notes = notes
+        self._closing = Event()
+        self.read: list[list[str]] = []  # values, by client
+        self.first_read: dict[str, float] = {}  # when, by value
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    def has_read(self, values: Collection[str]) -> bool:
+        return self.first_read.keys() >= set(values)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing.wait(PAUSE_S):
+            try:
+                client = self._make()
+            except Exception as error:
+                self._notes.errors.add(f"start: {error_name(error)}")
+                continue
+            self.read.append([])
+            self._poll(client, self.read[-1])
+            client.close()
+
+    def _poll(self, client: FaultConsumer, read: list[str]) -> None:
+        fails_since: float | None = None
+        while not self._closing.is_set():
+            try:
+                values = [value.decode() for value in client.poll()]
+            except Exception as error:
+                told = f"poll: {error_name(error)}"
+                self._notes.errors.add(told)
+                fails_since = fails_since or monotonic()
+                if told == self._ends_with or monotonic() - fails_since > PATIENCE_S:
+                    self._notes.replaced.add("consumer")
+                    return
+                sleep(PAUSE_S)
+                continue
+            for value in values:
+                fails_since = None
+                self.first_read.setdefault(value, monotonic())
+                read.append(value)
+
+
+def run(client: FaultClient, case: Case) -> Found:
+    """Runs one client through one fault, with a broker of its own."""
+    config = {**CONFIG, **case.config}
+    settings = case.settings.get(client.name, {})
+    with SyncBroker(case.brokers, config=config) as broker:
+        bootstrap = broker.bootstrap
+        broker.cluster.create_topic(TOPIC, assignments={PARTITION: range(1, case.brokers + 1)})
+        notes = Notes()
+        group = GROUP if case.in_group else ""
+        make = partial(client.consumer, bootstrap, settings, group)
+        consuming = Consuming(make, notes, case.ends_with.get(client.name, ""))
+        producing = Producing(partial(client.producer, bootstrap, settings), notes, case.patience_s)
+        try:
+            hits_within_s = 0.0 if client.name in case.untouched else LONGEST_S
+            return _run(broker, case, notes, producing, consuming, hits_within_s)
+        finally:
+            producing.close()
+            consuming.close()
+
+
+def _run(
+    broker: SyncBroker, case: Case, notes: Notes, producing: Producing, consuming: Consuming, hits_within_s: float
+) -> Found:
+    for _ in range(BEFORE):
+        assert producing.send(), notes.errors
+    _wait(lambda: consuming.has_read(producing.acknowledged))
+    assert notes.errors == set()
+    began = monotonic()
+    rule = {**case.rule, "during": case.lasts_s * 1000} if case.lasts_s else case.rule
+    if case.also is not None:
+        broker.faults.add(case.also)
+    with broker.faults.add(rule) as fault:
+        _HAPPENINGS[case.meanwhile](broker)
+        times = case.rule.get("times", 1)
+        assert isinstance(times, int)
+        _send(producing, hits_within_s, lambda: fault.hits >= times)
+        _send(producing, case.lasts_s + AFTERMATH_S, lambda: False)
+        _wait(lambda: producing.send(AFTER))
+        _wait(lambda: consuming.has_read(producing.acknowledged))
+    in_log = _values_in_log(broker)
+    _wait(lambda: consuming.has_read(in_log))
+    return Found(
+        fault.hits,
+        frozenset(notes.errors),
+        frozenset(notes.replaced),
+        _stalled_s(began, producing, consuming),
+        lost=sorted(producing.acknowledged.keys() - in_log.keys()),
+        unread=sorted(in_log.keys() - consuming.first_read.keys()),
+        repeated=[value for value, times in in_log.items() if times > 1],
+        read_twice=[value for read in consuming.read for value, times in Counter(read).items() if times > 1],
+    )
+
+
+def _send(producing: Producing, for_s: float, is_over: Callable[[], bool]) -> None:
+    ends = monotonic() + for_s
+    while not is_over() and monotonic() < ends:
+        producing.send()
+        sleep(PAUSE_S)
+
+
+def _stalled_s(began: float, producing: Producing, consuming: Consuming) -> float:
+    through = [max(at, consuming.first_read.get(value, at)) for value, at in producing.acknowledged.items()]
+    moments = sorted([began, *(at for at in through if at > began)])
+    return max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
+
+
+def _restart(broker: SyncBroker) -> None:
+    # Killed: of those who hear in its last moment that nobody leads, librdkafka's consumer may never connect again.
+    broker.cluster.stop(LEADER, controlled=False)
+    broker.cluster.start(LEADER)
+
+
+_HAPPENINGS: dict[Happening, Callable[[SyncBroker], None]] = {
+    "": lambda broker: None,
+    "restarts": _restart,
+    "is killed": lambda broker: broker.cluster.stop(LEADER, controlled=False),
+    "moves": lambda broker: broker.cluster.move_leader(TOPIC, PARTITION, NEXT_LEADER),
+}
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    """Until it is, or has been waited for long enough: what is not by then is found afterwards."""
+    ends = monotonic() + LONGEST_S
+    while not is_so() and monotonic() < ends:
+        sleep(PAUSE_S)
+
+
+def _values_in_log(broker: SyncBroker) -> Counter[str]:
+    """How often each is there. Looked up where it is kept: a client would have to speak TLS, or log in."""
+    cluster = broker._broker._started.cluster
+    log = cluster.topics[TOPIC].partitions[PARTITION].log
+    read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))
+    return Counter(value.decode() for value in _VALUE.findall(b"".join(read.parts)))
