@@ -150,7 +150,7 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
             await broker.run_scenario(file)
         with pytest.raises(SluiceError, match=r"rolling-resart: no scenario\. Did you mean rolling-restart"):
             await broker.run_scenario("rolling-resart")
-        with pytest.raises(SluiceError, match="brokers: the scenario is about 3, and there are 2"):
+        with pytest.raises(SluiceError, match="brokers: the scenario is about 1, 2, 3, and there are 1, 2"):
             await broker.run_scenario("rolling-restart")
 
     broker = Broker(2)
