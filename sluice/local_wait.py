@@ -121,7 +121,7 @@ class EventsWait(Generic[_E]):
         found = self._journal.events(
             after=self._looked_at, kind=self._kinds, client_id=client_id, api=api, broker=broker
         )
-        self._looked_at = max(last, found[-1].seq) if found else last
+        self._looked_at = max(self._looked_at, last, found[-1].seq if found else 0)
         for event in found:
             if isinstance(event, self._wanted):  # a gap comes whatever is asked for
                 self._take(event)

@@ -27,6 +27,17 @@ def test_events_are_waited_for_that_happened_and_that_come() -> None:
     live(do, Broker())
 
 
+def test_events_are_waited_for_from_one_on_that_is_to_come() -> None:
+    async def do(broker: Broker) -> None:
+        waiting = asyncio.ensure_future(broker.wait_for(Request, after=2))  # the connection and its first request
+        await asyncio.sleep(0)
+        await broker.wait_for(lambda: True)
+        await ask_metadata(broker.bootstrap, versions=(9, 8))
+        assert [each.version for each in await waiting] == [8]
+
+    live(do, Broker())
+
+
 FOUND = {
     "by client": (Request, {"client_id": "b"}, ["b"]),
     "by one of several clients": (Request, {"client_id": ["a", "b"], "times": 2}, ["a", "b"]),
