@@ -16,10 +16,11 @@ from sluice.protocol.frame import FramePool, FrameReader
 
 from .exchange import Exchange
 
-# Requests up to this size are joined and written by one send; of larger ones, parts up to it.
-_JOIN_BYTES = 64 * 1024
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
+# Requests up to this size are joined and written by one send; of larger ones, parts up to it. Where a larger one takes
+# a send for each part, copying a batch of 64 KiB costs less than a second send and a second read at the broker.
+_JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
 # A broker is believed what it says: any size that the prefix can hold.
 _LARGEST_FRAME_BYTES = 2**31 - 1
 

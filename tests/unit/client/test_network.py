@@ -395,6 +395,20 @@ class TestThrottling:
         setup.advance(1)
         assert setup.failures()[1:] == [(1501, "TimeoutException")]
 
+    def test_a_reconnect_does_not_end_it(self) -> None:
+        setup = Setup().connected()
+        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=5000)
+        setup.send(request_of(ListGroupsRequest()))
+        setup.advance(0)
+        setup.broker.drop()
+        for _ in range(1000):
+            setup.client.ready(NODE, setup.now_ms)
+            setup.advance(1)
+        assert setup.client.states.is_connected(1)
+        assert not setup.client.ready(NODE, setup.now_ms)
+        setup.advance(4000)
+        assert setup.client.ready(NODE, setup.now_ms)
+
     def test_throttle_times_are_counted_by_node(self) -> None:
         setup = Setup().connected()
         times = iter([300, 100])
