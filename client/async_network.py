@@ -8,6 +8,7 @@ await network.close()
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
@@ -22,10 +23,11 @@ from .cluster import Node
 from .config import ClientConfig
 from .connection import Cancelable, Connection
 from .connection_states import Address
-from .errors import DisconnectException, KafkaException, TimeoutException
+from .errors import DisconnectException, KafkaException, SslAuthenticationException, TimeoutException
 from .exchange import Exchange, Request
 from .metadata import Metadata
 from .network import Connector, NetworkClient
+from .tls import tls_context
 
 log = logging.getLogger("sluice.client")
 
@@ -173,6 +175,7 @@ class AsyncioConnector:
             for name, option in (("send.buffer.bytes", socket.SO_SNDBUF), ("receive.buffer.bytes", socket.SO_RCVBUF))
             if config.is_set(name) and config.integer(name) >= 0
         ]
+        self._tls = tls_context(config) if config.uses_tls else None
         self._tasks: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to them
 
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
@@ -180,7 +183,7 @@ class AsyncioConnector:
         return self._start(self._resolve(host, port, resolved))
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
-        """A TCP connection."""
+        """A TCP connection, with TLS over it where that is configured."""
         return self._start(self._connect(address, connection, failed))
 
     async def close(self) -> None:
@@ -202,10 +205,13 @@ class AsyncioConnector:
         resolved(list(dict.fromkeys((str(info[4][0]), port) for info in found if info[0] == family)))
 
     async def _connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> None:
+        name = connection.host if self._tls is not None else None
         try:
-            transport, _ = await self._loop.create_connection(lambda: connection, *address)
+            transport, _ = await self._loop.create_connection(
+                lambda: connection, *address, ssl=self._tls, server_hostname=name
+            )
         except OSError as error:
-            failed(error)
+            failed(SslAuthenticationException(str(error)) if _is_about_certificates(error) else error)
             return
         sock = transport.get_extra_info("socket")
         for option, size in self._buffers:
@@ -216,6 +222,11 @@ class AsyncioConnector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _is_about_certificates(error: OSError) -> bool:
+    """Whether it is TLS that failed; a connection lost while it was set up is only lost."""
+    return isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
 def _is_address(host: str) -> bool:

@@ -36,6 +36,7 @@ from .backoff import (
     Uniform,
 )
 from .config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
+from .sasl import jaas_options
 
 log = logging.getLogger("sluice.client")
 
@@ -82,6 +83,18 @@ class ClientConfig(Values):
         value = self._values[name]
         assert value is None or isinstance(value, str), name
         return value
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.text("security.protocol").endswith("ssl")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.text("security.protocol").startswith("sasl")
+
+    def sasl_options(self) -> dict[str, str]:
+        """User name and password, of the login module. Raises ValueError where it cannot be read."""
+        return jaas_options(self.text("sasl.jaas.config"))
 
     def retry_backoff(self, uniform: Uniform) -> Backoff:
         """KIP-580's, of `retry.backoff.ms` and its maximum."""
@@ -155,7 +168,7 @@ def _parsed(client: str, row: Property, value: object) -> Value:
     try:
         return row.kind.parse(given)
     except ValueError:
-        shown = given if given.isprintable() else repr(given)  # one line, whatever was given
+        shown = given if given.isprintable() else repr(given)  # one line, whatever was given; no password gets here
         raise ConfigError(f"{client}: {row.name}={shown}: must be {row.kind.accepts}") from None
 
 
@@ -199,6 +212,23 @@ def _reconnect_backoff_set_alone(config: ClientConfig) -> None:
         config.set(maximum, config.integer(name))
         line = f"{name} is set and {maximum} is not: the reconnect backoff does not grow"
         config.warn("constant_reconnect_backoff", line)
+
+
+def _sasl(config: ClientConfig) -> None:
+    if not config.uses_sasl:
+        return
+    mechanism = config.value("sasl.mechanism")
+    if mechanism is None or config.value("sasl.jaas.config") is None:
+        raise config.error(
+            f"security.protocol={config.text('security.protocol')} needs sasl.mechanism and sasl.jaas.config"
+        )
+    try:
+        options = config.sasl_options()
+    except ValueError as error:
+        raise config.error(f"sasl.jaas.config=[hidden]: {error}") from None
+    missing = [name for name in ("username", "password") if name not in options]
+    if missing:
+        raise config.error(f"sasl.jaas.config=[hidden]: has no {' and no '.join(missing)}")
 
 
 # -- the producer's --------------------------------------------------------------------------------------------------
@@ -308,7 +338,7 @@ def _admin_client_id(config: ClientConfig) -> None:
         config.set("client.id", f"adminclient-{next(_admin_numbers)}")
 
 
-_COMMON_RULES = (_warn_of_static_waits, _reconnect_backoff_set_alone)
+_COMMON_RULES = (_sasl, _warn_of_static_waits, _reconnect_backoff_set_alone)
 _PRODUCER_RULES = (
     *_COMMON_RULES,
     _acks_as_number,

@@ -1,5 +1,6 @@
 """What each client can be configured with, as tables: names, types, defaults and rules are Kafka's (ProducerConfig,
-ConsumerConfig and AdminClientConfig of 4.4).
+ConsumerConfig and AdminClientConfig of 4.4). Different on purpose: of SASL's mechanisms there are PLAIN and SCRAM, none
+by default; of key stores, PEM files.
 
 Names that only Kafka has a use for are in `WITHOUT_EFFECT`: a properties file of a Java client can be taken as it is.
 """
@@ -14,8 +15,10 @@ from sluice.config_values import (
     Kind,
     boolean,
     choice,
+    choice_or_none,
     integer,
     listing,
+    password,
     text,
 )
 
@@ -110,10 +113,19 @@ _COMMON = (
     Property("request.timeout.ms", _INT, "30000"),
     Property("retry.backoff.max.ms", _MS, "1000"),
     Property("retry.backoff.ms", _MS, "100"),
-    Property("security.protocol", _any_case("plaintext"), "plaintext"),
+    Property("sasl.jaas.config", password(), None),
+    Property("sasl.mechanism", choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), None),
+    Property("security.protocol", _any_case("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"), "plaintext"),
     Property("send.buffer.bytes", _BUFFER, "131072"),
     Property("socket.connection.setup.timeout.max.ms", _ANY_LONG, "30000"),
     Property("socket.connection.setup.timeout.ms", _ANY_LONG, "10000"),
+    Property("ssl.endpoint.identification.algorithm", choice_or_none("https"), "https"),
+    Property("ssl.key.password", password(), None),
+    Property("ssl.keystore.location", text(), None),
+    Property("ssl.keystore.type", choice("PEM"), "PEM"),
+    Property("ssl.truststore.certificates", text(), None),
+    Property("ssl.truststore.location", text(), None),
+    Property("ssl.truststore.type", choice("PEM"), "PEM"),
 )
 
 _PRODUCER = (
@@ -180,7 +192,19 @@ _COMMON_WITHOUT_EFFECT = (
     "metadata.cluster.check.enable",
     "metric.reporters",
     "metrics.recording.level",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
     "security.providers",
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+    "ssl.protocol",
+    "ssl.provider",
 )
 
 

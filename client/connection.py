@@ -69,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_transport",
         "attempt",
+        "host",
         "in_flight",
         "is_closed",
         "is_paused",
@@ -77,8 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         "node_id",
     )
 
-    def __init__(self, node_id: int, events: ConnectionEvents, pool: AnswerPool, now_ms: float) -> None:
+    def __init__(self, node_id: int, host: str, events: ConnectionEvents, pool: AnswerPool, now_ms: float) -> None:
         self.node_id = node_id
+        self.host = host  # whom the broker has to be, where certificates tell
         self._events = events
         self._pool = pool
         self._reader = FrameReader(pool, _LARGEST_FRAME_BYTES)

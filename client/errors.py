@@ -83,6 +83,10 @@ class SaslAuthenticationException(AuthenticationException):
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
+class SslAuthenticationException(AuthenticationException):
+    """The same, where certificates were to show it; or we do not believe who the broker is."""
+
+
 class AuthorizationException(InvalidConfigurationException):
     """We may not do this."""
 

@@ -53,6 +53,7 @@ from sluice.protocol.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+from . import sasl
 from .cluster import Node
 from .config import ClientConfig
 from .connection import AnswerPool, Cancelable, Connection
@@ -110,6 +111,9 @@ class NetworkClient:
         self._max_in_flight = max_in_flight
         self._max_idle_ms = config.integer("connections.max.idle.ms")
         self._software_version = software_version
+        self._sasl = (
+            sasl.conversations(config.text("sasl.mechanism"), config.sasl_options()) if config.uses_sasl else None
+        )
         self._connector = connector
         self._random = random
         self._pool = AnswerPool()
@@ -289,7 +293,7 @@ class NetworkClient:
     def initiate_connect(self, node: Node, now_ms: float) -> None:
         """Begins to connect to a node that may be tried."""
         state = self.states.connecting(node.id, now_ms, node.host)
-        connection = self._connections[node.id] = Connection(node.id, self, self._pool, now_ms)
+        connection = self._connections[node.id] = Connection(node.id, node.host, self, self._pool, now_ms)
         address = state.next_address()
         if address is None:
             resolved = partial(self._resolved, connection)
@@ -322,8 +326,30 @@ class NetworkClient:
             self._disconnected(connection.node_id, f"could not connect: {error}")
 
     def connection_made(self, connection: Connection) -> None:
-        """The connection came about: now its versions are asked for (KIP-35)."""
-        self._ask_api_versions(connection, _latest_api_versions())
+        """The connection came about: now the broker is told who we are, and asked for its versions (KIP-35)."""
+        if self._sasl is None:
+            self._ask_api_versions(connection, _latest_api_versions())
+        else:
+            self._say(connection, self._sasl())
+
+    def _say(self, connection: Connection, talk: sasl.Conversation, heard: Message | None = None) -> None:
+        try:
+            message = next(talk) if heard is None else talk.send(heard)
+        except StopIteration:
+            self._ask_api_versions(connection, _latest_api_versions())
+            return
+        except AuthenticationException as error:
+            self._disconnected(connection.node_id, str(error), authentication_error=error)
+            return
+        request = sasl.request_of(message)
+        now_ms = self.clock.monotonic_ms()
+
+        def answered(exchange: Exchange) -> None:
+            if exchange.response is not None:
+                self._say(connection, talk, exchange.response)
+
+        exchange = Exchange(connection.node_id, request, answered, now_ms, self.request_timeout_ms)
+        self._write(connection, exchange, message)
 
     def _ask_api_versions(self, connection: Connection, version: int) -> None:
         now_ms = self.clock.monotonic_ms()

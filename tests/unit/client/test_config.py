@@ -11,6 +11,7 @@ from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 from sluice.errors import ConfigError
 
 SERVERS = {"bootstrap.servers": "127.0.0.1:9092"}
+PROTOCOLS = "admin: security.protocol=GSSAPI: must be one of plaintext, ssl, sasl_plaintext, sasl_ssl"
 CLIENTS = {"producer": producer_config, "consumer": consumer_config, "admin": admin_config}
 
 
@@ -100,7 +101,7 @@ def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> No
             "consumer: heartbeat.interval.ms, session.timeout.ms cannot be set with group.protocol=consumer",
         ),
         ("admin", {"linger.ms": 5}, "admin: linger.ms: no such property"),
-        ("admin", {"security.protocol": "SSL"}, "admin: security.protocol=SSL: must be one of plaintext"),
+        ("admin", {"security.protocol": "GSSAPI"}, PROTOCOLS),
     ],
 )
 def test_what_is_refused_is_named(client: str, given: Given, line: str) -> None:

@@ -14,22 +14,33 @@ from sluice.client.cluster import Node
 from sluice.client.config import Profile, admin_config
 from sluice.client.metadata import Metadata
 from sluice.client.network import NetworkClient
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateResponse
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeResponse
+from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import ScriptedBroker, VirtualNetwork
 
 ONE, TWO, WELL = Node(1, "a", 9092), Node(2, "b", 9092), Node(3, "c", 9092)
+SASL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": 'M required username="alice" password="alice-secret";',
+}
 STEPS = [50, 100, 200, 400, 800, 1000, 1000]
 
 
 class Reconnecting:
     """A client that wants to talk to some nodes. A third, which is well, tells it of them."""
 
-    def __init__(self, seed: int = 0, *, profile: Profile = "kafka", **given: int) -> None:
+    def __init__(self, seed: int = 0, *, profile: Profile = "kafka", sasl: bool = False, **given: int) -> None:
         self.network = VirtualNetwork()
         self.one = self.network.broker(1, "a:9092")
         self.two = self.network.broker(2, "b:9092")
         self.well = self.network.broker(WELL.id, "c:9092")
         named = {name.replace("_", "."): value for name, value in given.items()}
-        config = admin_config({"bootstrap.servers": "c:9092", **named}, profile)
+        config = admin_config({"bootstrap.servers": "c:9092", **named, **(SASL if sasl else {})}, profile)
+        for broker in (self.one, self.two, self.well):
+            broker.answers["SaslHandshake"] = lambda _: SaslHandshakeResponse()
+            broker.answers["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse()
         metadata = Metadata(config.retry_backoff(lambda low, high: low), 300_000, equivalent_backoff=None)
         self.client: NetworkClient = self.network.client(config, metadata, seed=seed)
         self.client.wakeup()
@@ -149,7 +160,7 @@ def test_kip144_06_one_nodes_failures_are_not_anothers(seed: int) -> None:
     ],
 )
 def test_kip144_07_and_08_a_constant_has_no_jitter(given: dict[str, int], constant: int, seed: int) -> None:
-    reconnecting = Reconnecting(seed, profile="kafka", **given)
+    reconnecting = Reconnecting(seed, profile="kafka", sasl=False, **given)
     reconnecting.one.closes_at_once = True
     reconnecting.want(ONE, ms=2000)
     assert set(gaps(reconnecting.one)) == {constant}
@@ -202,3 +213,11 @@ def test_kip144_14_an_attempt_may_take_10_s_at_first_and_30_s_at_last(seed: int)
     reconnecting.one.hangs = True
     reconnecting.want(ONE, ms=150_000)
     assert within([gap / 1000 for gap in gaps(reconnecting.one)], [10, 20, 30], 30), gaps(reconnecting.one)
+
+
+def test_kip144_12_an_authentication_that_fails_counts_twice(seed: int) -> None:
+    reconnecting = Reconnecting(seed, sasl=True)
+    refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED)
+    reconnecting.one.answers["SaslAuthenticate"] = lambda _: refusal
+    reconnecting.want(ONE, ms=3000)
+    assert within(gaps(reconnecting.one), [100, 400, 1000], 1000), gaps(reconnecting.one)
