@@ -149,6 +149,16 @@ class Connection(asyncio.BufferedProtocol):
         else:
             _write_parts(transport.write, parts)
 
+    def close(self) -> None:
+        """As `abort`, but what was written still leaves, if the broker takes it."""
+        transport = self._transport
+        if transport is not None and not self.is_paused:
+            self.is_closed = True
+            self._transport = None
+            transport.close()
+        else:
+            self.abort()
+
     def abort(self) -> None:
         """Closes at once, or gives up connecting; nothing is told of it any more."""
         self.is_closed = True

@@ -23,7 +23,7 @@ something knows whether an answer can have it.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -65,6 +65,7 @@ class Metadata:
         self._need_partial_update = False
         self._last_seen_leader_epochs: dict[TopicPartition, int] = {}
         self._fatal_exception: KafkaException | None = None
+        self.on_wanted: Callable[[], None] = lambda: None  # is told when the cluster may have to be asked
         self._bootstrap = Cluster({})
         self.cluster = self._bootstrap
         self.request_version = 0
@@ -113,6 +114,7 @@ class Metadata:
         self._need_full_update = True
         if starts_anew:
             self._equivalent_response_count = 0
+        self.on_wanted()
         return self.update_version
 
     def request_update_for_new_topics(self) -> int:
@@ -121,6 +123,7 @@ class Metadata:
         self._need_partial_update = True
         self._equivalent_response_count = 0
         self.request_version += 1
+        self.on_wanted()
         return self.update_version
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
@@ -277,7 +280,7 @@ class Metadata:
         if seen is None or epoch <= seen:
             return False
         self._last_seen_leader_epochs[partition] = epoch
-        self._need_full_update = True
+        self.request_update()
         return True
 
     def update_partition_leadership(

@@ -22,8 +22,8 @@ look again. `AsyncNetwork` has both as coroutines. A Sender is then Kafka's loop
         until_ms = sender.run_once(clock.monotonic_ms())     # asks ready(), sends; says when it is due again
         await network.wait(until_ms)                         # returns earlier when something changed
 
-*Metadata* is asked for by this class whenever `metadata` says that it is due, over the least loaded node. After
-`metadata.request_update()` or `add()` call `wakeup()`, so that it is looked at.
+*Metadata* is asked for by this class whenever `metadata` says that it is due, over the least loaded node; for the first
+time when something is wanted of it (`request_update()`, `add()` of a producer), or at `wakeup()`.
 
 *Times*, all in one timer: the setup of connections (KIP-601), requests, idle connections
 (`connections.max.idle.ms`), metadata.
@@ -125,6 +125,7 @@ class NetworkClient:
         self._due_ms = inf
         self.is_closed = False
         metadata.bootstrap(config.names("bootstrap.servers"))
+        metadata.on_wanted = self.wakeup  # from now on: nothing is connected before something is wanted
 
     # -- what those who send ask -------------------------------------------------------------------------------------
 
@@ -211,12 +212,12 @@ class NetworkClient:
             self._disconnected(node_id, "closed by the client")
 
     def close_node(self, node_id: int) -> None:
-        """Closes a connection and forgets it: the next attempt need not wait."""
+        """Closes a connection, after what was written has left, and forgets it: the next attempt need not wait."""
         connection = self._connections.pop(node_id, None)
         self._versions.pop(node_id, None)
         self.states.remove(node_id)
         if connection is not None:
-            connection.abort()
+            connection.close()
             self._fail_in_flight(connection, timed_out=False)
 
     def close(self) -> None:
@@ -234,7 +235,7 @@ class NetworkClient:
         self._listeners.append(callback)
 
     def wakeup(self) -> None:
-        """Looks, in the loop's next turn, whether something is due: metadata was asked for."""
+        """Looks, in the loop's next turn, whether something is due."""
         self._arm(self.clock.monotonic_ms())
 
     def can_send(self, node_id: int, now_ms: float) -> bool:
@@ -430,7 +431,6 @@ class NetworkClient:
         self._versions.pop(node_id, None)
         self._fail_in_flight(connection, timed_out=timed_out)
         self._updater.disconnected(now_ms)
-        self._arm(now_ms)
         self._changed()
 
     def _fail_in_flight(self, connection: Connection, *, timed_out: bool) -> None:

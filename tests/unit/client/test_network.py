@@ -424,10 +424,9 @@ class TestThrottling:
 class TestMetadata:
     def test_comes_before_everything_else(self) -> None:
         setup = Setup().connected()
+        setup.advance(1000)
         setup.client.metadata.request_update()
-        setup.advance(100)
         assert not setup.client.is_ready(1, setup.now_ms)
-        setup.client.wakeup()
         setup.advance(0)
         assert setup.client.is_ready(1, setup.now_ms)
 
@@ -451,6 +450,14 @@ class TestMetadata:
         setup.broker.drop()
         setup.advance(200)
         assert len(setup.broker.asked("Metadata")) == 1
+
+    def test_nothing_is_connected_before_something_is_wanted(self) -> None:
+        setup = Setup()
+        setup.advance(1000)
+        assert setup.broker.attempted_at_ms == []
+        setup.client.metadata.request_update()
+        setup.advance(0)
+        assert setup.broker.asked("Metadata")
 
     def test_listeners_hear_of_it(self) -> None:
         setup = Setup()
