@@ -197,7 +197,7 @@ class AdminCalls:
 
         async def fetched(node: NodeProvider, of_node: list[K]) -> None:
             try:
-                outcomes.update(await fetch(node, of_node))
+                outcomes.update(_about_each(of_node, await fetch(node, of_node)))
             except RetriableException as error:
                 failures.append(error)
             except KafkaException as error:
@@ -209,7 +209,7 @@ class AdminCalls:
             return outcomes, [error]
         except KafkaException as error:
             return dict.fromkeys(keys, error), failures
-        for key, node in found.items():
+        for key, node in _about_each(keys, found).items():
             if isinstance(node, RetriableException):
                 failures.append(node)
             elif isinstance(node, KafkaException):
@@ -272,6 +272,11 @@ class _Retries:
         until_ms = min(until_ms, self._deadline_ms)
         while calls._clock.monotonic_ms() < until_ms:
             await calls.network.wait(until_ms)
+
+
+def _about_each(keys: Iterable[K], told: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
+    """What a broker told of keys, and of each that it forgot, that it did."""
+    return {key: told[key] if key in told else KafkaException(f"the broker said nothing of {key}") for key in keys}
 
 
 def _is_retried(outcome: object, retried: RetriedCodes | None) -> bool:

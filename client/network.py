@@ -70,7 +70,6 @@ log = logging.getLogger("sluice.client")
 
 SOFTWARE_NAME = "sluice"
 _pack_size = Struct(">i").pack
-_unpack_correlation_id = Struct(">i").unpack_from
 _LARGEST_CORRELATION_ID = 2**31 - 1
 
 
@@ -475,15 +474,16 @@ class NetworkClient:
         return min(idle_ms, *(exchange.expires_ms for exchange in connection.in_flight), inf)
 
     def _end_what_took_too_long(self, now_ms: float) -> None:
-        for node_id in self.states.nodes_with_connection_setup_timeout(now_ms):
-            self._disconnected(node_id, "connecting took too long", timed_out=True)
         for connection in list(self._connections.values()):
-            node_id = connection.node_id
+            if connection.is_closed:  # by someone who was told of another's end
+                continue
+            node_id, idle_ms = connection.node_id, now_ms - connection.last_active_ms
             if any(exchange.expires_ms <= now_ms for exchange in connection.in_flight):
                 self._disconnected(node_id, "a request took too long", timed_out=True)
-            elif 0 <= self._max_idle_ms <= now_ms - connection.last_active_ms and not self.states.is_connecting(
-                node_id
-            ):
+            elif self.states.is_connecting(node_id):
+                if self.states.is_connection_setup_timeout(node_id, now_ms):
+                    self._disconnected(node_id, "connecting took too long", timed_out=True)
+            elif 0 <= self._max_idle_ms <= idle_ms:
                 self._disconnected(node_id, "idle")
 
 

@@ -81,6 +81,11 @@ class ThrottleTimes:
         """Of all requests."""
         return _combined([sample for window in self._by_node.values() for sample in window.live(now_ms)])
 
+    def metrics(self, of: str, now_ms: float, node_id: int | None = None) -> dict[str, float]:
+        """By Kafka's names, `produce-throttle-time-avg` where `of` is "produce": of one node, or of all."""
+        time = self.of_all(now_ms) if node_id is None else self.of_node(node_id, now_ms)
+        return {f"{of}-throttle-time-avg": time.avg, f"{of}-throttle-time-max": time.max}
+
     def nodes(self) -> list[int]:
         """Those that answered at some time."""
         return sorted(self._by_node)

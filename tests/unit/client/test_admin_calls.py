@@ -272,6 +272,13 @@ class TestKeys:
 
         live(scenario)
 
+    def test_a_key_that_the_broker_forgets_is_an_error(self) -> None:
+        async def scenario(admin: Admin) -> None:
+            admin.script("CreateTopics", lambda _: CreateTopicsResponse())
+            assert str(await admin.error(admin.create_topics(NEW))) == "the broker said nothing of t"
+
+        live(scenario)
+
     def test_a_partition_that_is_not_there_is_waited_for(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:

@@ -249,6 +249,17 @@ class TestRequests:
         assert setup.failures() == [(1001, "TimeoutException"), (1001, "TimeoutException")]
         assert setup.client.connection_failed(1)
 
+    def test_whoever_is_told_of_a_timeout_may_close_others_that_took_too_long(self) -> None:
+        setup = Setup(request_timeout_ms="1000")
+        setup.network.broker(2, "b:9092")
+        setup.connected()
+        setup.client.ready(Node(2, "b", 9092), setup.now_ms)
+        setup.advance(0)
+        setup.client.send(1, request_of(DescribeClusterRequest()), lambda _: setup.client.disconnect(2), setup.now_ms)
+        setup.client.send(2, request_of(DescribeClusterRequest()), setup._done, setup.now_ms)
+        setup.advance(1001)
+        assert setup.failures() == [(1001, "DisconnectException")]
+
     def test_a_request_may_have_a_timeout_of_its_own(self) -> None:
         setup = Setup(request_timeout_ms="1000").connected()
         setup.send(request_of(DescribeClusterRequest(), timeout_ms=5000))

@@ -33,6 +33,13 @@ def test_nodes_are_counted_by_themselves_and_together(times: ThrottleTimes) -> N
     assert times.nodes() == [1, 2]
 
 
+def test_names_are_kafkas(times: ThrottleTimes) -> None:
+    times.record(1, 300, 0.0)
+    times.record(2, 0, 0.0)
+    assert times.metrics("fetch", 0.0) == {"fetch-throttle-time-avg": 150.0, "fetch-throttle-time-max": 300.0}
+    assert times.metrics("produce", 0.0, 2) == {"produce-throttle-time-avg": 0.0, "produce-throttle-time-max": 0.0}
+
+
 def test_the_window_forgets_what_is_as_old_as_it_is(times: ThrottleTimes) -> None:
     times.record(1, 300, 0.0)
     times.record(1, 100, 40_000.0)
