@@ -46,6 +46,8 @@ _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Futur
 log = logging.getLogger("sluice.client")
 
 _MESSAGE_TOO_LARGE = 10
+# Metadata keeps a topic for minutes after it was used: it need not be told of each record.
+_USED_LATELY_MS = 1000
 # A turn of the sender that raises is our mistake; it is not to take the machine with it.
 _AFTER_A_MISTAKE_MS = 100
 
@@ -66,6 +68,7 @@ class Producer:
         self._surely_fits = most - size_upper_bound(None, None, ())  # of a key and a value together
         self._ignores_keys = self.config.boolean("partitioner.ignore.keys")
         self._is_closing = False
+        self._used_ms: dict[str, int] = {}  # by the wall clock, when the metadata was last told of a topic
 
     async def __aenter__(self) -> "Producer":
         config, uniform = self.config, self._random.uniform
@@ -122,19 +125,22 @@ class Producer:
         Raises TimeoutException where there is no metadata or no memory for `max.block.ms`, RecordTooLargeException,
         what is wrong with the topic, and KafkaException when the producer is closed.
         """
-        now_ms = self._clock.monotonic_ms()
         if self._is_closing:
             raise KafkaException("the producer is closed")
         if self._transactions is not None:
             self._transactions.ensure_in_transaction()
         if headers or len(value or b"") + len(key or b"") > self._surely_fits:
             self._ensure_fits(size_upper_bound(key, value, headers))
+        wall_ms = self._clock.wall_ms()
+        if not 0 <= wall_ms - self._used_ms.get(topic, 0) < _USED_LATELY_MS:
+            self._used_ms[topic] = wall_ms
+            self._metadata.add(topic, self._clock.monotonic_ms())
+        deadline_ms = None
         partitions = self._metadata.cluster.topics.get(topic)
-        self._metadata.add(topic, now_ms)
-        deadline_ms = now_ms + self._max_block_ms
         if not partitions or (partition is not None and partition not in partitions):
+            deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
             partitions = await self._partitions_of(topic, partition, deadline_ms)
-        timestamp = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
+        timestamp = wall_ms if timestamp_ms is None else timestamp_ms
         future: asyncio.Future[RecordMetadata] = self._loop.create_future()
         number = partition
         if number is None and key is not None and not self._ignores_keys:
@@ -144,6 +150,7 @@ class Producer:
         room = 0 if batch is None else batch.room
         if batch is None or not batch.try_append(timestamp, key, value, headers, future):
             record = timestamp, key, value, headers, future
+            deadline_ms = deadline_ms or self._clock.monotonic_ms() + self._max_block_ms
             where = await self._append(topic, number, partitions, deadline_ms, record)
         elif number is None:
             self._accumulator.appended(batch.partition, room - batch.room, partitions)

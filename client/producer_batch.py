@@ -107,13 +107,13 @@ class ProducerBatch:
     """The batch, in memory."""
 
     __slots__ = (
+        "_bytes",
         "_codec",
         "_deliveries",
-        "_encoded",
+        "_has_header",
         "_parts",
         "_records_bytes",
         "_scale",
-        "_section",
         "_timestamps",
         "attempts",
         "attempts_when_leader_changed",
@@ -162,8 +162,8 @@ class ProducerBatch:
         self._records_bytes = 0
         self._timestamps: list[int] = []
         self._deliveries: list[Delivery] = []
-        self._section: bytes | None = None  # there is one from when it is closed
-        self._encoded: memoryview | None = None
+        self._bytes: bytearray | None = None  # room for the header, and the records: from when it is closed
+        self._has_header = False
 
     def __str__(self) -> str:
         return f"batch of {self.record_count} record(s) for {self.partition}"
@@ -182,14 +182,14 @@ class ProducerBatch:
     @property
     def estimated_bytes(self) -> int:
         """How large it is, or, while it takes records that will be compressed, may become."""
-        if self._section is not None:
-            return HEADER_BYTES + len(self._section)
+        if self._bytes is not None:
+            return len(self._bytes)
         return int((HEADER_BYTES + self._records_bytes) * self._scale)
 
     @property
     def is_full(self) -> bool:
         """Whether it takes no more; a closed one does not."""
-        return self._section is not None or (bool(self._deliveries) and self.room <= 0)
+        return self._bytes is not None or (bool(self._deliveries) and self.room <= 0)
 
     def try_append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header], delivery: Delivery
@@ -206,7 +206,7 @@ class ProducerBatch:
         size = len(start) + len(value) + len(end)
         length = _varints[size]
         more = len(length) + size
-        if count and (more > self.room or self._section is not None):
+        if count and (more > self.room or self._bytes is not None):
             return False
         self._parts += (length + start, value, end)
         self._records_bytes += more
@@ -219,9 +219,12 @@ class ProducerBatch:
 
     def close(self) -> None:
         """Takes no more records."""
-        if self._section is None:
-            self._section = compress(self._codec.number, b"".join(self._parts), _MAGIC, self._codec.level)
-            self._parts.clear()
+        if self._bytes is None:
+            parts = self._parts
+            if self._codec.number != NONE:
+                parts = [compress(self._codec.number, b"".join(parts), _MAGIC, self._codec.level)]
+            self._bytes = bytearray().join((bytes(HEADER_BYTES), *parts))
+            self._parts = []
 
     @property
     def compression_ratio(self) -> float:
@@ -231,14 +234,13 @@ class ProducerBatch:
     def records(self) -> memoryview:
         """The batch as it is sent."""
         self.close()
-        if self._encoded is None:
-            self._encoded = self._encode()
-        return self._encoded
+        assert self._bytes is not None
+        if not self._has_header:
+            self._write_header(self._bytes)
+        return memoryview(self._bytes)
 
-    def _encode(self) -> memoryview:
-        assert self._section is not None, "the batch still takes records"
+    def _write_header(self, batch: bytearray) -> None:
         state, count = self.state, self.record_count
-        batch = bytearray().join((bytes(HEADER_BYTES), self._section))
         attributes = self._codec.number | (TRANSACTIONAL_FLAG if state.is_transactional else 0)
         HEADER.pack_into(
             batch,
@@ -258,7 +260,7 @@ class ProducerBatch:
             count,
         )
         stamp_checksum(batch)
-        return memoryview(batch)
+        self._has_header = True
 
     # -- who sends it ------------------------------------------------------------------------------------------------
 
@@ -273,7 +275,10 @@ class ProducerBatch:
     def set_state(self, state: ProducerState) -> None:
         """Says who sends it, when it is drained for the first time."""
         self.state = state
-        self._encoded = None
+        if self._has_header:  # it may be on its way: that stays as it is
+            assert self._bytes is not None
+            self._bytes = bytearray(self._bytes)
+            self._has_header = False
 
     def reset_state(self, state: ProducerState) -> None:
         """The same of one that was sent already: from now on it is another to the broker."""
@@ -315,11 +320,12 @@ class ProducerBatch:
         self.is_done = True
         topic, partition = self.partition
         offset, step = (-1, 0) if base_offset < 0 else (base_offset, 1)
+        new = tuple.__new__  # a NamedTuple's own takes twice the time, and this is done for each record
         for delivery, timestamp in zip(self._deliveries, self._timestamps, strict=True):
             if not delivery.done():
                 if log_append_time_ms != _NO_TIMESTAMP:
                     timestamp = log_append_time_ms
-                delivery.set_result(RecordMetadata(topic, partition, offset, timestamp))
+                delivery.set_result(new(RecordMetadata, (topic, partition, offset, timestamp)))
             offset += step
         return True
 
