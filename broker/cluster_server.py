@@ -66,6 +66,8 @@ class ClusterServer:
             for number, server in enumerate(self.servers.values()):
                 await server.start(self.config.listeners(number), self.config.advertised_listeners(number))
             if admin is not None:
+                if hasattr(self._loop, "bind"):
+                    raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
                 self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop)
         except SluiceError:
             await self.stop()

@@ -132,8 +132,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         **options: object,  # how addresses are tried, of which there is one
     ) -> tuple[MemoryTransport, P]:
         """As asyncio's, over the memory network; without TLS."""
-        _refuse_to(ssl is None or ssl is False, "TLS")
-        _refuse_to(sock is None and host is not None and port is not None, "real sockets: give host and port")
+        _ensure(ssl is None or ssl is False, "TLS")
+        _ensure(sock is None and host is not None and port is not None, "real sockets: give host and port")
         assert host is not None
         assert port is not None
         return await self.network.connect(protocol_factory, host, port)
@@ -150,8 +150,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         **options: object,  # of sockets
     ) -> MemoryServer:
         """As asyncio's, over the memory network: at one address, or on what `bind` returned. Without TLS."""
-        _refuse_to(ssl is None or ssl is False, "TLS")
-        _refuse_to(sock is None or isinstance(sock, MemorySocket), "real sockets: give host and port")
+        _ensure(ssl is None or ssl is False, "TLS")
+        _ensure(sock is None or isinstance(sock, MemorySocket), "real sockets: give host and port")
         listening = sock if isinstance(sock, MemorySocket) else self.network.bind(host or "0.0.0.0", port or 0)
         server = MemoryServer(self.network, protocol_factory, listening)
         if start_serving:
@@ -233,7 +233,7 @@ def _number(future: "_Future[T] | _Task[T]") -> int:
     return future.number
 
 
-def _refuse_to(is_possible: bool, what: str) -> None:
+def _ensure(is_possible: bool, what: str) -> None:
     if not is_possible:
         raise NotImplementedError(f"the memory network has no {what}")
 

@@ -85,6 +85,16 @@ class TestABroker:
 
         testing.run(main())
 
+    def test_has_no_admin_port(self) -> None:
+        async def main() -> None:
+            async with Broker(admin_port=0):
+                pass
+
+        with pytest.raises(
+            SluiceError, match=r"^there is no admin HTTP port in virtual time, which has no real sockets$"
+        ):
+            testing.run(main())
+
     def test_leaves_its_port_when_it_stops(self) -> None:
         async def main() -> None:
             for _ in range(2):
