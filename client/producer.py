@@ -217,7 +217,15 @@ class Producer:
 
     async def abort_transaction(self) -> None:
         """Drops what was not sent, and aborts what was."""
+        self._expect_failures()
         await self._end_of(self._transactional.abort())
+
+    def _expect_failures(self) -> None:
+        """Who aborts knows that records fail: asyncio is not to complain that nobody has looked at their futures."""
+        for batch in self._accumulator.incomplete:
+            for delivery in batch.deliveries:
+                if isinstance(delivery, asyncio.Future):
+                    delivery.add_done_callback(_look_at)
 
     @property
     def _transactional(self) -> Transactions:
@@ -261,7 +269,10 @@ class Producer:
         if self._is_closing:
             return
         self._is_closing = self._accumulator.is_closing = True
-        aborting = self._transactions.abort() if self._transactions is not None and self._transactions.is_open else None
+        aborting = None
+        if self._transactions is not None and self._transactions.is_open:
+            self._expect_failures()
+            aborting = self._transactions.abort()
         self._network.wakeup()
         waiting = self._loop.create_task(self._until_done(aborting))
         await asyncio.wait([waiting], timeout=None if timeout_ms is None else timeout_ms / 1e3)
@@ -375,6 +386,11 @@ def _accumulator_settings(config: ClientConfig) -> AccumulatorSettings:
         partitions_by_load=config.boolean("partitioner.adaptive.partitioning.enable"),
         availability_timeout_ms=config.integer("partitioner.availability.timeout.ms"),
     )
+
+
+def _look_at(future: asyncio.Future[RecordMetadata]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 def _grant(granted: asyncio.Future[None]) -> None:

@@ -1,6 +1,7 @@
 """Transactions against our broker, in virtual time; what is committed is what a consumer of aiokafka's reads."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TypeVar
@@ -249,6 +250,19 @@ class TestATransaction:
             return await committed(broker)
 
         assert with_producer(release, test, brokers=3) == [b"a", b"b"]
+
+
+def test_what_was_aborted_is_no_surprise(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with Broker() as broker, producer_for(broker) as producer:
+            await producer.init_transactions()
+            await transaction(producer, b"aborted")
+            await producer.abort_transaction()
+            await transaction(producer, b"left open")
+
+    testing.run(main())
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_what_cannot_be_is_told() -> None:
