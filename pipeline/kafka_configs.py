@@ -24,7 +24,6 @@ shift
 # Java reads names by this; without it those that are not ASCII would be others.
 export LC_ALL="${{LC_ALL:-C.UTF-8}}"
 configs=${{KAFKA_CONFIGS:-kafka-configs.sh}}
-
 """
 _EACH = """\
 # {what}

@@ -105,7 +105,7 @@ def _recommended(found: Recommendation, settings: Settings) -> list[str]:
         "",
         f"- for everybody `{KEYS[found.kind]}={found.default}`, {rate(found.default)} on each broker: enough for "
         f"{len(found.others):,} of {len(found.others) + len(found.overrides):,};",
-        f"- overrides for {len(found.overrides)}." if found.overrides else "- no overrides.",
+        f"- overrides for {len(found.overrides)}, which are in bold." if found.overrides else "- no overrides.",
         "",
         "| client | needs | of the average | p99 delay | throttled | on broker | brokers |",
         "|---|---|---|---|---|---|---|",

@@ -62,7 +62,8 @@ async def live(
     config: dict[str, str | float] = {"quota.profile": profile, "sluice.journal.events": 50_000}
     async with Broker(config=config) as broker:
         for (kind, client_id), quota in quotas.items():
-            broker.quota(client_id=client_id, **{kind.lower(): quota})
+            produces = kind == "Produce"
+            broker.quota(client_id=client_id, produce=quota if produces else None, fetch=None if produces else quota)
         await asyncio.gather(*(produce(broker.bootstrap, client_id) for client_id in CLIENTS), fetch(broker.bootstrap))
         journal.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in broker.journal.events()))
         whose = [("Produce", client_id) for client_id in CLIENTS] + [("Fetch", READER)]
