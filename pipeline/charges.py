@@ -23,9 +23,7 @@ _MOST_QUARANTINED = 1000  # at once
 _MS = 1_000_000  # nanoseconds
 _VERSIONS = 256
 
-
 By = Literal["client-id", "user", "user+client-id"]  # whose use a quota counts together
-BYS: tuple[By, ...] = ("client-id", "user", "user+client-id")
 
 
 class Quarantined(NamedTuple):
@@ -107,7 +105,11 @@ class Gathered:
     @property
     def is_full(self) -> bool:
         held = sum(len(columns.at_ns) for columns in self._columns.values())
-        return held >= self._rows_at_once or len(self._quarantined) >= _MOST_QUARANTINED
+        return held >= self._rows_at_once or self.has_many_quarantined
+
+    @property
+    def has_many_quarantined(self) -> bool:
+        return len(self._quarantined) >= _MOST_QUARANTINED
 
     def take(self) -> tuple[dict[Client, bytes], list[Quarantined]]:
         """All rows, packed, and all that could not be read, since this was asked before."""
@@ -125,7 +127,6 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])
-    order: Ints | slice = slice(None)
     if np.any(at_ns[1:] < at_ns[:-1]):
         order = np.argsort(at_ns, kind="stable")
         at_ns, value, lane, throttle_ms = at_ns[order], value[order], lane[order], throttle_ms[order]

@@ -37,9 +37,14 @@ _LIMITS = {
     "request_bytes": 2**31,
     "response_bytes": 2**31,
     "throttle_time_ms": 2**31 - 1,
+    "started_ns": 2**62,
+    "answered_ns": 2**62,
 }
 
+_NO_EVENT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+_Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class Request(msgspec.Struct, tag_field="kind", tag="request", gc=False):
@@ -51,8 +56,8 @@ class Request(msgspec.Struct, tag_field="kind", tag="request", gc=False):
     principal: str
     api: str
     version: Annotated[int, msgspec.Meta(ge=0, le=255)]
-    started_ns: int
-    answered_ns: int | None
+    started_ns: _Nanos
+    answered_ns: _Nanos | None
     request_bytes: _Count
     response_bytes: _Count
     throttle_time_ms: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -74,7 +79,7 @@ def take_lines(lines: bytes, gathered: Gathered) -> bool:
     """Takes a block of lines, if all of them are events; else takes nothing and returns False."""
     try:
         events = _decoder.decode_lines(lines)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _NO_EVENT:
         return False
     for event in events:
         _take(event, gathered)
@@ -87,7 +92,7 @@ def take_line(line: bytes, gathered: Gathered) -> str | None:
         event = _decoder.decode(line)
     except msgspec.ValidationError as error:
         return _why_not(line, error)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NO_EVENT as error:
         return f"not JSON: {error}"
     _take(event, gathered)
     return None
@@ -97,7 +102,7 @@ def _why_not(line: bytes, error: msgspec.ValidationError) -> str:
     """What is wrong with JSON that is no event."""
     found: object = msgspec.json.decode(line)
     kind = found.get("kind") if isinstance(found, dict) else None
-    if kind in KINDS:
+    if isinstance(kind, str) and kind in KINDS:
         return f"a {kind} of another version of the journal: {error}"
     return _unknown(kind) if isinstance(found, dict) else "not an event: it is no JSON object"
 
@@ -179,7 +184,7 @@ def _are_whole(batch: "RecordBatch") -> _Bools:
 
 def _take_columns(batch: "RecordBatch", gathered: Gathered) -> None:
     """Takes requests to produce and fetch that were answered, by client."""
-    numbers = {name: _ints(batch, name) for name in ("answered_ns", "started_ns", *_LIMITS)}
+    numbers = {name: _ints(batch, name) for name in _LIMITS}
     is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
     waits_ns = numbers["throttle_time_ms"] * _MS
     held = (waits_ns > 0) & (numbers["answered_ns"] - numbers["started_ns"] >= waits_ns - _SLACK_NS)

@@ -134,7 +134,7 @@ def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> list
         spared = f" {len(effect.beyond_limits):,} |" if limits is not None else ""
         lines.append(
             f"| {candidate.profile} | {candidate.loop} | {rate(candidate.quota)} | {len(effect.clients):,} "
-            f"| {len(effect.throttled_clients):,} |{spared} {effect.throttled / effect.answers:.2%} "
+            f"| {len(effect.throttled_clients):,} |{spared} {effect.throttled / max(1, effect.answers):.2%} "
             f"| {effect.worst_delay_p99_ms:,} ms | {effect.worst_added_p99_ms:,} ms | {rate(effect.lost_rate)} |"
         )
     return lines

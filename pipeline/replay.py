@@ -150,9 +150,13 @@ class Outcome(NamedTuple):
         return self.throttled / self.answers if self.answers else 0.0
 
 
+_NOTHING = Outcome._make([0] * len(Outcome._fields))
+
+
 def replay(client: Client, requests: Requests, candidate: Candidate, config: QuotaConfig | None = None) -> Outcome:
     """Charges `requests` under `candidate`. `config` has the windows; its arithmetic is the profile's."""
-    return _Replay(client, requests, candidate, config or QuotaConfig()).run()
+    found = _Replay(client, requests, candidate, config or QuotaConfig())
+    return found.run() if found.is_served else _NOTHING._replace(starved=len(requests))
 
 
 class _Replay:
@@ -169,6 +173,7 @@ class _Replay:
         self._is_open = candidate.loop == "open"
         self._is_alone = len(requests.versions) == 1 and not self._is_open
         self._starved = 0
+        self.is_served = True  # anything at all
         if client.kind == "Fetch":
             most = self._manager.max_value_in_quota_window(client.user, client.client_id)
             requests = self._cut(requests, int(min(most, 2**62)), cuts=profile.cuts_fetches)
@@ -312,6 +317,7 @@ class _Replay:
             else:
                 self._starved += 1
         if not rows:
+            self.is_served = False
             return requests
         times, values, lanes = (list(column) for column in zip(*rows, strict=True))
         return Requests(times, values, lanes, requests.versions)

@@ -56,6 +56,8 @@ def take_line(line: str, gathered: Gathered) -> str | None:
         completed = _of_json(said) if said.startswith("{") else _of_text(said)
     except NotUnderstoodError as error:
         return str(error)
+    except (ValueError, OverflowError, RecursionError) as error:  # numbers that are none, or beyond all measure
+        return f"a completed request that is not as Kafka writes it: {error}"
     if isinstance(completed, str):
         gathered.counts[completed] += 1
         return None
@@ -98,6 +100,9 @@ class _Header(msgspec.Struct, gc=False):
     clientId: str | None = None  # noqa: N815
 
 
+_Millis = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
 class _Line(msgspec.Struct, gc=False):
     requestHeader: _Header  # noqa: N815
     request: msgspec.Raw
@@ -105,12 +110,12 @@ class _Line(msgspec.Struct, gc=False):
     connection: str
     principal: str
     throttleTimeMs: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]  # noqa: N815
-    responseQueueTimeMs: float  # noqa: N815
-    sendTimeMs: float  # noqa: N815
+    responseQueueTimeMs: _Millis  # noqa: N815
+    sendTimeMs: _Millis  # noqa: N815
     isForwarded: bool = False  # noqa: N815
 
 
-_Size = Annotated[int, msgspec.Meta(ge=0)]
+_Size = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
 class _ProducePartition(msgspec.Struct, gc=False):
@@ -211,16 +216,16 @@ def _either(newer: int | None, older: int | None) -> int | None:
 
 _TEXT = re.compile(
     r"RequestHeader\(apiKey=(\w+), apiVersion=(\d{1,3}), clientId=(.*?), correlationId=-?\d+\) -- (.*)"
-    r",response:(.*) from connection (\S+);totalTime:([\d.]+),requestQueueTime:.*?,throttleTime:([\d.]+)"
-    r",responseQueueTime:([\d.]+),sendTime:([\d.]+),securityProtocol:\w+,principal:(.*?),listener:",
+    r",response:(.*) from connection (\S+);totalTime:([\d.]{1,20}),requestQueueTime:.*?,throttleTime:([\d.]{1,20})"
+    r",responseQueueTime:([\d.]{1,20}),sendTime:([\d.]{1,20}),securityProtocol:\w+,principal:(.*?),listener:",
     re.DOTALL,
 )
 _TOLD_MS = re.compile(r"throttle_time_ms=(\d{1,10})")
 _PRODUCED = re.compile(r"partitionSizes=\[(.*)\]\}$", re.DOTALL)
-_PARTITION_SIZE = re.compile(r"(.+?)-\d+=(\d+)(?:,|$)", re.DOTALL)
+_PARTITION_SIZE = re.compile(r"(.+?)-\d+=(\d{1,10})(?:,|$)", re.DOTALL)
 _FETCHED_TOPIC = re.compile(r"\{topic=(.*?),partition_responses=")
 _FETCHED_SIZE = re.compile(
-    r"record_set=(?:(null)|\w+\(size=(\d+)|FileRecords\(file= .*?, start=(\d+), end=(\d+)\)|(\[))"
+    r"record_set=(?:(null)|\w+\(size=(\d{1,10})\b|FileRecords\(file= .*?, start=(\d{1,10}), end=(\d{1,10})\)|(\[))"
 )
 _FOLLOWER = re.compile(r"replica_?[iI]d=(-?\d+)")
 

@@ -177,14 +177,15 @@ def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
                     block += file.readline(_LONGEST_LINE)
                 if not block:
                     return
-                _take_block(block, split.path, position, gathered)
+                yield from _take_block(block, split.path, position, gathered)
                 position += len(block)
                 yield
         except (OSError, EOFError, zlib.error) as error:
             gathered.quarantine(split.path, position, f"cannot be read on: {error}", "")
 
 
-def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> None:
+def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> Iterator[None]:
+    """A step where many lines could not be read."""
     if journal_input.take_lines(block, gathered):
         return
     for line in block.split(b"\n"):
@@ -195,4 +196,6 @@ def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> N
                 reason = request_log.take_line(line.decode(errors="replace"), gathered)
             if reason is not None:
                 gathered.quarantine(path, position, reason, line[: 4 * MOST_TEXT].decode(errors="backslashreplace"))
+                if gathered.has_many_quarantined:
+                    yield
         position += len(line) + 1

@@ -164,6 +164,13 @@ def test_whose_use_is_counted_together(by: By, user: str, client_id: str) -> Non
         ),
         pytest.param(msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0", id="a negative size"),
         pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="no UTF-8"),
+        pytest.param(b'{"kind": ["request"]}', "its kind is ['request']", id="a kind that is no string"),
+        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON without a bottom"),
+        pytest.param(
+            msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
+            "<= ",
+            id="a time beyond all",
+        ),
     ],
 )
 def test_a_line_that_is_no_event_has_a_reason(line: bytes, reason: str) -> None:

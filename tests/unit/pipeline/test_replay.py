@@ -177,6 +177,11 @@ def test_a_fetch_larger_than_the_whole_window(profile: str, requests: int, starv
     assert (outcome.requests, outcome.starved) == (requests, starved)
 
 
+def test_a_client_whose_every_fetch_is_too_large_is_served_nothing() -> None:
+    outcome = replay(CONSUMER, requests_of([(0, 15_000, 0)] * 3), Candidate(1000.0, "kafka-2.4", "closed"))
+    assert (outcome.requests, outcome.starved, outcome.achieved_rate) == (0, 3, 0)
+
+
 def test_a_client_without_an_id_has_no_limit_since_kafka_2_0() -> None:
     rows = every(100, 5000, 100)
     nobody = Client("Produce", "1", "", "")

@@ -209,6 +209,17 @@ def test_times(stamp: str, ms: int) -> None:
             id="a negative size",
         ),
         pytest.param(
+            as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1", id="a time beyond all measure"
+        ),
+        pytest.param(
+            text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace("sendTime:200.0", "sendTime:2.0.0"),
+            "could not convert string to float",
+            id="a number that is none",
+        ),
+        pytest.param(
+            f"{AT}Completed request:" + "[" * 100_000 + "}", "not as Kafka writes it", id="JSON without a bottom"
+        ),
+        pytest.param(
             text("PRODUCE", 7, "{acks=1,timeout=30000,numPartitions=1}", PRODUCED),
             "only at TRACE",
             id="a produce request at DEBUG",

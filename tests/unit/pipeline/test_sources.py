@@ -63,6 +63,15 @@ def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     assert max(sizes) <= 6
 
 
+def test_what_is_quarantined_at_once_is_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    file.write_text("x\n" * 5000)
+    (split,) = splits_of([str(file)])
+    sizes = [len(found.quarantined) for found in read(split, "client-id")]
+    assert sum(sizes) == 5000
+    assert max(sizes) == 1000
+
+
 def test_a_line_without_an_end_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_BLOCK_BYTES", 100)
     monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
