@@ -8,6 +8,7 @@ way, so that the input is read once.
 Executors need this package, and the input at the same paths.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -52,21 +53,23 @@ def _find(
     ) -> pa.Table:  # by its annotations Spark knows what it takes
         return _of_group(key, group, settings)
 
-    tasks = session.sparkContext.defaultParallelism * _TASKS_PER_CORE
+    cores = session.sparkContext.defaultParallelism
     found = (
         session.range(0, len(splits), 1, len(splits))
         .mapInArrow(partial(_read_splits, splits=splits, settings=settings), f"{sql_columns(_READ)}, {_ROWS} binary")
-        .repartition(tasks, *_KEY)
+        .repartition(cores * _TASKS_PER_CORE, *_KEY)
         .groupBy(*_KEY)
         .applyInArrow(of_group, sql_columns(_FOUND))
         .persist(StorageLevel.DISK_ONLY)
     )
     with _Progress(session, tell):
         for table, columns in ((REPLAYS, FINDING), (NEEDS, FINDING), (QUARANTINE, QUARANTINED)):
-            found.where(f.col("what") == table).select(*columns).write.parquet(str(out / table))
-        counts = found.where(f.col("what") == _COUNT).groupBy("name").agg(f.sum("number")).collect()
+            found.where(f.col("what") == table).select(*columns).coalesce(cores).write.parquet(str(out / table))
+        counts: Counter[str] = Counter()
+        for name, number in found.where(f.col("what") == _COUNT).select("name", "number").collect():  # a few of a split
+            counts[name] += number
     found.unpersist()
-    return {row[0]: row[1] for row in counts}
+    return dict(counts)
 
 
 # -- in Spark's workers ------------------------------------------------------------------------------------------------
