@@ -8,14 +8,14 @@ they are never objects: 28 bytes each.
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from .replay import Client, Kind, Requests
 
-Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
-Int32s = np.ndarray[tuple[int], np.dtype[np.int32]]
+Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 MOST_TEXT = 2000
 USED, QUARANTINED = "charges of clients", "quarantined"
@@ -182,4 +182,5 @@ def _following(lane: Ints) -> memoryview:
     found = np.full(len(lane), len(lane), np.int64)
     same = lane[order[1:]] == lane[order[:-1]]
     found[order[:-1][same]] = order[1:][same]
-    return found.data
+    data: memoryview[int] = found.data
+    return data

@@ -7,7 +7,7 @@ request is its size, of a fetch the size of its answer without the answer's head
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,8 +21,8 @@ from .replay import Kind
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
-_Bools = np.ndarray[tuple[int], np.dtype[np.bool]]
+_Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+_Bools: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool]]
 
 NO_REQUEST, NOT_CHARGED, UNANSWERED = "other events", "other requests", "requests without an answer"
 LOST = "lost by the journal before they were read"
