@@ -34,10 +34,9 @@ from .quota import Verdicts
 
 ENGINES = ("here", "local[1]", "local[2]")
 CLIENTS, BROKERS = 200, 3
-RATE = 20  # requests/s of each client
-QUOTA = 10_000.0  # bytes/s on each broker
+RATE, HIGH_RATE = 20, 500  # requests/s of each client
+QUOTA, HIGH_QUOTA = 10_000.0, 10_000_000.0  # bytes/s on each broker
 _BEGIN_NS = 1_700_000_000_000_000_000
-ONE_CANDIDATE = Settings((QUOTA,), ("by-version",), ("closed",), "client-id", None)
 LIMIT_GB = 6.0
 
 
@@ -60,7 +59,7 @@ def write_ndjson(file: Path, rows: int) -> None:
             out.write(template % values + "\n")
 
 
-def write_parquet(file: Path, rows: int) -> None:
+def write_parquet(file: Path, rows: int, rate: int = RATE) -> None:
     """The same, in the columns that are read, two million rows at a time."""
     import numpy as np
     import pyarrow as pa
@@ -69,7 +68,7 @@ def write_parquet(file: Path, rows: int) -> None:
     random, at_ns, writer = np.random.default_rng(1), _BEGIN_NS, None
     for begin in range(0, rows, 2_000_000):
         count = min(2_000_000, rows - begin)
-        times = at_ns + np.cumsum((random.exponential(1 / (CLIENTS * RATE), count) * 1e9).astype(np.int64))
+        times = at_ns + np.cumsum((random.exponential(1 / (CLIENTS * rate), count) * 1e9).astype(np.int64))
         at_ns = int(times[-1])
         client, broker = random.integers(0, CLIENTS, count), np.arange(count) % BROKERS + 1
         same = {"kind": "request", "principal": "User:ANONYMOUS", "api": "Produce"}
@@ -91,11 +90,12 @@ def write_parquet(file: Path, rows: int) -> None:
 # -- one plan in a process of its own ----------------------------------------------------------------------------------
 
 
-def run_plans(engine: str, file: str, small: str) -> None:
+def run_plans(engine: str, file: str, small: str, quota: str) -> None:
     """Plans the small file once and then the file whenever a line comes; prints what that took."""
     from sluice.pipeline import plan_in_process, plan_on_spark
     from sluice.pipeline.session import open_session_without_kafka
 
+    asked = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
     find = plan_in_process.find
     if engine != "here":
         settings = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
@@ -103,7 +103,7 @@ def run_plans(engine: str, file: str, small: str) -> None:
     for number, path in enumerate(_asked(small, file)):
         with TemporaryDirectory() as out:
             began = time.perf_counter()
-            counts = find(splits_of([path]), ONE_CANDIDATE, Path(out), lambda *_: None)
+            counts = find(splits_of([path]), asked, Path(out), lambda *_: None)
             took_s = time.perf_counter() - began
         print(json.dumps({"number": number, "rows": counts["charges of clients"], "s": took_s}), flush=True)
 
@@ -117,8 +117,8 @@ def _asked(small: str, file: str) -> Iterator[str]:
 class Engine:
     """A process that plans when it is asked to."""
 
-    def __init__(self, engine: str, file: Path, small: Path) -> None:
-        command = [sys.executable, "-m", "bench.plan", "--run", engine, str(file), str(small)]
+    def __init__(self, engine: str, file: Path, small: Path, quota: float = QUOTA) -> None:
+        command = [sys.executable, "-m", "bench.plan", "--run", engine, str(file), str(small), str(quota)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._answer()
 
@@ -175,11 +175,11 @@ def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path)
 
 
 def measure_memory(rows: int, verdicts: Verdicts, folder: Path) -> None:
-    """The greatest memory of a plan on two cores."""
+    """The greatest memory of a plan on two cores, of clients that send much and may: the replay itself takes none."""
     file, small = folder / "journal.parquet", folder / "small.ndjson"
-    write_parquet(file, rows)
+    write_parquet(file, rows, HIGH_RATE)
     write_ndjson(small, 20_000)
-    engine = Engine("local[2]", file, small)
+    engine = Engine("local[2]", file, small, HIGH_QUOTA)
     with Watched(engine.pid) as watched:
         per_s, _ = engine.plan()
     engine.close()
@@ -311,7 +311,7 @@ def main() -> None:
     parser.add_argument("--memory-rows", type=int, default=20_000_000)
     parser.add_argument("--seconds", type=int, default=120, help="of what real clients do")
     parser.add_argument("--only", default="", choices=["", "speed", "memory", "real"])
-    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
         run_plans(*arguments.run)

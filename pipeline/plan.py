@@ -16,7 +16,7 @@ from .planning import Settings
 from .planning_engine import Find, Tell
 from .recommendation import Recommendation, recommend
 from .sources import splits_of
-from .tables import FINDING, NEEDS, REPLAYS, finding_of, read_table
+from .tables import FINDING, NEEDS, RECOMMENDATION, RECOMMENDED, REPLAYS, Writer, finding_of, read_table
 
 
 class Plan(NamedTuple):
@@ -39,8 +39,18 @@ def plan(inputs: Sequence[str], out: Path, settings: Settings, most_overrides: i
     effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)
     write_report(out, Report(inputs, settings, counts, effects, recommendations))
     if recommendations:
+        _write_recommendation(out, recommendations)
         (out / SCRIPT).write_text(script(recommendations, settings.by, SCRIPT), encoding="utf-8")
     return Plan(counts, recommendations)
+
+
+def _write_recommendation(out: Path, recommendations: Sequence[Recommendation]) -> None:
+    table = Writer(out, RECOMMENDATION, RECOMMENDED)
+    for found in recommendations:
+        table.add((found.kind, "default", "", "", found.default))
+        for need in found.overrides:
+            table.add((found.kind, "override", need.user, need.client_id, need.quota))
+    table.close()
 
 
 def _prepare(out: Path) -> None:

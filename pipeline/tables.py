@@ -1,7 +1,7 @@
 """The tables that a plan writes: their columns, and how they are made of findings and read again.
 
 All are Parquet. `replays` has a row for each client, broker and candidate; `needs` one for each client and broker, with
-the smallest quota that spares it; `quarantine` what could not be read.
+the smallest quota that spares it; `recommendation` one for each quota to set; `quarantine` what could not be read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from .charges import Quarantined
 from .planning import Finding
 from .replay import Candidate, Client, Outcome
 
-REPLAYS, NEEDS, QUARANTINE = "replays", "needs", "quarantine"
+REPLAYS, NEEDS, QUARANTINE, RECOMMENDATION = "replays", "needs", "quarantine", "recommendation"
 
 Columns = dict[str, object]  # name -> str, int or float
 _ROWS_AT_ONCE = 50_000
@@ -28,6 +28,8 @@ def _columns(*rows: type) -> Columns:
 
 FINDING = {**_columns(Client, Candidate, Outcome), "throttled_share": float}
 QUARANTINED = _columns(Quarantined)
+# `quota_for` is "default", then of nobody by name, or "override".
+RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id": str, "quota": int}
 
 
 def arrow_schema(columns: Columns) -> pa.Schema:

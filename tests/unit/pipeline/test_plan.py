@@ -16,7 +16,7 @@ from sluice.pipeline.plan import plan
 from sluice.pipeline.plan_in_process import find
 from sluice.pipeline.plan_report import REPORT, rate
 from sluice.pipeline.planning import Limits, Settings
-from sluice.pipeline.tables import FINDING, NEEDS, QUARANTINE, REPLAYS, finding_of, read_table
+from sluice.pipeline.tables import FINDING, NEEDS, QUARANTINE, RECOMMENDATION, REPLAYS, finding_of, read_table
 from tests.support.journal_lines import journal
 
 HOSTILE = "a|`b`\n# c <b>"
@@ -71,6 +71,13 @@ def test_the_page_tells_what_was_read_and_what_is_recommended(out: Path) -> None
     for line in page.splitlines():
         if line.startswith("!["):
             assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<?xml")
+
+
+def test_the_recommendation_is_a_table_too(out: Path) -> None:
+    default, override = parquet.read_table(out / RECOMMENDATION).to_pylist()
+    assert (default["quota_for"], default["client_id"]) == ("default", "")
+    assert (override["quota_for"], override["client_id"]) == ("override", "bursty")
+    assert override["quota"] > default["quota"] > 0
 
 
 def test_a_hostile_client_id_stays_within_its_cell(out: Path) -> None:
