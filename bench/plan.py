@@ -66,14 +66,15 @@ def write_parquet(file: Path, rows: int, rate: int = RATE) -> None:
     from pyarrow import parquet
 
     random, at_ns, writer = np.random.default_rng(1), _BEGIN_NS, None
+    names = pa.array([f"client-{number}" for number in range(CLIENTS)])
     for begin in range(0, rows, 2_000_000):
         count = min(2_000_000, rows - begin)
         times = at_ns + np.cumsum((random.exponential(1 / (CLIENTS * rate), count) * 1e9).astype(np.int64))
         at_ns = int(times[-1])
         client, broker = random.integers(0, CLIENTS, count), np.arange(count) % BROKERS + 1
         same = {"kind": "request", "principal": "User:ANONYMOUS", "api": "Produce"}
-        columns = {name: pa.array([value] * count, pa.string()) for name, value in same.items()}
-        columns |= {"client_id": pa.array([f"client-{number}" for number in client])}
+        columns = {name: pa.repeat(value, count) for name, value in same.items()}
+        columns |= {"client_id": names.take(pa.array(client))}
         columns |= {"broker": pa.array(broker), "connection": pa.array(client * BROKERS + broker)}
         columns |= {"started_ns": pa.array(times), "answered_ns": pa.array(times)}
         columns |= {"request_bytes": pa.array(random.integers(8, 25, count) * client)}
@@ -98,7 +99,7 @@ def run_plans(engine: str, file: str, small: str, quota: str) -> None:
     asked = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
     find = plan_in_process.find
     if engine != "here":
-        settings = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+        settings = plan_on_spark.SETTINGS | {"spark.driver.memory": "2g"}
         find = plan_on_spark.found_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
     for number, path in enumerate(_asked(small, file)):
         with TemporaryDirectory() as out:

@@ -114,10 +114,11 @@ def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Find":
         from sluice.pipeline.plan_in_process import find
 
         return find
-    from sluice.pipeline.plan_on_spark import found_on
+    from sluice.pipeline.plan_on_spark import SETTINGS, found_on
     from sluice.pipeline.session import open_session_without_kafka
 
-    return found_on(open_session_without_kafka("sluice plan", master=master, settings=spark_settings(conf)))
+    settings = SETTINGS | spark_settings(conf)
+    return found_on(open_session_without_kafka("sluice plan", master=master, settings=settings))
 
 
 def _check_profiles(names: tuple[str, ...]) -> None:

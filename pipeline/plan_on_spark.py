@@ -26,6 +26,9 @@ from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, arrow_sche
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# For a session of one's own on this machine. The JVM has little to do: to compile it well takes longer than that.
+SETTINGS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
 # What a row on its way is: `rows` packed, or one of what is only passed on.
 _CHARGES, _COUNT, _BAD = "charges", "count", "bad"
 _KEY = {"what": str, "kind": str, "broker": str, "user": str, "client_id": str, "place": int}
@@ -63,7 +66,8 @@ def _find(
         .persist(StorageLevel.DISK_ONLY)
     )
     with _Progress(session, tell):
-        for table, columns in ((REPLAYS, FINDING), (NEEDS, FINDING), (QUARANTINE, QUARANTINED)):
+        needs = {NEEDS: FINDING} if settings.limits else {}
+        for table, columns in {REPLAYS: FINDING, QUARANTINE: QUARANTINED, **needs}.items():
             found.where(f.col("what") == table).select(*columns).coalesce(cores).write.parquet(str(out / table))
         counts: Counter[str] = Counter()
         for name, number in found.where(f.col("what") == _COUNT).select("name", "number").collect():  # a few of a split
