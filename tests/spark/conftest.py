@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tests.spark.streams import Folder
 
 # The modules import it.
-collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
+_THERE = find_spec("pyspark") is not None
+collect_ignore_glob = [] if _THERE else ["test_*.py"]
 
 _SETTINGS = {
     # Half the time to start, and for the first of each kind of job: what runs here is short.
@@ -35,6 +36,10 @@ _SETTINGS = {
 }
 
 _TIMEOUT_S = 300
+
+
+def pytest_report_header() -> list[str]:
+    return [] if _THERE else ["tests/spark: skipped, as PySpark is not installed (make setup does so where Java is)"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

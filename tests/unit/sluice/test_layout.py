@@ -35,7 +35,7 @@ for module in found:
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            if error.name != "pyspark":  # an extra, which only machines with Java have
+            if error.name not in ("matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"):  # an extra
                 raise
 print(json.dumps({name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)}))
 """
