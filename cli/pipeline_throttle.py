@@ -77,7 +77,8 @@ def throttle(
 
     if to_topic is not None and output is None:
         raise ConfigError("--to-topic needs --output DIR, where it is kept how far the topic is written")
-    settings = {"spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
+    # What goes wrong is told here, in a line.
+    settings = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
     quotas = byte_quotas(bootstrap)
     session = open_session(
         "sluice throttle", master=master, jars=None if jars is None else Path(jars), settings=settings
@@ -101,7 +102,7 @@ def throttle(
     journal = Journal(bootstrap, topic, starting, skip_lost)
     with told_in_one_line():
         queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
-        tallies = Tally(queries.windows[0]), Tally(queries.quarantine)
+        tallies = [Tally(query) for query in queries.all]
         with suppress(KeyboardInterrupt), log.status("") as status:
             _follow(queries, tallies, status.update)
         for query in queries.all:
@@ -135,7 +136,7 @@ def _entity(parts: dict[str, str | None]) -> "QuotaEntity":
     return QuotaEntity(name("user"), name("client-id"))
 
 
-def _follow(queries: "Queries", tallies: "tuple[Tally, Tally]", show: Callable[[str], None]) -> None:
+def _follow(queries: "Queries", tallies: "list[Tally]", show: Callable[[str], None]) -> None:
     """Shows how far the queries are until the last has ended, or one of them fails."""
     from sluice.pipeline.progress import running
 
@@ -151,8 +152,8 @@ def _follow(queries: "Queries", tallies: "tuple[Tally, Tally]", show: Callable[[
         tally.look()
 
 
-def _summary(tallies: "tuple[Tally, Tally]") -> str:
-    windows, quarantine = (tally.total for tally in tallies)
+def _summary(tallies: "list[Tally]") -> str:
+    windows, *_, quarantine = (tally.total for tally in tallies)
     parts = [
         f"{windows.of('events'):,} events",
         f"{quarantine.of('quarantined'):,} quarantined",

@@ -9,8 +9,9 @@ from pyspark.errors import PySparkException
 
 from sluice.errors import SluiceError
 
-# A line of a stack trace that names an exception, with or without its package, and its message.
-_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Exception|Error)): (.+)$")
+# A line that begins with an exception, with or without its package, as in a stack trace; a line that ends with one.
+_BEGINS = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([A-Z][\w$]*(?:Exception|Error)): (.+)$")
+_ENDS = re.compile(r"^.* (?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 
 
 @contextmanager
@@ -27,5 +28,8 @@ def cause(told: str) -> str:
     if "Some data may have been lost" in told:  # the words of Spark's Kafka source; what follows them is long
         return "records are gone from the topic that were not read yet; --skip-lost goes on without them"
     lines = [line.strip() for line in told.splitlines() if line.strip()]
-    found = [match for match in map(_EXCEPTION.match, lines) if match]
-    return f"{found[-1][1]}: {found[-1][2]}" if found else lines[0]
+    for pattern in (_BEGINS, _ENDS):
+        found = [match for match in map(pattern.match, lines) if match]
+        if found:
+            return f"{found[-1][1]}: {found[-1][2]}"
+    return lines[0]

@@ -90,3 +90,9 @@ class TestTheCommand:
         assert result.stderr == (
             f"Error: ParentNotDirectoryException: Parent path is not a directory: file:{tmp_path}/file\n"
         )
+
+    @pytest.mark.usefixtures("spark")
+    def test_ends_when_any_of_its_queries_fails(self, journal: list[str], tmp_path: Path) -> None:
+        result = CliRunner().invoke(cli, [*journal, "--output", str(tmp_path), "--to-topic", "no topic"])
+        assert result.exit_code == 1
+        assert result.stderr == "Error: InvalidTopicException: no topic\n"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -16,7 +16,6 @@ from tests.spark.kafka_data import PATIENCE_S, consume, produce
 from tests.spark.streams import Folder, stream
 
 RECORDS = 4000
-AWAY_S = 0.5
 # Many small requests, so that there is a middle.
 SMALL_FETCHES = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}
 SMALL_BATCHES = {"kafka.batch.size": "300", "kafka.linger.ms": "0"}
@@ -40,22 +39,25 @@ def on_one_broker(broker: SyncBroker, topic: str) -> str:
     return name
 
 
-def restart(broker: SyncBroker, after_s: float = AWAY_S) -> None:
-    """Takes broker 1 away at once, as if it was killed, and has it come back."""
+def restart(broker: SyncBroker, away_s: float = 0.5) -> int:
+    """Takes broker 1 away at once, as if it was killed, and brings it back; the last event as it went."""
     broker.cluster.stop(1, controlled=False)
-    Timer(after_s, broker.cluster.start, [1]).start()
+    by_then = broker.journal.last_seq
+    Event().wait(away_s)
+    broker.cluster.start(1)
+    return by_then
 
 
-def move_leader(broker: SyncBroker, topic: str) -> None:
+def move_leader(broker: SyncBroker, topic: str) -> int:
+    """Makes the other broker the leader of partition 0; the last event by then."""
     leader = broker.cluster.partition(topic, 0).leader
     broker.cluster.move_leader(topic, 0, 3 - leader)
-
-
-def disturbed(broker: SyncBroker, api: str, client_id: str, disturb: Callable[[], None]) -> int:
-    """Disturbs after the client's first requests; returns the number of the journal's last event by then."""
-    broker.wait_for(Request, api=api, client_id=client_id, times=3, timeout_s=PATIENCE_S)
-    disturb()
     return broker.journal.last_seq
+
+
+def await_the_middle(broker: SyncBroker, api: str, client_id: str) -> None:
+    """Returns after the client's first requests."""
+    broker.wait_for(Request, api=api, client_id=client_id, times=3, timeout_s=PATIENCE_S)
 
 
 def ended(query: StreamingQuery) -> None:
@@ -69,7 +71,8 @@ class TestReading:
     ) -> None:
         disturb = partial(restart, broker) if fault == "restart" else partial(move_leader, broker, data)
         query = sink.start(stream(spark, broker, data, SMALL_FETCHES | {"kafka.client.id": data}))
-        by_then = disturbed(broker, "Fetch", data, disturb)
+        await_the_middle(broker, "Fetch", data)
+        by_then = disturb()
         ended(query)
         assert broker.journal.requests(after=by_then, api="Fetch", client_id=data), "it was over before"
         assert sink.numbers == [*range(RECORDS)]
@@ -79,7 +82,8 @@ class TestReading:
     ) -> None:
         options = SMALL_FETCHES | {"kafka.client.id": on_one_broker}
         query = sink.start(stream(spark, broker, on_one_broker, options))
-        by_then = disturbed(broker, "Fetch", on_one_broker, partial(restart, broker, 2.0))
+        await_the_middle(broker, "Fetch", on_one_broker)
+        by_then = restart(broker, away_s=2.0)
         ended(query)
         assert broker.journal.requests(after=by_then, api="Fetch", client_id=on_one_broker), "it was over before"
         assert sink.numbers == [*range(RECORDS)]
@@ -98,7 +102,8 @@ class TestWriting:
         writer = rows.writeStream.format("kafka").options(**options).option("checkpointLocation", str(tmp_path))
         query = writer.trigger(availableNow=True).start()
         disturb = partial(restart, broker) if fault == "restart" else partial(move_leader, broker, out)
-        by_then = disturbed(broker, "Produce", out, disturb)
+        await_the_middle(broker, "Produce", out)
+        by_then = disturb()
         ended(query)
         assert broker.journal.requests(after=by_then, api="Produce", client_id=out), "it was over before"
         assert sorted(int(value) for _, value in consume(broker.bootstrap, out)) == [*range(RECORDS)]
@@ -119,7 +124,8 @@ class TestABlackHoleOfTwentySeconds:
         self, black_hole: Callable[[], None], spark: SparkSession, broker: SyncBroker, data: str, sink: Folder
     ) -> None:
         query = sink.start(stream(spark, broker, data, SMALL_FETCHES | {"kafka.client.id": data}))
-        disturbed(broker, "Fetch", data, black_hole)
+        await_the_middle(broker, "Fetch", data)
+        black_hole()
         ended(query)
         assert sink.numbers == [*range(RECORDS)]
         assert max(batch.batchDuration for batch in query.recentProgress) >= 20_000
@@ -142,7 +148,8 @@ class TestWhenABrokerStaysAway:
     ) -> None:
         options = SMALL_FETCHES | IMPATIENT | {"kafka.client.id": on_one_broker, "kafkaConsumer.pollTimeoutMs": "2000"}
         query = sink.start(stream(spark, broker, on_one_broker, options))
-        disturbed(broker, "Fetch", on_one_broker, partial(broker.cluster.stop, 1, controlled=False))
+        await_the_middle(broker, "Fetch", on_one_broker)
+        broker.cluster.stop(1, controlled=False)
         try:
             with pytest.raises(StreamingQueryException, match=r"Timeout of 1500ms expired before|in 2000 milliseconds"):
                 query.awaitTermination(PATIENCE_S)

@@ -1,0 +1,37 @@
+"""Of Spark's pages about a failure, the line that names the cause."""
+
+import pytest
+
+from sluice.pipeline.failures import cause
+
+_TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        pytest.param(
+            "An error occurred while calling o1.start.\n: org.apache.hadoop.fs.FileException: no folder\n\tat a.b(C:1)",
+            "FileException: no folder",
+            id="the exception of a call",
+        ),
+        pytest.param(
+            "a.SparkException: outer\n\tat a.b(C:1)\nCaused by: a.b.TimeoutException: inner\n\t... 8 more",
+            "TimeoutException: inner",
+            id="the innermost of a stack trace",
+        ),
+        pytest.param(
+            f"Job aborted due to stage failure: {_TASK}: org.apache.kafka.errors.InvalidTopicException: no topic\n\nat",
+            "InvalidTopicException: no topic",
+            id="that of the task, at the end of the line about the job",
+        ),
+        pytest.param("[WRONG] What is wrong.\nMore of it.", "[WRONG] What is wrong.", id="the first line without one"),
+        pytest.param(
+            "Some data may have been lost because they are not available\nCaused by: a.OffsetOutOfRangeException: 5",
+            "records are gone from the topic that were not read yet; --skip-lost goes on without them",
+            id="lost records, and what to do",
+        ),
+    ],
+)
+def test_the_cause_is_one_line(told: str, line: str) -> None:
+    assert cause(told) == line
