@@ -1,20 +1,35 @@
 """Every command that the documentation shows does what the documentation says, and its Python runs."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.support.console import run_page
+from tests.support.console import COMMAND_TIMEOUT_S, run_page
 from tests.support.python_blocks import blocks, run_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
+# Each of its commands starts a Spark.
+SPARK_PAGE = ROOT / "docs" / "spark.md"
+OTHER_PAGES = [page for page in PAGES if page != SPARK_PAGE]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", OTHER_PAGES, ids=[str(page.relative_to(ROOT)) for page in OTHER_PAGES])
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    run_page(page.read_text(), tmp_path)
+    _run(page, tmp_path, COMMAND_TIMEOUT_S)
+
+
+@pytest.mark.spark_long
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
+def test_commands_do_what_the_page_about_spark_says(tmp_path: Path) -> None:
+    _run(SPARK_PAGE, tmp_path, 240)
+
+
+def _run(page: Path, folder: Path, timeout_s: float) -> None:
+    (folder / "examples").symlink_to(ROOT / "examples")
+    run_page(page.read_text(), folder, timeout_s)
 
 
 # Those of the README are about a broker that the reader has started.
