@@ -3,11 +3,16 @@
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from threading import Timer
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 from sluice import SyncBroker
 from sluice.cli.main import cli
@@ -45,18 +50,37 @@ def test_batch_read_tells_of_each_partition(spark: SparkSession, broker: SyncBro
     assert (row.partition, row.records, row.first.timestamp(), row.last) == (1, 3, 1_700_000_000, row.first)
 
 
+class _AfterAFailure(StreamingQueryListener):
+    """Does something when a query has failed."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do = do
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's name)
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  (Spark's name)
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  (Spark's name)
+        if event.exception is not None:
+            self._do()
+
+
 @pytest.mark.spark_long
 def test_through_a_restart_copies_each_order_once_although_the_query_fails(spark: SparkSession, tmp_path: Path) -> None:
-    patience = {"kafka.request.timeout.ms": "1000", "kafka.default.api.timeout.ms": "1500"}
+    impatient = {
+        "kafka.request.timeout.ms": "1000",
+        "kafka.default.api.timeout.ms": "1500",
+        "kafkaConsumer.pollTimeoutMs": "1500",
+    }
     with SyncBroker() as broker:
         broker.cluster.create_topic("orders", 1)
         produce(broker.bootstrap, "orders", map(str, range(1000)))
-        fault = broker.faults.add("black-hole", api="Fetch")
-        back = Timer(25, fault.remove)
-        back.start()
-        copied = example("through_a_restart", "copy")
-        tries = copied(spark, broker.bootstrap, str(tmp_path), **patience, **{"kafkaConsumer.pollTimeoutMs": "2000"})
-        back.join()
+        listener = _AfterAFailure(broker.faults.add("black-hole", api="Fetch").remove)
+        spark.streams.addListener(listener)
+        tries = example("through_a_restart", "copy")(spark, broker.bootstrap, str(tmp_path), **impatient)
+        spark.streams.removeListener(listener)
     assert isinstance(tries, int)
     assert tries > 1
     rows = spark.read.parquet(f"{tmp_path}/orders")
