@@ -26,7 +26,6 @@ producer takes it that nothing was added; where it was, the coordinator fences t
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -48,7 +47,7 @@ from sluice.protocol.message import Message
 from .backoff import Backoff
 from .cluster import Node, TopicPartition
 from .errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
-from .exchange import Request
+from .exchange import Request, request_of
 from .producer_batch import ProducerBatch
 from .producer_sequences import NO_PRODUCER_YET, ProducerIdAndEpoch
 from .transaction_manager import TransactionManager
@@ -186,7 +185,7 @@ class Transactions(TransactionManager):
                 if not request.result.is_done:  # else the transaction has failed meanwhile
                     self._commit_offsets(dict(offsets), group, request.result)
 
-        return self._ask(ADD, lambda: _request(message), handle)
+        return self._ask(ADD, lambda: request_of(message), handle)
 
     def ensure_in_transaction(self) -> None:
         """Raises KafkaException where there is no transaction to send in."""
@@ -306,7 +305,7 @@ class Transactions(TransactionManager):
                 self._coordinators[kind] = Node(found.node_id, found.host, found.port)
                 lookup.result.end()
 
-        lookup = TransactionRequest(FIND, lambda: _request(many), handle)
+        lookup = TransactionRequest(FIND, lambda: request_of(many), handle)
         lookup.key = key
         self._requests.append(lookup)
 
@@ -402,7 +401,7 @@ class Transactions(TransactionManager):
                     self._unresolved.clear()
                 request.result.end()
 
-        return self._ask(BUMP if producer.is_valid else INIT, lambda: _request(message), handle)
+        return self._ask(BUMP if producer.is_valid else INIT, lambda: request_of(message), handle)
 
     def _ask_for_partitions(self) -> None:
         partitions = list(self._new_partitions)
@@ -428,7 +427,7 @@ class Transactions(TransactionManager):
             ]
             self._partitions_answered(request, partitions, codes, now_ms)
 
-        self._ask(ADD, lambda: _request(message, latest=_ADD_PARTITIONS_LATEST), handle)
+        self._ask(ADD, lambda: request_of(message, latest=_ADD_PARTITIONS_LATEST), handle)
 
     def _partitions_answered(
         self, request: TransactionRequest, partitions: Sequence[TopicPartition], codes: Sequence[E], now_ms: float
@@ -470,7 +469,7 @@ class Transactions(TransactionManager):
                 group_instance_id=group.group_instance_id,
                 topics=[TxnOffsetCommitRequestTopic(name=name, partitions=each) for name, each in by_topic.items()],
             )
-            return _request(message, latest=_OFFSETS_LATEST if self.is_v2 else _OFFSETS_LATEST_V1)
+            return request_of(message, latest=_OFFSETS_LATEST if self.is_v2 else _OFFSETS_LATEST_V1)
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, TxnOffsetCommitResponse)
@@ -506,7 +505,7 @@ class Transactions(TransactionManager):
                     self._unresolved.clear()
                 self._ended(request.result)
 
-        return self._ask(END, lambda: _request(message, latest=latest), handle)
+        return self._ask(END, lambda: request_of(message, latest=latest), handle)
 
     def _ended(self, result: Result) -> None:
         bumps, self._bumps_epoch, self._is_started = self._bumps_epoch, False, False
@@ -559,10 +558,3 @@ class Transactions(TransactionManager):
                     self._bumps_epoch = not self.is_v2
                     self._fail_transaction(KafkaException("records may be missing: the transaction has to be aborted"))
                 del self._unresolved[partition]
-
-
-def _request(message: Message, *, latest: int | None = None) -> Request:
-    api_key = getattr(message, "API_KEY", None)
-    assert isinstance(api_key, int)
-    assert api_key in API_KEYS
-    return Request(api_key, lambda _version: message, latest=latest)
