@@ -8,6 +8,7 @@ PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
+PLAN_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
@@ -100,8 +101,9 @@ bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kaf
 		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
 
-bench-spark: setup ## Spark out of sluice, and in turns out of BOOTSTRAP=HOST:PORT (SPARK_ARGS='--records 200000' is shorter)
+bench-spark: setup ## Spark out of sluice, and in turns out of BOOTSTRAP=HOST:PORT; plans (SPARK_ARGS='--records 200000', PLAN_ARGS='--rows 300000' are shorter)
 	$(BIN)/python -m bench.spark $(SPARK_ARGS)
+	$(BIN)/python -m bench.plan $(PLAN_ARGS)
 
 bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }
