@@ -1,0 +1,99 @@
+"""Our consumer and our broker in virtual time, and what the broker's journal says of the consumer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from typing import TypeVar
+
+from sluice import Broker, testing
+from sluice.client.config import Profile
+from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
+from sluice.client.producer import Producer
+from sluice.journal_events import Fault, Request
+
+T = TypeVar("T")
+
+TOPIC = "t"
+P0 = TopicPartition(TOPIC, 0)
+
+Settings = dict[str, str | int]
+
+
+def values_of(records: list[ConsumerRecord]) -> list[bytes | None]:
+    return [record.value for record in records]
+
+
+def gaps(times: list[float]) -> list[float]:
+    """How long it took from each to the next."""
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+def within(found: list[float], steps: list[int], slack_ms: float = 3) -> bool:
+    """Whether gaps are 20 % around steps, and at most the maximum."""
+    return len(found) >= len(steps) and all(
+        0.8 * step - 1 <= gap <= min(1.2 * step, 1000) + slack_ms for gap, step in zip(found, steps, strict=False)
+    )
+
+
+@dataclass
+class Reading:
+    """A broker with a topic, and a consumer that has read nothing yet."""
+
+    broker: Broker
+    consumer: Consumer
+    began_s: float
+
+    @property
+    def now_ms(self) -> float:
+        return round((asyncio.get_running_loop().time() - self.began_s) * 1e3, 3)
+
+    async def produce(self, *values: bytes, partition: int = 0, **config: str | int) -> None:
+        """Writes records, by a producer of its own."""
+        given = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0, **config}
+        async with Producer(given, random=Random(1)) as producer:
+            for value in values:
+                await producer.send(TOPIC, value, partition=partition)
+
+    async def read(self, count: int, within_ms: float = 30_000) -> list[bytes | None]:
+        """Polls until there are so many records, or time is over."""
+        until_ms = self.now_ms + within_ms
+        records: list[ConsumerRecord] = []
+        while len(records) < count and self.now_ms < until_ms:
+            records += await self.consumer.poll(min(1000, until_ms - self.now_ms))
+        return values_of(records)
+
+    def asked(self, api: str) -> list[Request]:
+        """The requests of one API, as the broker answered them."""
+        client_id = self.consumer.config.text("client.id")
+        return [one for one in self.broker.journal.requests(api=api) if one.client_id == client_id]
+
+    def asked_at_ms(self, api: str) -> list[float]:
+        """When they came."""
+        return [round(request.received_ns / 1e6, 1) for request in self.asked(api)]
+
+    def hits_at_ms(self) -> list[float]:
+        """When faults hit."""
+        events = self.broker.journal.events(kind="fault")
+        return [round(event.at_ns / 1e6, 1) for event in events if isinstance(event, Fault)]
+
+
+def reading(
+    test: Callable[[Reading], Awaitable[T]],
+    config: Settings | None = None,
+    *,
+    broker_config: dict[str, str | float] | None = None,
+    seed: int = 0,
+    profile: Profile = "kafka",
+) -> T:
+    """Runs a test with a consumer of this configuration, which begins at the beginning if it is not told otherwise."""
+
+    async def main() -> T:
+        async with Broker(config=broker_config or {}, seed=seed) as broker:
+            await broker.cluster.create_topic(TOPIC)
+            given: Settings = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest", **(config or {})}
+            async with Consumer(given, random=Random(seed), profile=profile) as consumer:
+                return await test(Reading(broker, consumer, asyncio.get_running_loop().time()))
+
+    return testing.run(main(), seed=seed)
