@@ -41,8 +41,10 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersRes
 
 
 def _elect_all(ctx: RequestContext, topic: Topic, election: Election) -> ReplicaElectionResult:
+    before = ctx.error_code
     results = [_elect(ctx, topic.name, partition.index, election) for partition in topic.partitions]
     needed = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+    ctx.error_code = before or next((result.error_code for result in needed if result.error_code), ErrorCode.NONE)
     return ReplicaElectionResult(topic=topic.name, partition_result=needed)
 
 

@@ -117,6 +117,8 @@ def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
     known = [(partition.index, broker.known(partition)) for partition in topic.partitions]
     if known[0][1] is None:  # it has not heard of the topic yet
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
+    if any(partition is not None and partition.leader == NO_LEADER for _, partition in known):
+        ctx.error_code = ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
     none = list[int]()  # the same for all: a topic may have a thousand partitions
     return MetadataResponseTopic(
         name=topic.name,

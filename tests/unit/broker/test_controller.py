@@ -145,6 +145,8 @@ def test_without_a_replica_in_sync_a_partition_is_offline_until_one_is_back() ->
     (topic,) = cluster.client(node_id=2).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
     (told,) = topic.partitions
     assert (told.error_code, told.leader_id, told.offline_replicas) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+    counted = {route.label: route.errors for route in cluster.cluster.brokers[2].dispatcher.routes if route.errors}
+    assert list(counted.values()) == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "what a partition's answer says is counted"
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     start(cluster, 1)
     assert state(cluster) == (1, (1,))

@@ -33,6 +33,13 @@ def test_of_all_partitions_those_that_need_no_election_are_not_told() -> None:
     assert elect(PREFERRED, None) == (0, {"t": []})
 
 
+def test_what_is_not_told_is_not_counted_as_an_error() -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    broker.client().ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None), 2)
+    assert [route.errors for route in broker.broker.dispatcher.routes] == [{}]
+
+
 @pytest.mark.parametrize(
     ("name", "index", "message"),
     [
