@@ -27,6 +27,7 @@ from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchReq
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
 from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.transactions import begun
@@ -378,6 +379,28 @@ def test_a_classic_group_is_told_through_its_states() -> None:
         ("CompletingRebalance", "Stable", 1, 1),
         ("Stable", "PreparingRebalance", 1, 0),
         ("PreparingRebalance", "Empty", 2, 0),
+    ]
+
+
+def test_a_consumer_group_is_told_through_its_states() -> None:
+    broker = VirtualBroker(JOURNAL, AT_ONCE, "group.consumer.heartbeat.interval.ms=5000")
+    broker.topic(partitions=2)
+    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
+    one.join()
+    two.join()
+    converge(one, two)
+    two.leave()
+    converge(one)
+    one.leave()
+    states = [one for one in events(broker, kind="group-state") if isinstance(one, GroupState)]
+    assert {(one.group_id, one.group_type) for one in states} == {("group", "consumer")}
+    assert [(one.before, one.after, one.generation, one.members) for one in states] == [
+        ("Empty", "Stable", 2, 1),
+        ("Stable", "Reconciling", 3, 2),
+        ("Reconciling", "Stable", 3, 2),
+        ("Stable", "Assigning", 4, 1),
+        ("Assigning", "Stable", 4, 1),
+        ("Stable", "Empty", 5, 0),
     ]
 
 
