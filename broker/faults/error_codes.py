@@ -150,7 +150,6 @@ _CODES: dict[str, dict[str, str]] = {
     "ListConfigResources": {"top": "CLUSTER_AUTHORIZATION_FAILED"},
     "DescribeTopicPartitions": {
         "topic": "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED",
-        "partition": "LEADER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND",
     },
 }
 
