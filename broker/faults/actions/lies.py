@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose answers name the leader (KIP-951).
 _HINTS_SINCE = {PRODUCE: 10, FETCH: 16}
+_MAX_OFFSET = 2**63 - 1
 _LATEST, _EARLIEST = (-1,), (-2, -4)
 _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
 
@@ -180,6 +181,9 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
             raise Problem("action", "an offset lie has offset or shift, one of the two")
         if self.shift == 0:
             raise Problem("action.shift", "0 is no lie")
+        for name, value in (("offset", self.offset or 0), ("shift", self.shift or 0)):
+            if abs(value) > _MAX_OFFSET:
+                raise Problem(f"action.{name}", f"at most {_MAX_OFFSET} can be told")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _LIST_OFFSETS
@@ -210,7 +214,7 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
             one.offset = self._told(one.offset)
 
     def _told(self, offset: int) -> int:
-        return self.offset if self.offset is not None else max(0, offset + (self.shift or 0))
+        return self.offset if self.offset is not None else min(max(0, offset + (self.shift or 0)), _MAX_OFFSET)
 
 
 def _partitions_told(outcome: Message | Outcome, match: Match) -> Iterator[_Told]:

@@ -187,8 +187,16 @@ def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
         (OffsetLie(shift=-2), [0, 3, 0]),
         (OffsetLie(offset=9, of="earliest"), [9, 5, 0]),
         (OffsetLie(shift=1, of="timestamp"), [0, 5, 1]),
+        (OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3),
     ],
-    ids=["one for all", "an end too far", "too early, but not below 0", "a start too late", "of a time"],
+    ids=[
+        "one for all",
+        "an end too far",
+        "too early, but not below 0",
+        "a start too late",
+        "of a time",
+        "as far as offsets go",
+    ],
 )
 def test_other_offsets_are_told(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
     for _ in range(5):
@@ -218,6 +226,8 @@ def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> 
         (Rule("offset-lie"), "fault.action: an offset lie has offset or shift, one of the two"),
         (Rule(OffsetLie(offset=1, shift=1)), "fault.action: an offset lie has offset or shift, one of the two"),
         (Rule(OffsetLie(shift=0)), "fault.action.shift: 0 is no lie"),
+        (Rule(OffsetLie(shift=-(2**70))), "fault.action.shift: at most 9223372036854775807 can be told"),
+        (Rule(OffsetLie(offset=2**63)), "fault.action.offset: at most 9223372036854775807 can be told"),
         (Rule(EmptyMetadata(0)), "fault.action.after_start: 0: must be longer than 0"),
         (Rule(WrongLeader(leader=4)), "fault.action.leader: there is no broker 4; those there are: 1, 2, 3"),
         (
