@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice.broker")
 
 _SEED_BITS = 64
+_LONGEST_ID = 200
 
 
 class Faults:
@@ -300,12 +301,19 @@ def _check(fault: Fault, config: Config) -> None:
 
 
 def _check_fields(rule: Rule) -> None:
-    """Raises Problem for a field that means nothing for the rule's action."""
+    """Raises Problem for a name that is hard to tell, and for a field that means nothing for the rule's action."""
+    if rule.id is not None and not _is_name(rule.id):
+        raise Problem("id", f"must be text of 1 to {_LONGEST_ID} characters that can be printed, without / and blanks")
     action = rule.the_action
     for name in Rule.__struct_fields__:
         if getattr(rule, name) is not None and name not in action.TAKES:
             takes = ", ".join(each for each in Rule.__struct_fields__ if each in action.TAKES)
             raise Problem(name, f"means nothing for {action.kind}, which is not hit by requests; it takes {takes}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether it can stand in a path, in a metric, and in a line of a table or a log."""
+    return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not {"/", " "} & {*text}
 
 
 def _check_apis(fault: Fault, action: RequestAction) -> None:

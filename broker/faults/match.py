@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
 _NAMES = ("topic", "partition", "group", "transactional_id")
-_VERSION = re.compile(r"(\d*)(-?)(\d*)", re.ASCII)
+_VERSION = re.compile(r"(\d{0,5})(-?)(\d{0,5})", re.ASCII)
 _LAST_VERSION = 0x7FFF
 _ANYTHING = "*"
 

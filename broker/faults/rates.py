@@ -8,6 +8,7 @@ from sluice.config_values import parse_rate
 from .errors import Problem
 
 Rate = str | int | float
+_ACCEPTED = "write 50k, 1M, 64Ki, or a number of bytes per second"
 
 
 @overload
@@ -20,8 +21,8 @@ def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None:
         return None
     try:
         bytes_per_s = parse_rate(rate) if isinstance(rate, str) else float(rate)
-    except ValueError as error:
-        raise Problem(path, f"{rate!r}: {error}") from None
+    except (ValueError, OverflowError):
+        raise Problem(path, f"{rate!r}: is no rate of 1 byte per second or more; {_ACCEPTED}") from None
     if not isfinite(bytes_per_s) or bytes_per_s <= 0:
-        raise Problem(path, f"{rate}: must be above 0 bytes per second")
+        raise Problem(path, f"{rate}: must be above 0 bytes per second; {_ACCEPTED}")
     return bytes_per_s

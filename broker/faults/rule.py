@@ -100,15 +100,26 @@ def _accepted(given: object, path: str, problem: str) -> str:
     """What would have been accepted, where the problem does not say."""
     if path == f".action.{_KIND_FIELD}":
         return f"; actions are {', '.join(KINDS)}"
-    if problem != "there is no such field":
-        return ""
-    if not path.startswith(".action."):
+    is_unknown = problem == "there is no such field"
+    if is_unknown and not path.startswith(".action."):
         return f"; fields are {', '.join(Rule.__struct_fields__)}"
     action = given.get("action") if isinstance(given, Mapping) else None
     kind = action.get(_KIND_FIELD) if isinstance(action, Mapping) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         return ""
-    return f"; fields of {kind} are {', '.join((_KIND_FIELD, *KINDS[str(kind)].__struct_fields__))}"
+    if is_unknown:
+        return f"; fields of {kind} are {', '.join((_KIND_FIELD, *KINDS[kind].__struct_fields__))}"
+    words = _words(KINDS[kind], path.removeprefix(".action."))
+    return f"; it is one of {', '.join(words)}" if words else ""
+
+
+def _words(action: type[Action], name: str) -> list[str]:
+    """Those that a field of an action may be, where it is one of a few."""
+    described = msgspec.inspect.type_info(action)
+    assert isinstance(described, msgspec.inspect.StructType)
+    types = [field.type for field in described.fields if field.name == name]
+    types = [each.type if isinstance(each, msgspec.inspect.Metadata) else each for each in types]
+    return [str(word) for each in types if isinstance(each, msgspec.inspect.LiteralType) for word in each.values]
 
 
 # What msgspec has to know of these types it finds out as it first reads one, and it dies of two threads that do so at

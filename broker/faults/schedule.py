@@ -17,7 +17,7 @@ from typing import Protocol
 from .durations import Duration, parse_ms
 from .errors import Problem
 
-_PHASE = re.compile(r"(\d+) +(fail|pass)", re.ASCII)
+_PHASE = re.compile(r"(\d{1,9}) +(fail|pass)", re.ASCII)
 _REPEAT = "repeat"
 _EXAMPLE = "such as '3 fail, 2 pass, repeat'"
 _MOST_CALLS = 1_000_000_000

@@ -4,8 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from sluice.broker.faults.durations import WRITTEN
+
 _ACCEPTED = "a duration such as 250ms, 5s or 2m, or a number of milliseconds"
-_Text = Annotated[str, Meta(pattern=r"^ *[0-9]+(\.[0-9]+)? ?(ms|s|m) *$")]
+_Text = Annotated[str, Meta(pattern=WRITTEN)]
 _Number = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED)]
 

@@ -1,5 +1,6 @@
 """`error`: an answer with an error code, on the level of the answer where the code stands."""
 
+import re
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from sluice.protocol.message import Message
 from .action import Hit, RequestAction
 
 _METADATA, _ELECT_LEADERS = 3, 43
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _OF_SASL = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
 # They change nothing that lasts. Failed before or after they were handled is the same, but for what the answer has
 # besides: so that it has the rest of what the client needs, it is handled.
@@ -41,8 +43,8 @@ class Error(RequestAction, frozen=True, tag="error"):
     @property
     def error_code(self) -> ErrorCode:
         """Raises Problem for one that Kafka does not have."""
-        name = self.code if isinstance(self.code, int) or not self.code.lstrip("-").isdigit() else int(self.code)
         try:
+            name = self.code if isinstance(self.code, int) or not _NUMBER.fullmatch(self.code) else int(self.code)
             return ErrorCode[name] if isinstance(name, str) else ErrorCode(name)
         except (KeyError, ValueError):
             raise Problem("action.code", f"Kafka has no error code {self.code!r}") from None

@@ -82,7 +82,7 @@ def test_each_broker_has_a_disk_of_its_own() -> None:
 def test_a_disk_that_is_not_slow_is_refused(broker: VirtualBroker) -> None:
     with pytest.raises(FaultError, match=r"^fault\.action: a slow disk has a latency, or bytes_per_s, or both$"):
         add(broker, Rule("slow-disk"))
-    with pytest.raises(FaultError, match=r"^fault\.action\.bytes_per_s: -1: must be above 0 bytes per second$"):
+    with pytest.raises(FaultError, match=r"^fault\.action\.bytes_per_s: -1: must be above 0 bytes per second; write "):
         add(broker, Rule(SlowDisk(bytes_per_s=-1)))
 
 

@@ -17,8 +17,9 @@ def test_no_rate_is_none() -> None:
     assert parse_bytes_per_s(None, "rate") is None
 
 
-@pytest.mark.parametrize("written", ["fast", "", 0, -1, "0", float("inf"), float("nan")])
+@pytest.mark.parametrize("written", ["fast", "", 0, -1, "0", float("inf"), float("nan"), 10**400])
 def test_what_is_no_rate_above_nothing_is_refused(written: Rate) -> None:
     with pytest.raises(Problem) as refused:
         parse_bytes_per_s(written, "action.in_bytes_per_s")
     assert refused.value.path == "action.in_bytes_per_s"
+    assert refused.value.problem.endswith("write 50k, 1M, 64Ki, or a number of bytes per second")
