@@ -4,6 +4,8 @@ from struct import pack, unpack
 
 import pytest
 
+from sluice.broker.faults.actions.ending import BlackHole, Close
+from sluice.broker.faults.actions.error import Error
 from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize, Truncate
 from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
 from sluice.broker.faults.actions.throttle import Throttle
@@ -205,6 +207,18 @@ def test_a_muted_connection_is_read_when_its_rule_is_removed() -> None:
     assert len(client.take_answers()) == 1
     fault.remove()
     assert len(client.take_answers()) == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "charged"),
+    [(Error("NOT_LEADER_OR_FOLLOWER"), True), (BlackHole(), False), (Close(), False)],
+    ids=["one that is answered with an error", "one in a black hole", "one whose connection is closed"],
+)
+def test_a_quota_is_charged_for_what_is_answered(action: Error | BlackHole | Close, charged: bool) -> None:
+    broker = started("quota.producer.default=1000", "quota.window.num=2", "quota.window.size.seconds=1")
+    broker.cluster_server.faults.add(Rule(action, api="Produce", times=1))
+    broker.client().send(produce(9, batch(bytes(9000))), 9)
+    assert (broker.client().ask(produce(9), 9).throttle_time_ms > 0) == charged
 
 
 @pytest.mark.parametrize(("told", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
