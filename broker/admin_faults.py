@@ -114,8 +114,9 @@ def _rules_in(given: object) -> list[tuple[str, object]]:
 
 
 def _find(server: "ClusterServer", fault_id: str) -> "Fault":
-    found = {fault.id: fault for fault in server.faults}
-    if fault_id not in found:
-        there = f"those there are: {', '.join(found)}" if found else "there is none"
-        raise UnknownResourceError(f"there is no fault rule {fault_id}; {there}")
-    return found[fault_id]
+    from .faults.errors import FaultError
+
+    try:
+        return server.faults.get(fault_id)
+    except FaultError as error:
+        raise UnknownResourceError(error.problem) from None

@@ -15,7 +15,7 @@ same traffic give the same faults. Whatever goes wrong with a rule ends that rul
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
 from typing import TYPE_CHECKING
@@ -46,6 +46,7 @@ log = logging.getLogger("sluice.broker")
 
 _SEED_BITS = 64
 _LONGEST_ID = 200
+_MOST_TOLD = 20  # of the ids there are, where one is asked for that is not
 
 
 class Faults:
@@ -80,8 +81,7 @@ class Faults:
         """A rule by its id. Raises FaultError."""
         found = self._faults.get(fault_id)
         if found is None:
-            there = f"those there are: {', '.join(self._faults)}" if self._faults else "there is none"
-            raise FaultError("id", f"there is no fault rule {fault_id!r}; {there}")
+            raise FaultError("id", f"there is no fault rule {fault_id!r}; {self._those_there_are()}")
         return found
 
     def check(self, given: object, at: str = "fault") -> Rule:
@@ -202,6 +202,13 @@ class Faults:
                         route.faults, route.handle = None, route.serve
 
     # -- details -------------------------------------------------------------------------------------------------------
+
+    def _those_there_are(self) -> str:
+        if not self._faults:
+            return "there is none"
+        more = len(self._faults) - _MOST_TOLD
+        told = ", ".join(islice(self._faults, _MOST_TOLD)) + (f" and {more} more" if more > 0 else "")
+        return f"those there are: {told}"
 
     def _next_number(self) -> int:
         return next(number for number in count(self._given + 1) if f"fault-{number}" not in self._faults)

@@ -116,9 +116,9 @@ def test_a_rule_that_cannot_be_is_refused_and_none_is_added(body: object, status
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_rule_that_there_is_not_is_not_found(method: str) -> None:
     admin = Admin()
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule x; there is none"})
+    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule 'x'; there is none"})
     admin.ask(PATH, "POST", TAKEN)
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule x; those there are: a"})
+    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule 'x'; those there are: a"})
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,16 @@ def test_an_id_can_be_taken_once(broker: VirtualBroker) -> None:
         faults.remove("mine")
 
 
+def test_of_many_rules_only_some_are_told_to_who_asks_for_another() -> None:
+    faults = VirtualBroker().cluster_server.faults
+    for _ in range(25):
+        faults.add(CLOSE)
+    with pytest.raises(
+        FaultError, match=r"^id: there is no fault rule 'mine'; those there are: fault-1, .*, fault-20 and 5 more$"
+    ):
+        faults.get("mine")
+
+
 def test_ids_are_made_up_where_they_are_left_out() -> None:
     faults = VirtualBroker().cluster_server.faults
     faults.add(CLOSE | {"id": "fault-2"})

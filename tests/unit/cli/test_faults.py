@@ -64,7 +64,7 @@ WRONG = {
     "what the broker refuses": (["add", "action=close", "times=0"], 2, "fault.times: 0 hits nothing; it is 1 or more"),
     "a file that is not there": (["add", "--file", "x.toml"], 2, "x.toml: cannot be read: No such file or directory"),
     "a file of another kind": (["add", "--file", "x.ini"], 2, "x.ini: must end in .toml, .yaml, .yml, .json"),
-    "a rule that there is not": (["remove", "x"], 1, ": 404: there is no fault rule x; there is none"),
+    "a rule that there is not": (["remove", "x"], 1, ": 404: there is no fault rule 'x'; there is none"),
     "nobody there": (["list", "--admin", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9: [Errno 111]"),
 }
 
