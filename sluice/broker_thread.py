@@ -34,6 +34,8 @@ class BrokerThread:
 
     def start(self) -> None:
         """Returns when clients may connect. Raises what keeps the broker from it."""
+        if self._thread.ident is not None:
+            raise SluiceError("a broker is started once: make another one")
         self._thread.start()
         try:
             self._started.result()

@@ -111,7 +111,7 @@ class LocalFaults:
             broker.faults.add("close", client_id="shop", probability=0.1)
             broker.faults.add({"action": {"kind": "delay", "ms": 200}, "api": "Fetch"})
 
-        Raises `sluice.broker.faults.errors.FaultError`, a SluiceError, for a rule that cannot work.
+        Raises `sluice.faults.FaultError`, a SluiceError, for a rule that cannot work.
         """
         return LocalFault(self._faults.add(_as_in_a_file(rule, fields)))
 
@@ -134,10 +134,18 @@ def raise_problem(fault_id: str, problem: str) -> None:
         raise SluiceError(f"fault rule {fault_id} was disabled: {problem}")
 
 
-def _as_in_a_file(rule: "AnyAction | Rule | Mapping[str, object] | str", fields: RuleFields) -> object:
+def _as_in_a_file(rule: object, fields: RuleFields) -> object:
     """The rule as plain values: so it is checked as one in a file is, whoever built it."""
+    from sluice.broker.faults.errors import FaultError
     from sluice.broker.faults.rule import Rule
 
-    if isinstance(rule, Mapping | Rule):
-        return msgspec.to_builtins(rule)
-    return {**fields, "action": msgspec.to_builtins(rule)}
+    try:
+        plain = msgspec.to_builtins(rule)
+    except TypeError as error:
+        name = rule.__name__ if isinstance(rule, type) else ""
+        raise FaultError("fault.action", f"{name} is a class: write {name}()" if name else str(error)) from None
+    if not isinstance(rule, Mapping | Rule):
+        return {**fields, "action": plain}
+    if fields:  # a type checker finds it as well
+        raise FaultError("fault", f"it is a whole rule: say {', '.join(fields)} in it, or give an action alone")
+    return plain

@@ -80,6 +80,10 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no field": ("close", {"colour": "red"}, "fault.colour: there is no such field; fields are "),
     "a value of another type": ("close", {"times": "3"}, "fault.times: expected `int | null`, got `str`"),
     "a code that is none": (Error(code="NO_LUCK"), {}, "fault.action.code: Kafka has no error code 'NO_LUCK'"),
+    "an action's class": (Delay, {}, "fault.action: Delay is a class: write Delay()"),
+    "what is no rule at all": (object(), {}, "fault.action: "),
+    "a rule, and more": (Rule("close"), {"times": 3}, "fault: it is a whole rule: say times in it, or give an action"),
+    "a rule as in a file, and more": ({"action": "close"}, {"on": [1]}, "fault: it is a whole rule: say on in it, or "),
     "a field of a rule from a file": ({"action": "close", "tmes": 3}, {}, "fault.tmes: there is no such field"),
 }
 

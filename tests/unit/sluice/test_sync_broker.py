@@ -187,6 +187,14 @@ def test_what_keeps_it_from_starting_is_raised() -> None:
         SyncBroker(0)
 
 
+def test_it_is_started_once() -> None:
+    broker = SyncBroker()
+    with broker:
+        pass
+    with pytest.raises(SluiceError, match="a broker is started once: make another one"), broker:
+        pass
+
+
 def test_it_can_be_asked_only_while_it_runs_and_read_afterwards() -> None:
     broker = SyncBroker()
     with pytest.raises(SluiceError, match="a broker runs within `with`"):
