@@ -18,6 +18,7 @@ from sluice.journal_events import (
     Throttle,
     TransactionState,
 )
+from sluice.printable import printable
 from sluice.protocol.errors import ErrorCode
 
 
@@ -25,7 +26,7 @@ def in_words(event: AnyEvent) -> str:
     """The line, without its end."""
     broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
     who = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
-    return f"{_time(event.at_ns)} {broker}{who}{_what(event)}"
+    return printable(f"{_time(event.at_ns)} {broker}{who}{_what(event)}")
 
 
 def _what(event: AnyEvent) -> str:

@@ -125,3 +125,9 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
 @pytest.mark.parametrize(("event", "line"), SHOWN.values(), ids=SHOWN)
 def test_each_kind_is_put_into_words(event: AnyEvent, line: str) -> None:
     assert in_words(event) == f"22:13:20.123456 {line}"
+
+
+def test_a_client_cannot_forge_a_line() -> None:
+    forged = WHO | {"client_id": "shop\n\x1b[31m"}
+    line = in_words(ConnectionClosed(seq=1, by_client=True, reason="", **forged))  # type: ignore[arg-type]
+    assert line.endswith("broker 1 #4 shop\\n\\x1b[31m closed by the client")

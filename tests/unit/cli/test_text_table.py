@@ -9,3 +9,7 @@ def test_columns_are_as_wide_as_they_need_to_be() -> None:
         "1234  x     last one",
         "1",
     ]
+
+
+def test_a_row_is_one_line_whatever_is_in_it() -> None:
+    assert table(("A", "B"), [("x\ny", "z")]) == ["A     B", "x\\ny  z"]
