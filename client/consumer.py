@@ -5,14 +5,21 @@
         for record in await consumer.poll(1000):
             print(record.offset, record.value)
 
-`poll` is where everything happens but heartbeats: records that were fetched are handed out, positions are found and
-validated, the next fetches leave. What has arrived meanwhile waits for it; so nothing piles up behind a slow reader.
+        # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
 
-Keys and values are bytes; who deserializes is the caller. Positions move when records are handed out.
+`poll` is where everything happens but heartbeats: the group is joined, listeners are called, records that were fetched
+are handed out, positions are found and validated, the next fetches leave. What has arrived meanwhile waits for it; so
+nothing piles up behind a slow reader.
+
+Keys and values are bytes; who deserializes is the caller. Positions move when records are handed out: a commit without
+offsets says that those of all polls so far are done, and so does `enable.auto.commit`, with each poll that is due.
 """
 
+import asyncio
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from math import inf
 from random import Random  # noqa: TID251  (a consumer's one source of chance is made here, unless it is given)
+from re import Pattern
 from types import TracebackType, coroutine
 
 from sluice.clock import Clock
@@ -21,10 +28,13 @@ from .async_network import AsyncNetwork
 from .cluster import NO_EPOCH, TopicPartition
 from .completed_fetch import FetchSettings
 from .config import ClientConfig, Given, Profile, consumer_config
+from .consumer_group import ConsumerGroup, RebalanceListener, assignors_of
 from .consumer_metadata import ConsumerMetadata
 from .consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from .errors import KafkaException, TimeoutException
 from .fetcher import Fetcher, FetcherSettings, OffsetOutOfRangeError
+from .group_offsets import CommitFailedError
+from .membership import Generation
 from .offset_fetcher import LogTruncationError, OffsetFetcher
 from .offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset, offset_reset
 from .retry_sites import RetrySite, backoff_at
@@ -32,6 +42,7 @@ from .subscription_state import NO_OFFSET, FetchPosition, NoSubscriptionError, S
 from .topic_offsets import TopicOffsets
 
 __all__ = [
+    "CommitFailedError",
     "Consumer",
     "ConsumerRecord",
     "LogTruncationError",
@@ -40,6 +51,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
+    "RebalanceListener",
     "TopicPartition",
 ]
 
@@ -70,7 +82,10 @@ class Consumer:
         self._max_poll_records = self.config.integer("max.poll.records")
         self._api_timeout_ms = self.config.integer("default.api.timeout.ms")
         self._subscriptions = SubscriptionState(offset_reset(self.config.text("auto.offset.reset")))
-        self._is_closed = False
+        self._assignors = assignors_of(self.config)
+        if self.config.text("group.protocol") != "classic":
+            raise self.config.error("group.protocol=consumer: this client speaks the classic protocol only")
+        self._is_closing = self._is_closed = False
 
     async def __aenter__(self) -> "Consumer":
         config, uniform = self.config, self._random.uniform
@@ -101,6 +116,11 @@ class Consumer:
             read_committed=read_committed,
         )
         self._topic_offsets = TopicOffsets(self._network, self._metadata, self._offsets, backoff)
+        self._group: ConsumerGroup | None = None
+        if config.value("group.id") is not None:
+            self._group = ConsumerGroup(
+                config, self._subscriptions, self._metadata, self._network, self._assignors, uniform
+            )
         return self
 
     async def __aexit__(
@@ -109,6 +129,31 @@ class Consumer:
         await self.close()
 
     # -- what is read ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str] | Pattern[str], *, listener: RebalanceListener | None = None) -> None:
+        """Reads topics, by name or all whose names match: the group says which partitions. Raises NoSubscriptionError
+        where partitions were assigned by hand, or there is no `group.id`.
+        """
+        self._ensure_open()
+        group = self._in_group("subscribe")
+        if isinstance(topics, Pattern):
+            self._subscriptions.subscribe_pattern(topics)
+        else:
+            self._subscriptions.subscribe(topics)
+        group.listener = listener or RebalanceListener()
+        self._network.wakeup()
+
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that match."""
+        return set(self._subscriptions.topics)
+
+    async def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._ensure_open()
+        if self._group is not None:
+            await self._group.unsubscribe()
+            await self._group.leave("the consumer unsubscribed", self._deadline_ms(None))
+        self._subscriptions.unsubscribe()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads these partitions; those that were read before keep their positions. Raises NoSubscriptionError where a
@@ -148,10 +193,15 @@ class Consumer:
         self._ensure_open()
         if not self._subscriptions.is_manual and not self._subscriptions.is_subscribed:
             raise NoSubscriptionError("nothing to read: subscribe to topics, or assign partitions")
-        now_ms = self._clock.monotonic_ms()
-        deadline_ms = now_ms + timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
-            until_ms = self._find_positions(now_ms)
+            until_ms = inf
+            if self._group is not None:
+                if not await self._group.poll(deadline_ms):
+                    return []
+                until_ms = self._group.next_ms()
+            now_ms = self._clock.monotonic_ms()
+            until_ms = min(until_ms, self._find_positions(now_ms))
             records = self._fetcher.collect(self._max_poll_records)
             until_ms = min(until_ms, self._fetcher.send(now_ms))  # the next ones are on their way meanwhile
             if records or now_ms >= deadline_ms:
@@ -159,7 +209,6 @@ class Consumer:
                 return records
             await self._network.wait(min(deadline_ms, until_ms))
             self._ensure_open()
-            now_ms = self._clock.monotonic_ms()
 
     def _find_positions(self, now_ms: float) -> float:
         """Asks for what positions are missing; returns when there is more to ask."""
@@ -194,7 +243,7 @@ class Consumer:
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: Iterable[TopicPartition], to: OffsetReset) -> None:
-        for partition in list(partitions) or self._subscriptions.assigned:
+        for partition in partitions:
             self._subscriptions.state_of(partition).reset_by(to)
         self._network.wakeup()
 
@@ -203,6 +252,8 @@ class Consumer:
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:
             self._ensure_open()
+            if self._group is not None:
+                await self._group.poll(deadline_ms)
             now_ms = self._clock.monotonic_ms()
             position = self._subscriptions.state_of(partition).position
             if position is not None:
@@ -216,6 +267,48 @@ class Consumer:
         state = self._subscriptions.state_of(partition)
         end = state.end_offset(read_committed=self.config.text("isolation.level") == "read_committed")
         return None if state.position is None or end == NO_OFFSET else max(0, end - state.position.offset)
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, *, timeout_ms: float | None = None
+    ) -> None:
+        """Commits offsets, or the positions; tries again as long as there is time.
+
+        Raises CommitFailedError where the group has gone on without this consumer, TimeoutException, what is fatal.
+        """
+        self._ensure_open()
+        group = self._in_group("commit")
+        consumed = self._subscriptions.all_consumed() if offsets is None else offsets
+        await group.offsets.commit(consumed, self._deadline_ms(timeout_ms))
+
+    def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> "asyncio.Task[None]":
+        """Commits without waiting, and without another attempt; the task raises what `commit` does, and
+        RetriableException.
+        """
+        self._ensure_open()
+        group = self._in_group("commit")
+        return group.commit_later(self._subscriptions.all_consumed() if offsets is None else offsets)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None where it has nothing."""
+        self._ensure_open()
+        return await self._in_group("ask for commits").offsets.committed(partitions, self._deadline_ms(timeout_ms))
+
+    def group_metadata(self) -> Generation:
+        """As whom this consumer is in its group: for a producer that sends offsets in a transaction."""
+        return self._in_group("be a member").generation
+
+    def enforce_rebalance(self, reason: str = "rebalance enforced by the application") -> None:
+        """Joins the group anew with the next poll."""
+        self._in_group("rebalance").rejoin(reason)
+
+    def _in_group(self, what: str) -> ConsumerGroup:
+        if self._group is None:
+            raise NoSubscriptionError(f"cannot {what}: there is no group.id")
+        return self._group
 
     # -- what the cluster knows --------------------------------------------------------------------------------------
 
@@ -264,10 +357,15 @@ class Consumer:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Leaves, tells the brokers that nobody fetches any more, and closes all connections."""
-        if self._is_closed:
+    async def close(self, timeout_ms: float = 30_000) -> None:
+        """Commits by `enable.auto.commit`, gives up its partitions and leaves the group, for `timeout_ms` at most;
+        tells the brokers that nobody fetches any more, and closes all connections.
+        """
+        if self._is_closing:
             return
+        self._is_closing = True
+        if self._group is not None:  # whose listener may still commit
+            await self._group.close(self._clock.monotonic_ms() + timeout_ms)
         self._is_closed = True
         self._fetcher.close_sessions(self._clock.monotonic_ms())
         await self._network.close()

@@ -49,9 +49,9 @@ class Reading:
     def now_ms(self) -> float:
         return round((asyncio.get_running_loop().time() - self.began_s) * 1e3, 3)
 
-    async def produce(self, *values: bytes, partition: int = 0, **config: str | int) -> None:
+    async def produce(self, *values: bytes, partition: int = 0, config: Settings | None = None) -> None:
         """Writes records, by a producer of its own."""
-        given = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0, **config}
+        given: Settings = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0, **(config or {})}
         async with Producer(given, random=Random(1)) as producer:
             for value in values:
                 await producer.send(TOPIC, value, partition=partition)
