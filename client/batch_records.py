@@ -16,6 +16,7 @@ from sluice.protocol.records.record import VarintError, read_varint, read_varlon
 from .cluster import TopicPartition
 from .consumer_record import ConsumerRecord, Header
 
+_NULL = 1  # a length of -1
 _CONTROL_KEY = Struct(">hh")
 ABORT_MARKER = 0
 
@@ -39,7 +40,8 @@ class BatchRecords:
     def take(self, records: list[ConsumerRecord], most: int, first_offset: int) -> None:
         """Appends up to `most` records, none before `first_offset`. Raises InvalidRecords at one that cannot be read.
 
-        One long loop with the short varints in line: calls are what it would cost.
+        One long loop with the short varints in line: calls are what it would cost. Keys and values that are as long as
+        those before are not measured anew, where no headers follow.
         """
         section, position, header = self._section, self._at, self.header
         topic, partition = self._partition
@@ -48,6 +50,7 @@ class BatchRecords:
         set_timestamp = header.max_timestamp if timestamp_type == LOG_APPEND_TIME else None
         append, record_of = records.append, ConsumerRecord
         left, room = self.left, most
+        key_byte, key_skip, value_length, value_size = -1, 0, b"", 0  # of a record before, to compare
         key: bytes | None
         value: bytes | None
         try:
@@ -79,33 +82,27 @@ class BatchRecords:
                 else:
                     delta, position = read_varint(section, position)
                     offset = base_offset + delta
-                byte = section[position]
-                if byte < 128:
-                    position += 1
-                    size = byte >> 1 ^ -(byte & 1)
+                value_at = end - 1 - value_size
+                if section[position] == key_byte and section[position + key_skip : value_at] == value_length:
+                    # As long as those of the record before: then this is where they are.
+                    key = None if key_byte == _NULL else section[position + 1 : position + key_skip]
+                    value = section[value_at : end - 1]
+                    position = end - 1
                 else:
+                    key_at = position
                     size, position = read_varint(section, position)
-                if size < 0:
-                    key = None
-                else:
-                    key = section[position : position + size]
-                    position += size
-                byte = section[position]
-                if byte < 128:
-                    position += 1
-                    size = byte >> 1 ^ -(byte & 1)
-                else:
-                    second = section[position + 1]
-                    if second < 128:
-                        position += 2
-                        size = (second << 6 | (byte & 127) >> 1) ^ -(byte & 1)
+                    key = None if size < 0 else section[position : position + size]
+                    position += max(size, 0)
+                    length_at = position
+                    size, position = read_varint(section, position)
+                    if size < 0:
+                        value = None
                     else:
-                        size, position = read_varint(section, position)
-                if size < 0:
-                    value = None
-                else:
-                    value = section[position : position + size]
-                    position += size
+                        value = section[position : position + size]
+                        if section[key_at] < 128:
+                            key_byte, key_skip = section[key_at], length_at - key_at
+                            value_length, value_size = section[length_at:position], size
+                        position += size
                 if section[position]:
                     headers, position = _headers(section, position)
                 else:
