@@ -1,0 +1,39 @@
+"""Reads a topic as a member of a group, with sluice's reference client, and says what it waits for: stop the broker
+meanwhile, or have faults, and follow the lines.
+
+    sluice serve
+    python examples/reference_consumer.py [BOOTSTRAP] [TOPIC]
+"""
+# ruff: noqa: T201  (a program of its own: it talks to a person)
+
+import asyncio
+import logging
+import sys
+from collections.abc import Collection
+
+from sluice.client.consumer import Consumer, RebalanceListener, TopicPartition
+
+
+class Telling(RebalanceListener):
+    """Says what a rebalance brings and takes."""
+
+    async def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        print("assigned", *partitions, flush=True)
+
+    async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        print("revoked", *partitions, flush=True)
+
+
+async def main(bootstrap: str, topic: str) -> None:
+    config = {"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"}
+    async with Consumer(config) as consumer:
+        consumer.subscribe([topic], listener=Telling())
+        while True:
+            for record in await consumer.poll(5000):
+                print(f"{record.topic}-{record.partition} {record.offset}: {record.value!r}", flush=True)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    arguments = [*sys.argv[1:], *["127.0.0.1:9092", "examples"][len(sys.argv) - 1 :]]
+    asyncio.run(main(arguments[0], arguments[1]))

@@ -1,0 +1,38 @@
+"""The examples of the reference client survive an outage: every record that the one sends, the other reads."""
+
+import asyncio
+import runpy
+from pathlib import Path
+
+import pytest
+
+from sluice import Broker, testing
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def test_a_producer_and_a_consumer_survive_that_the_broker_is_away(capsys: pytest.CaptureFixture[str]) -> None:
+    producer, consumer = (
+        runpy.run_path(str(EXAMPLES / f"reference_{name}.py"))["main"] for name in ("producer", "consumer")
+    )
+
+    async def main() -> None:
+        async with Broker() as broker:
+            running = [asyncio.ensure_future(one(broker.bootstrap, "t")) for one in (producer, consumer)]
+            await asyncio.sleep(10)
+            await broker.cluster.stop(1)
+            await asyncio.sleep(15)
+            await broker.cluster.start(1)
+            await asyncio.sleep(30)
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+
+    testing.run(main())
+    lines = capsys.readouterr().out.splitlines()
+    assert "assigned t-0" in lines
+    sent = [line.split()[0] for line in lines if " is at t-0 " in line]
+    read = [line.split("b'")[1].rstrip("'") for line in lines if line.startswith("t-0 ")]
+    assert len(sent) >= 50
+    assert not [line for line in lines if " lost: " in line]
+    assert set(sent[:50]) <= set(read)
