@@ -13,6 +13,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 # PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
 SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
+# Half of the time of the tests is spent waiting for clients: more of them at once than a small machine has cores.
+WORKERS ?= 3
 SPARK_READY := .venv/.ready-spark
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -46,7 +48,7 @@ demo: setup ## throttle real clients for 35 s and check what they got
 # Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
 # with Spark, of which one serves them all.
 test: setup ## run the whole test suite
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "not realtime and not spark and not spark_long"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not realtime and not spark and not spark_long"
 	$(BIN)/pytest -m realtime || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
