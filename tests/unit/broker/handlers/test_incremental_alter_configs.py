@@ -434,8 +434,9 @@ class TestClientMetrics:
 class TestLoggers:
     @pytest.fixture(autouse=True)
     def _levels(self) -> Iterator[None]:
-        loggers = [logging.getLogger(name) for name in (None, "sluice.broker")]
+        loggers = [logging.getLogger(name) for name in (None, "sluice", "sluice.broker")]
         before = [logger.level for logger in loggers]
+        logging.getLogger("sluice").setLevel(logging.NOTSET)  # what a command run before may have set
         yield
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
