@@ -127,7 +127,8 @@ class KafkaPython:
             "t", bootstrap_servers=bootstrap.split(","), group_id="g", auto_offset_reset="earliest", retry_backoff_ms=20
         )
         while not enough.is_set():
-            for records in consumer.poll(timeout_ms=100).values():
+            # Long enough for a rebalance on a busy machine: a poll that ends amid one can cost the assignment.
+            for records in consumer.poll(timeout_ms=2000).values():
                 read += [int(record.value) for record in records]
                 wanted.set()
         consumer.close()

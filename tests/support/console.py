@@ -131,9 +131,12 @@ def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
 def _free_ports() -> Iterator[Mapping[str, str]]:
     """A free port for each documented one; the first three follow each other, as those of three brokers do.
 
-    They are looked for below the range from which the system picks ports for those who ask for any.
+    They are looked for below the range from which the system picks ports for those who ask for any: first where the
+    number of the process says, then far from there, as processes that run at the same time have numbers that follow
+    each other.
     """
-    for first in count(10_000 + os.getpid() * 4 % 20_000, 4):
+    for step in count():
+        first = 10_000 + (os.getpid() + step * 1009) * 4 % 20_000
         with ExitStack() as held:
             try:
                 for port in range(first, first + 4):
