@@ -104,8 +104,7 @@ bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kaf
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
 
 bench-spark: setup ## Spark out of sluice, and in turns out of BOOTSTRAP=HOST:PORT; plans (SPARK_ARGS='--records 200000', PLAN_ARGS='--rows 300000' are shorter)
-	$(BIN)/python -m bench.spark $(SPARK_ARGS)
-	$(BIN)/python -m bench.plan $(PLAN_ARGS)
+	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && exit $$slower
 
 bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }

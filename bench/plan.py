@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -152,25 +153,31 @@ class Engine:
 
 
 def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path) -> None:
-    """Rows/s of one plain process, of Spark on one core and on two, which take turns."""
+    """Rows/s of one plain process, of Spark on one core and on two, and of two plain processes at once, which take
+    turns. The last is what the machine's second core adds to such work, before any of Spark's."""
     small = folder / "small.ndjson"
     write_ndjson(small, 20_000)
     for form, write in (("ndjson", write_ndjson), ("parquet", write_parquet)):
         file = folder / f"journal.{form}"
         write(file, rows)
-        best, worked = dict.fromkeys(ENGINES, 0.0), dict.fromkeys(ENGINES, 0.0)
+        best, worked, best_of_two = dict.fromkeys(ENGINES, 0.0), dict.fromkeys(ENGINES, 0.0), 0.0
         engines = {name: Engine(name, file, small) for name in ENGINES}
+        another = Engine("here", file, small)
         for _ in range(repetitions):
             for name, engine in engines.items():
                 per_s, per_worked_s = engine.plan()
                 best[name], worked[name] = max(best[name], per_s), max(worked[name], per_worked_s)
-        for engine in engines.values():
+            with ThreadPoolExecutor() as both:
+                two = sum(per_s for per_s, _ in both.map(Engine.plan, (engines["here"], another)))
+            best_of_two = max(best_of_two, two)
+        for engine in (*engines.values(), another):
             engine.close()
         file.unlink()
         for what, found in (("s", best), ("s of a processor", worked)):
             told = ", ".join(f"{found[name]:,.0f}" for name in ENGINES)
             verdicts.add(f"{form}: rows/{what}, {', '.join(ENGINES)}", told, "", True)
         over_one, over_here = best["local[2]"] / best["local[1]"], best["local[2]"] / best["here"]
+        verdicts.add("  two Python processes at once to one", f"{best_of_two / best['here']:.2f}", "", True)
         verdicts.add("  local[2] to one Python process", f"{over_here:.2f}", "1.6", over_here >= 1.6)
         verdicts.add("  local[2] to local[1]", f"{over_one:.2f}", "1.7", over_one >= 1.7)
 
