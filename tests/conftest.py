@@ -1,5 +1,8 @@
 """What all tests share."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,3 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write docs/faults-clients.md from what tests/clients/test_faults.py found",
     )
+
+
+@pytest.fixture(autouse=True)
+def levels_of_loggers() -> Iterator[None]:
+    """A command that a test runs in this process sets them for the tests after it as well."""
+    loggers = [logging.getLogger(name) for name in ("", "sluice", "uvicorn")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
