@@ -1,0 +1,49 @@
+"""The JSON Schema of types, to be published: with what their docstrings tell of fields as descriptions."""
+
+from collections.abc import Iterator
+from inspect import cleandoc
+
+import msgspec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, object]
+
+
+def schema_of(type_: type, title: str) -> Schema:
+    """The schema of a type and all that is in it."""
+    made = msgspec.json.schema(type_)
+    for definition in table(made["$defs"]).values():
+        _describe(table(definition))
+    return {"$schema": _DIALECT, "title": title, **made}
+
+
+def text_of(schema: Schema) -> str:
+    """A schema as the text of a file."""
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def table(value: object) -> Schema:
+    """A part of a schema that is an object."""
+    assert isinstance(value, dict)
+    return value
+
+
+def _describe(definition: Schema) -> None:
+    """A docstring's `name: words`, one a line (what is indented goes on with it), become the fields' own."""
+    lines = cleandoc(str(definition.get("description", ""))).replace("\n    ", " ").splitlines()
+    fields = table(definition.get("properties", {}))
+    told = {name: words for name, words in _told(lines) if name in fields}
+    for name, words in told.items():
+        field = table(fields[name])
+        accepted = field.pop("description", None)
+        fields[name] = {"description": f"{words} ({accepted})" if accepted else words, **field}
+    if told:
+        rest = [line for line in lines if line.partition(":")[0] not in told]
+        definition["description"] = " ".join(rest).strip()
+
+
+def _told(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        name, colon, words = line.partition(": ")
+        if colon and name.isidentifier():
+            yield name, words
