@@ -1,0 +1,44 @@
+"""The files of a report: report.json, junit.xml and report.html in one folder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from sluice.audit.verdict import AuditResult
+from sluice.errors import SluiceError
+
+from .junit import junit
+from .page import page
+
+JSON, JUNIT, PAGE = "report.json", "junit.xml", "report.html"
+
+
+def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) -> Sequence[Path]:
+    """Writes all three, with the statements' texts by id; makes the folder where there is none. Raises SluiceError."""
+    files = {folder / JSON: as_json(result), folder / JUNIT: junit(result), folder / PAGE: page(result, texts).encode()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, content in files.items():
+            path.write_bytes(content)
+    except OSError as error:
+        raise SluiceError(f"{folder}: the report cannot be written: {error.strerror}") from None
+    return list(files)
+
+
+def as_json(result: AuditResult) -> bytes:
+    """The same result is the same bytes, whatever order sets have in memory."""
+    return msgspec.json.format(msgspec.json.encode(result, order="deterministic"), indent=2) + b"\n"
+
+
+def read_report(path: Path) -> AuditResult:
+    """What is in report.json, or in a folder that has one. Raises SluiceError: what is wrong with it."""
+    file = path / JSON if path.is_dir() else path
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SluiceError(f"{file}: the report cannot be read: {error.strerror}") from None
+    try:
+        return msgspec.json.decode(content, type=AuditResult)
+    except msgspec.MsgspecError as error:
+        raise SluiceError(f"{file}: no report of an audit: {error}") from None

@@ -1,0 +1,97 @@
+"""JUnit XML, for the CI of a client: a test suite for each client, a test case for each statement.
+
+A deviation is a failure. What cannot be seen and what is not decided is skipped, with the reason, so that neither looks
+like a pass. A client of which nothing could be judged, as none of its runs came about, is an error.
+"""
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from sluice.audit.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.printable import printable
+
+from .words import DEVIATIONS, INCONCLUSIVE, UNSEEN, kip_of, label, look_of, measured, name_of, setting_words
+
+_DECIDED = (State.PASS, State.DEVIATES)
+_RUNS = "runs"
+
+
+def junit(result: AuditResult) -> bytes:
+    """The file."""
+    suites = [_suite(subject, result) for subject in result.subjects]
+    root = Element("testsuites", name="sluice audit")
+    for count in ("tests", "failures", "errors"):
+        root.set(count, str(sum(int(suite.attrib[count]) for suite in suites)))
+    root.set("time", _seconds(sum(subject.seconds for subject in result.subjects)))
+    root.extend(suites)
+    indent(root)
+    made: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return made + b"\n"
+
+
+def _suite(result: SubjectResult, audit: AuditResult) -> Element:
+    looks = [look_of(verdict) for verdict in result.verdicts]
+    failed_to_run = bool(result.problems) and not any(verdict.state in _DECIDED for verdict in result.verdicts)
+    suite = Element("testsuite", name=_clean(name_of(result.subject)))
+    suite.set("tests", str(len(looks) + failed_to_run))
+    suite.set("failures", str(sum(look in DEVIATIONS for look in looks)))
+    suite.set("errors", str(int(failed_to_run)))
+    suite.set("skipped", str(sum(look in (INCONCLUSIVE, UNSEEN) for look in looks)))
+    suite.set("time", _seconds(result.seconds))
+    suite.set("timestamp", _clean(audit.began))
+    properties = SubElement(suite, "properties")
+    for name, value in _properties(result, audit):
+        SubElement(properties, "property", name=_clean(name), value=_clean(value))
+    for verdict in result.verdicts:
+        suite.append(_case(verdict, result))
+    problems = "\n".join(map(_clean, result.problems))
+    if failed_to_run:
+        case = SubElement(suite, "testcase", name=_RUNS, classname=_class(result, _RUNS), time="0")
+        message = f"nothing could be judged: {_clean(result.problems[0])}"
+        SubElement(case, "error", message=message, type=_RUNS).text = problems
+    elif problems:
+        SubElement(suite, "system-err").text = problems
+    return suite
+
+
+def _properties(result: SubjectResult, audit: AuditResult) -> list[tuple[str, str]]:
+    about = [
+        ("sluice", audit.sluice),
+        ("machine", audit.machine),
+        ("time", "virtual" if result.virtual else "real"),
+        ("role", result.subject.role),
+    ]
+    return about + setting_words(result.subject.settings)
+
+
+def _case(verdict: Verdict, result: SubjectResult) -> Element:
+    look = look_of(verdict)
+    case = Element("testcase", name=_clean(verdict.statement), classname=_class(result, kip_of(verdict.statement)))
+    case.set("time", "0")
+    if look in DEVIATIONS:
+        failure = SubElement(case, "failure", message=_clean(f"{look.words}: {verdict.why}"), type=look.key)
+        failure.text = "\n".join(_numbers(verdict))
+    elif look in (INCONCLUSIVE, UNSEEN):
+        SubElement(case, "skipped", message=_clean(f"{look.words}: {verdict.why}"))
+    return case
+
+
+def _class(result: SubjectResult, what: str) -> str:
+    """Dots part the levels that CI servers show, so none may be in a name."""
+    return f"audit.{_clean(result.subject.name).replace('.', '_')}.{_clean(what)}"
+
+
+def _numbers(verdict: Verdict) -> list[str]:
+    lines = [f"seen under: {verdict.path}"] if verdict.path else []
+    for name, value in verdict.measured.items():
+        expected = f", expected {verdict.expected[name]}" if name in verdict.expected else ""
+        lines.append(f"{label(name)}: {measured(name, value)}{expected}")
+    return [_clean(line) for line in [*lines, f"runs: {verdict.runs}"]]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3f}"
+
+
+def _clean(text: str) -> str:
+    """XML has no way to write most control characters."""
+    return printable(text)

@@ -1,0 +1,159 @@
+"""How verdicts are called and marked, and numbers written: the same in each form of a report.
+
+A colour never says anything alone: each verdict has a sign and a word too.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import NamedTuple
+
+from sluice.audit.observation import SubjectInfo
+from sluice.audit.verdict import AuditResult, FindingKind, Fit, Sort, State, SubjectResult, Verdict
+from sluice.printable import printable
+
+KIPS = {
+    13: "Quotas, and obeying throttle times",
+    91: "Delivery timeout",
+    144: "Exponential backoff for reconnects",
+    572: "Task timeout of streams",
+    580: "Exponential backoff for retries",
+}
+
+
+class Look(NamedTuple):
+    """How one kind of verdict shows. `key` is its name in style sheets and counts, `short` fits a narrow cell."""
+
+    key: str
+    sign: str
+    short: str
+    words: str
+
+
+PASS = Look("pass", "✓", "pass", "passes")
+VIOLATES = Look("violates", "✕", "violates", "violates its own documentation")
+DIFFERS = Look("differs", "≠", "differs", "differs from the KIP")
+PREDATES = Look("predates", "≺", "predates", "predates the KIP")
+INCONCLUSIVE = Look("inconclusive", "?", "unclear", "inconclusive")
+UNSEEN = Look("unseen", "–", "unseen", "not observable from outside")
+
+# In the order in which they are counted and explained.
+LOOKS = (PASS, VIOLATES, DIFFERS, PREDATES, INCONCLUSIVE, UNSEEN)
+DEVIATIONS = (VIOLATES, DIFFERS, PREDATES)
+_OF_STATE = {
+    State.PASS: PASS,
+    State.DEVIATES: DIFFERS,
+    State.INCONCLUSIVE: INCONCLUSIVE,
+    State.NOT_OBSERVABLE: UNSEEN,
+}
+_OF_SORT = {
+    Sort.VIOLATES_ITS_DOCUMENTATION: VIOLATES,
+    Sort.DIFFERS_FROM_KIP: DIFFERS,
+    Sort.PREDATES_KIP: PREDATES,
+}
+
+FINDINGS = {
+    FindingKind.STORM: "Storm",
+    FindingKind.STALL: "Stall",
+    FindingKind.DUPLICATE: "Duplicate",
+    FindingKind.LOST: "Lost record",
+    FindingKind.WRAPPED: "Counter wrapped",
+}
+
+
+def look_of(verdict: Verdict) -> Look:
+    """How it shows."""
+    if verdict.state is State.DEVIATES and verdict.sort is not None:
+        return _OF_SORT[verdict.sort]
+    return _OF_STATE[verdict.state]
+
+
+def counts(result: SubjectResult) -> dict[Look, int]:
+    """How many verdicts of each look there are, those of none left out."""
+    looks = [look_of(verdict) for verdict in result.verdicts]
+    return {look: looks.count(look) for look in LOOKS if look in looks}
+
+
+def name_of(subject: SubjectInfo) -> str:
+    """Name and version."""
+    return f"{subject.name} {subject.version}".rstrip()
+
+
+def in_order(statements: Iterable[str]) -> list[str]:
+    """Statements by KIP and number, each once."""
+    return sorted(set(statements), key=_place)
+
+
+def statements_of(result: AuditResult) -> list[str]:
+    """All that any subject has a verdict for."""
+    return in_order(verdict.statement for subject in result.subjects for verdict in subject.verdicts)
+
+
+def _place(statement: str) -> tuple[list[int], str]:
+    return [int(number) for number in re.findall(r"\d+", statement)], statement
+
+
+def kip_of(statement: str) -> str:
+    """KIP-580 of KIP-580/1."""
+    return statement.partition("/")[0]
+
+
+def title_of(kip: str) -> str:
+    """What it is about; "" of one that is not known."""
+    number = kip.removeprefix("KIP-")
+    return KIPS.get(int(number), "") if number.isdecimal() else ""
+
+
+def milliseconds(value: float) -> str:
+    """In the unit that people would say it in."""
+    if not isfinite(value):
+        return "no end"
+    if abs(value) < 1000:
+        return f"{value:.3g} ms" if abs(value) < 100 else f"{value:.0f} ms"
+    if abs(value) < 120_000:
+        return f"{value / 1000:.3g} s"
+    minutes, seconds = divmod(round(value / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def number(value: float) -> str:
+    """Without digits that nobody measured."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def measured(name: str, value: float | str) -> str:
+    """A number by its name: one that ends in _ms is a time."""
+    if isinstance(value, str):
+        return value
+    return milliseconds(value) if name.endswith("_ms") else number(value)
+
+
+def label(name: str) -> str:
+    """The name of a number, in words: first_gap_ms is first gap."""
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def fit_words(fit: Fit) -> str:
+    """A model, as one says it."""
+    parts = [f"{fit.model}: {milliseconds(fit.base_ms)}"]
+    if fit.model == "exponential":
+        parts.append(f"× {fit.multiplier:.3g} each time")
+    elif fit.model == "linear":
+        parts.append(f"+ {milliseconds(fit.multiplier)} each time")
+    if fit.cap_ms is not None:
+        parts.append(f"up to {milliseconds(fit.cap_ms)}")
+    parts.append(f"± {100 * fit.jitter:.0f} % jitter" if fit.jitter else "no jitter")
+    return ", ".join(parts)
+
+
+def setting_words(settings: Mapping[str, float | str | bool]) -> list[tuple[str, str]]:
+    """Settings as a properties file has them, by name."""
+    return [(name, _property(value)) for name, value in sorted(settings.items())]
+
+
+def _property(value: float | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return printable(str(value))

@@ -1,0 +1,46 @@
+"""A report on disk, and read again."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.audit.report.files import as_json, read_report, write_report
+from sluice.errors import SluiceError
+from tests.support.audit_results import TEXTS, with_everything
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "report"
+    written = write_report(with_everything(), folder, TEXTS)
+    assert sorted(path.name for path in written) == ["junit.xml", "report.html", "report.json"]
+    assert all(path.is_file() for path in written)
+    assert read_report(folder) == read_report(folder / "report.json") == with_everything()
+
+
+def test_the_same_result_is_the_same_bytes() -> None:
+    assert as_json(with_everything()) == as_json(with_everything())
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "the report cannot be read: No such file or directory"),
+        (b"{", "no report of an audit: "),
+        (b'{"sluice": 1}', "no report of an audit: Expected `str`, got `int` - at `$.sluice`"),
+        (b"\xff", "no report of an audit: "),
+    ],
+    ids=["no file", "no JSON", "another type", "no text"],
+)
+def test_what_is_no_report_is_told_with_its_file(content: bytes | None, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SluiceError) as error:
+        read_report(tmp_path)
+    assert str(error.value).startswith(f"{file}: {told}")
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SluiceError, match="taken: the report cannot be written: File exists"):
+        write_report(with_everything(), tmp_path / "taken", TEXTS)
