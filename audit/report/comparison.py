@@ -1,0 +1,168 @@
+"""Two reports, and what changed from one to the other: such as of a client before and after a change of it.
+
+Clients are told by their names, so that another version of one is the same client. What was decided before and is not
+now is neither better nor worse, and told apart.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from sluice.audit.verdict import AuditResult, SubjectResult, Verdict
+
+from .words import (
+    DIFFERS,
+    FINDINGS,
+    INCONCLUSIVE,
+    PASS,
+    PREDATES,
+    UNSEEN,
+    VIOLATES,
+    Look,
+    in_order,
+    look_of,
+    milliseconds,
+)
+
+# From the worst on. Which of the last two it is says nothing of the client.
+_RANKS: dict[Look, int | None] = {VIOLATES: 0, DIFFERS: 1, PREDATES: 2, PASS: 3, INCONCLUSIVE: None, UNSEEN: None}
+# A time of recovery that is so much longer, and by so many ms, is not chance.
+_LONGER, _LEAST_MS = 2.0, 500.0
+
+
+class Kind(StrEnum):
+    """What kind of change it is."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    UNDECIDED = "undecided"  # was decided before
+    NEW = "new"  # nobody looked at it before
+    GONE = "gone"  # nobody looked at it now
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that changed.
+
+    kind: for the better, or what else
+    subject: the client's name
+    what: a statement, such as KIP-580/1, or a finding or a recovery with its probe; "" of the client as a whole
+    before: how it was
+    now: how it is
+    why: the reason that the second report gives for it
+    """
+
+    kind: Kind
+    subject: str
+    what: str
+    before: str
+    now: str
+    why: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from one report to another.
+
+    before: when the first was made
+    now: when the second was made
+    versions: of each client that is in both, the first's and the second's
+    changes: from the worst on
+    same: how many verdicts are as they were
+    """
+
+    before: str
+    now: str
+    versions: dict[str, tuple[str, str]]
+    changes: list[Change]
+    same: int
+
+
+def compare(before: AuditResult, now: AuditResult) -> Comparison:
+    """All that changed."""
+    old, new = _by_name(before), _by_name(now)
+    changes: list[Change] = []
+    same = 0
+    for name in [*old, *(name for name in new if name not in old)]:
+        if name not in new:
+            changes.append(Change(kind=Kind.GONE, subject=name, what="", before="in the report", now=""))
+        elif name not in old:
+            changes.append(Change(kind=Kind.NEW, subject=name, what="", before="", now="in the report"))
+        else:
+            of_verdicts = list(_verdicts(name, old[name], new[name]))
+            same += of_verdicts.count(None)
+            changes += [change for change in of_verdicts if change is not None]
+            changes += _findings(name, old[name], new[name])
+            changes += _recoveries(name, old[name], new[name])
+    order = list(Kind)
+    return Comparison(
+        before=before.began,
+        now=now.began,
+        versions={name: (old[name].subject.version, new[name].subject.version) for name in old if name in new},
+        changes=sorted(changes, key=lambda change: order.index(change.kind)),
+        same=same,
+    )
+
+
+def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
+    """Of several versions of one client in one report each has its version in the name."""
+    names = [each.subject.name for each in result.subjects]
+    return {
+        each.subject.name
+        if names.count(each.subject.name) == 1
+        else f"{each.subject.name} {each.subject.version}": each
+        for each in result.subjects
+    }
+
+
+def _verdicts(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change | None]:
+    """One for each statement; None: it is as it was."""
+    old = {verdict.statement: verdict for verdict in before.verdicts}
+    new = {verdict.statement: verdict for verdict in now.verdicts}
+    for statement in in_order([*old, *new]):
+        yield _verdict(name, statement, old.get(statement), new.get(statement))
+
+
+def _verdict(name: str, statement: str, before: Verdict | None, now: Verdict | None) -> Change | None:
+    old, new = (None if verdict is None else look_of(verdict) for verdict in (before, now))
+    kind = _kind(old, new)
+    if kind is None:
+        return None
+    words = [look.words if look else "" for look in (old, new)]
+    why = now.why if now else ""
+    return Change(kind=kind, subject=name, what=statement, before=words[0], now=words[1], why=why)
+
+
+def _kind(old: Look | None, new: Look | None) -> Kind | None:
+    if old is None:
+        return Kind.NEW
+    if new is None:
+        return Kind.GONE
+    before, now = _RANKS[old], _RANKS[new]
+    if before == now:
+        return None
+    if now is None:
+        return Kind.UNDECIDED
+    if before is None:
+        return Kind.BETTER if new is PASS else Kind.WORSE
+    return Kind.BETTER if now > before else Kind.WORSE
+
+
+def _findings(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change]:
+    old = {f"{FINDINGS[finding.kind].lower()} in {finding.probe}": finding for finding in before.findings}
+    new = {f"{FINDINGS[finding.kind].lower()} in {finding.probe}": finding for finding in now.findings}
+    for what, finding in new.items():
+        if what not in old:
+            yield Change(kind=Kind.WORSE, subject=name, what=what, before="not found", now="found", why=finding.why)
+    for what, finding in old.items():
+        if what not in new and finding.probe in now.probes:
+            yield Change(kind=Kind.BETTER, subject=name, what=what, before="found", now="not found")
+
+
+def _recoveries(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change]:
+    for probe, old_ms in before.recovery_ms.items():
+        new_ms = now.recovery_ms.get(probe)
+        if new_ms is None or abs(new_ms - old_ms) < _LEAST_MS or max(new_ms, old_ms) < _LONGER * min(new_ms, old_ms):
+            continue
+        kind = Kind.WORSE if new_ms > old_ms else Kind.BETTER
+        words = milliseconds(old_ms), milliseconds(new_ms)
+        yield Change(kind=kind, subject=name, what=f"recovery from {probe}", before=words[0], now=words[1])
