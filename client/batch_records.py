@@ -72,6 +72,9 @@ class BatchRecords:
                 if byte < 128:
                     position += 1
                     timestamp = base_timestamp + (byte >> 1 ^ -(byte & 1))
+                elif (second := section[position + 1]) < 128:
+                    position += 2
+                    timestamp = base_timestamp + ((second << 6 | (byte & 127) >> 1) ^ -(byte & 1))
                 else:
                     delta, position = read_varlong(section, position)
                     timestamp = base_timestamp + delta
@@ -79,6 +82,9 @@ class BatchRecords:
                 if byte < 128:
                     position += 1
                     offset = base_offset + (byte >> 1)
+                elif (second := section[position + 1]) < 128:  # of all records after the 64th
+                    position += 2
+                    offset = base_offset + (second << 6 | (byte & 127) >> 1)
                 else:
                     delta, position = read_varint(section, position)
                     offset = base_offset + delta

@@ -23,6 +23,8 @@ _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
 _JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
 # A broker is believed what it says: any size that the prefix can hold.
 _LARGEST_FRAME_BYTES = 2**31 - 1
+# A short frame that was cut leaves room for what comes behind it: else each read would bring a few bytes.
+_LEAST_BUFFER_BYTES = 4096
 
 
 class AnswerPool(FramePool):
@@ -32,6 +34,10 @@ class AnswerPool(FramePool):
 
     def __init__(self) -> None:
         super().__init__(None)
+
+    def take(self, size: int) -> bytearray:
+        """Hardly larger than is asked for: it will not have to fit again, and all of it is cleared."""
+        return bytearray(max(size, _LEAST_BUFFER_BYTES))
 
     def give(self, buffer: bytearray) -> None:
         """Leaves the buffer to whoever has views on it."""

@@ -141,7 +141,8 @@ class Producer:
             deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
             partitions = await self._partitions_of(topic, partition, deadline_ms)
         timestamp = wall_ms if timestamp_ms is None else timestamp_ms
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        # As `create_future` makes it, which costs another call for each record.
+        future: asyncio.Future[RecordMetadata] = asyncio.Future(loop=self._loop)
         number = partition
         if number is None and key is not None and not self._ignores_keys:
             number = partition_for_key(key, len(partitions))

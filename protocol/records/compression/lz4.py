@@ -51,7 +51,7 @@ def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple
     """What the frame `data` holds, as far as it can be read, and what was wrong. Raises SectionTooLarge."""
     view = memoryview(data)
     position, flags, block_bytes, failure = _read_header(view, header_checksum)
-    parts: list[bytes] = []
+    parts: list[memoryview] = []
     room = limit_bytes
     while failure is None:
         if position + 4 > len(view):
@@ -86,17 +86,17 @@ def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple
     return b"".join(parts), failure
 
 
-def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[bytes]) -> str | None:
+def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[memoryview]) -> str | None:
     """Appends the content of one block to `parts`, or says what is wrong with it."""
     if stored:
-        parts.append(bytes(block))
+        parts.append(block)
         return None
     content = bytearray(min(block_bytes, _LARGEST_RATIO * len(block)))
     try:
         size = cramjam.lz4.decompress_block_into(block, content, output_len=len(content))
     except cramjam.DecompressionError as error:
         return str(error)
-    parts.append(bytes(memoryview(content)[:size]))
+    parts.append(memoryview(content)[:size])
     return None
 
 
