@@ -6,6 +6,7 @@ PEERS ?= ../shared/peers
 PEERS_ARGS ?= --reps 7
 PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
+BENCH_CLIENT_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 PLAN_ARGS ?=
@@ -20,7 +21,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-quota bench-storage bench-spark bench-peers clean
+.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +93,9 @@ format: setup ## format, and fix what can be fixed
 
 bench: setup ## ours against a bare asyncio server
 	$(BIN)/python -m bench
+
+bench-client: setup ## our producer and consumer beside aiokafka's, and how late ends are told (BENCH_CLIENT_ARGS='--rounds 3' is shorter)
+	$(BIN)/python -m bench.client $(BENCH_CLIENT_ARGS)
 
 bench-quota: setup ## how exactly quotas hold real clients, and what they cost (QUOTA_ARGS='--seconds 20' is shorter)
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)

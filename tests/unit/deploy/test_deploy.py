@@ -114,8 +114,8 @@ def test_make_says_what_it_can_do() -> None:
     targets = [line.split()[1] for line in shown.splitlines()]
     assert targets == [
         *("help", "setup", "demo", "test", "test-spark", "scenarios", "test-clients", "test-crash", "test-week"),
-        *("matrix", "fault-table", "lint", "format", "bench", "bench-quota", "bench-storage", "bench-spark"),
-        *("bench-peers", "clean"),
+        *("matrix", "fault-table", "lint", "format", "bench", "bench-client", "bench-quota", "bench-storage"),
+        *("bench-spark", "bench-peers", "clean"),
     ]
 
 
