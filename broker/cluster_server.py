@@ -1,13 +1,13 @@
 """All brokers of the process with their sockets, and the admin port beside them. Started and stopped as one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
 from sluice.clock import Clock
-from sluice.config import Config
+from sluice.config import Config, Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
@@ -57,14 +57,18 @@ class ClusterServer:
 
             take_up(self.cluster, self.cluster.logs.directory)
 
-    async def start(self, admin: tuple[str, int] | None) -> None:
+    async def start(
+        self, admin: tuple[str, int] | None, listeners: Mapping[int, Sequence[Endpoint]] | None = None
+    ) -> None:
         """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.
+        `listeners`, by node id, are where to listen instead: where the brokers did whose places these take.
 
         Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
         """
         try:
-            for number, server in enumerate(self.servers.values()):
-                await server.start(self.config.listeners(number), self.config.advertised_listeners(number))
+            for number, (node_id, server) in enumerate(self.servers.items()):
+                here = self.config.listeners(number) if listeners is None else listeners[node_id]
+                await server.start(here, self.config.advertised_listeners(number))
             if admin is not None:
                 if hasattr(self._loop, "bind"):
                     raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")

@@ -13,7 +13,7 @@ for code without an event loop is SyncBroker (sync_broker.py).
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from random import Random  # noqa: TID251  (a broker's one source of chance is made here)
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -24,10 +24,13 @@ from sluice.broker.pause import pause
 from sluice.clock import LoopClock
 from sluice.config import Config, address_of
 from sluice.errors import ConfigError, SluiceError
+from sluice.journal_assertions import JournalAssertions
 from sluice.journal_events import Event
+from sluice.local_client import LocalClient
 from sluice.local_control import ClusterControl
 from sluice.local_faults import LocalFault, LocalFaults
-from sluice.local_quota import LocalQuota, set_quota
+from sluice.local_quota import LocalQuota, QuotasSet, quotas_set, set_quota
+from sluice.local_scenario import LocalScenario, begin
 from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
 
 if TYPE_CHECKING:
@@ -39,12 +42,13 @@ log = logging.getLogger("sluice")
 # A test asks afterwards: what its clients do in some minutes, in 8 MiB at most.
 _JOURNAL_EVENTS = 16384
 WAIT_S = 10.0
+CLIENT_ID = "sluice-test"
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
 
 
-class Broker:
+class Broker(JournalAssertions):
     """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
     names, says else.
 
@@ -79,10 +83,8 @@ class Broker:
             raise SluiceError("a broker is started once: make another one")
         for warning in self._config.warnings:
             log.warning(warning)
-        loop = asyncio.get_running_loop()
-        random = Random(self._seed)  # noqa: S311  (a test broker wants to be repeatable)
-        server = ClusterServer(self._config, LoopClock(loop), random, loop)
         host = self._config.text("sluice.admin.host")
+        server = self._new_server()
         await server.start(None if self._admin_port is None else (host, self._admin_port))
         self._server = server
         return self
@@ -91,6 +93,27 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._started.stop()
+
+    async def reset(self) -> None:
+        """Makes all as it was at the start, at the same addresses: other brokers take the places of these.
+
+        So nothing is left of topics, groups, transactions, quotas and what was used of them, faults, configs, ACLs,
+        users, brokers that were stopped, and of the journal; clients are cut off. Raises SluiceError where `log.dirs`
+        is set, as what is on disk stays.
+        """
+        before = self._running
+        if before.cluster.logs.directory is not None:
+            raise SluiceError("reset: what is in log.dirs stays there: make another broker")
+        await before.stop()
+        admin = None if before.admin is None else (before.admin.host, before.admin.port)
+        server = self._new_server()
+        await server.start(admin, {node_id: one.endpoints for node_id, one in before.servers.items()})
+        self._server = server
+
+    def _new_server(self) -> ClusterServer:
+        loop = asyncio.get_running_loop()
+        random = Random(self._seed)  # noqa: S311  (a test broker wants to be repeatable)
+        return ClusterServer(self._config, LoopClock(loop), random, loop)
 
     @property
     def bootstrap(self) -> str:
@@ -126,6 +149,11 @@ class Broker:
             raise ConfigError("there is no journal: sluice.journal.events is 0; 16384 keeps so many events")
         return reader
 
+    @property
+    def quotas(self) -> list[QuotasSet]:
+        """The quotas that are set now, whoever has set them, those of properties left out."""
+        return quotas_set(self._started.cluster)
+
     def quota(
         self,
         *,
@@ -144,6 +172,14 @@ class Broker:
                 ...
         """
         return set_quota(self._running.cluster, client_id, user, produce, fetch, request_percentage)
+
+    def client(self, client_id: str = CLIENT_ID) -> LocalClient:
+        """Puts records into topics and takes them out, where the client is not what the test is about.
+
+        await broker.client().send("orders", b"one pizza")
+        (order,) = await broker.client().receive("orders")
+        """
+        return LocalClient(self.bootstrap, client_id)
 
     @overload
     async def wait_for(
@@ -200,18 +236,15 @@ class Broker:
         configs are again as before. Who gives up waiting for it ends it. Raises SluiceError for a scenario that cannot
         be, or not on these brokers: they must be as many as it says, and run; its `config` is for who starts them.
         """
-        from sluice.broker.scenarios.files import load  # few run one
-        from sluice.broker.scenarios.model import Scenario
-        from sluice.broker.scenarios.run import Run
-
-        server = self._running
-        run = Run(scenario if isinstance(scenario, Scenario) else load(fspath(scenario)), server)
-        run.start()
+        run = self.start_scenario(scenario)
         try:
-            await run.wait()
+            return await run.wait()
         finally:
             run.stop()
-        return run.steps
+
+    def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> LocalScenario:
+        """Begins a scenario that runs while the test goes on, and returns it. Raises as run_scenario does."""
+        return begin(scenario, self._running)
 
     async def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
         clock = self._started.cluster.clock

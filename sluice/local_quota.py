@@ -1,6 +1,7 @@
 """Quotas that a test sets and takes back: `broker.quota`."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sluice.broker.cluster import Cluster
 from sluice.broker.handlers.alter_client_quotas import alter
@@ -29,6 +30,18 @@ class LocalQuota:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+class QuotasSet(NamedTuple):
+    """What is set of one entity: {"client-id": "shop"}, None for the default; by the quotas' names, in their units."""
+
+    entity: Entity
+    quotas: dict[str, float]
+
+
+def quotas_set(cluster: Cluster) -> list[QuotasSet]:
+    """All that are set, in the order in which they first were."""
+    return [QuotasSet(entity, dict(quotas)) for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)]
 
 
 def set_quota(

@@ -16,10 +16,20 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from sluice.broker_thread import BrokerThread
 from sluice.errors import ConfigError
+from sluice.journal_assertions import JournalAssertions
 from sluice.journal_events import Event
-from sluice.local_broker import WAIT_S, Broker
+from sluice.local_broker import CLIENT_ID, WAIT_S, Broker
+from sluice.local_quota import QuotasSet
 from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
-from sluice.sync_members import SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota
+from sluice.sync_members import (
+    SyncClient,
+    SyncClusterControl,
+    SyncFault,
+    SyncFaults,
+    SyncJournal,
+    SyncQuota,
+    SyncScenario,
+)
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -29,7 +39,7 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
 
 
-class SyncBroker:
+class SyncBroker(JournalAssertions):
     """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
     names, says else.
 
@@ -59,6 +69,10 @@ class SyncBroker:
         self._thread.stop()
         if error is None:
             self._thread.raise_failure()
+
+    def reset(self) -> None:
+        """Makes all as it was at the start, at the same addresses, as Broker.reset does."""
+        self._thread.run(self._broker.reset)
 
     @property
     def bootstrap(self) -> str:
@@ -90,6 +104,11 @@ class SyncBroker:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
         return SyncJournal(self._broker, self._thread)
 
+    @property
+    def quotas(self) -> list[QuotasSet]:
+        """The quotas that are set now, whoever has set them, those of properties left out."""
+        return self._thread.call(lambda: self._broker.quotas)
+
     def quota(
         self,
         *,
@@ -110,6 +129,10 @@ class SyncBroker:
             )
         )
         return SyncQuota(quota, self._thread)
+
+    def client(self, client_id: str = CLIENT_ID) -> SyncClient:
+        """Puts records into topics and takes them out, where the client is not what the test is about."""
+        return SyncClient(self._thread.call(lambda: self._broker.client(client_id)), self._thread)
 
     @overload
     def wait_for(
@@ -154,6 +177,10 @@ class SyncBroker:
     def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
         """Runs a scenario, as Broker.run_scenario does, and returns what was done when it has ended."""
         return self._thread.run(lambda: self._broker.run_scenario(scenario))
+
+    def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> SyncScenario:
+        """Begins a scenario, as Broker.start_scenario does."""
+        return SyncScenario(self._thread.call(lambda: self._broker.start_scenario(scenario)), self._thread)
 
     def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
         clock = self._thread.clock

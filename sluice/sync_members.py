@@ -12,12 +12,17 @@ from sluice.broker.topic import PartitionState
 from sluice.broker_thread import BrokerThread
 from sluice.journal_events import AnyEvent, Request
 from sluice.local_broker import Broker
+from sluice.local_client import LocalClient
 from sluice.local_faults import LocalFault, RuleFields, raise_problem
 from sluice.local_quota import LocalQuota
+from sluice.local_scenario import LocalScenario
 
 if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
     from sluice.broker.faults.rule import Rule
+    from sluice.broker.scenarios.report import StepDone
+    from sluice.client.consumer import ConsumerRecord
+    from sluice.client.producer import RecordMetadata
 
 
 class SyncClusterControl:
@@ -228,3 +233,47 @@ class SyncQuota:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+class SyncScenario:
+    """A LocalScenario, blocking."""
+
+    def __init__(self, scenario: LocalScenario, thread: BrokerThread) -> None:
+        self._scenario = scenario
+        self._thread = thread
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come to its end, or was stopped, and brokers, quotas and configs are again as before."""
+        return self._scenario.done
+
+    @property
+    def steps(self) -> "list[StepDone]":
+        """What was done so far, and for what could not be the reason."""
+        return self._thread.call(lambda: self._scenario.steps)
+
+    def wait(self) -> "list[StepDone]":
+        """The same, of all of it, when it is done."""
+        return self._thread.run(self._scenario.wait)
+
+    def stop(self) -> None:
+        """Ends it before its time; once is enough."""
+        self._thread.call(self._scenario.stop)
+
+
+class SyncClient:
+    """A LocalClient, blocking."""
+
+    def __init__(self, client: LocalClient, thread: BrokerThread) -> None:
+        self._client = client
+        self._thread = thread
+
+    def send(
+        self, topic: str, *values: bytes | None, key: bytes | None = None, partition: int | None = None
+    ) -> "list[RecordMetadata]":
+        """Where each of these records was written, as LocalClient.send has it."""
+        return self._thread.run(lambda: self._client.send(topic, *values, key=key, partition=partition))
+
+    def receive(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> "list[ConsumerRecord]":
+        """The first `count` records of a topic, as LocalClient.receive has it."""
+        return self._thread.run(lambda: self._client.receive(topic, count, timeout_s=timeout_s))

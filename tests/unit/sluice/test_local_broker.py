@@ -157,3 +157,40 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
     live(do, broker)
     with pytest.raises(SluiceError, match="the broker has stopped"):
         asyncio.run(broker.run_scenario("rolling-restart"))
+
+
+def test_after_a_reset_it_is_as_at_the_start_at_the_same_addresses() -> None:
+    async def do(broker: Broker) -> None:
+        where = (broker.bootstrap, broker.admin)
+        await broker.client("shop").send("orders", b"one pizza")
+        broker.quota(produce="100k")
+        broker.faults.add("close")
+        await broker.cluster.stop(2)
+        await broker.reset()
+        assert (broker.bootstrap, broker.admin) == where
+        assert (broker.quotas, broker.faults.list(), broker.journal.last_seq) == ([], [], 0)
+        (written,) = await broker.client("shop").send("orders", b"another")
+        assert written.offset == 0
+        await broker.cluster.stop(2)
+
+    live(do, Broker(3, admin_port=0))
+
+
+def test_what_is_on_disk_is_not_reset(tmp_path: Path) -> None:
+    async def do(broker: Broker) -> None:
+        with pytest.raises(SluiceError, match=r"reset: what is in log\.dirs stays there: make another broker"):
+            await broker.reset()
+
+    live(do, Broker(config={"log.dirs": str(tmp_path)}))
+
+
+def test_the_quotas_that_are_set_are_told() -> None:
+    async def do(broker: Broker) -> None:
+        with broker.quota(client_id="shop", produce="100k", request_percentage=50), broker.quota(fetch=1):
+            assert broker.quotas == [
+                ({"client-id": "shop"}, {"producer_byte_rate": 100_000.0, "request_percentage": 50.0}),
+                ({"client-id": None}, {"consumer_byte_rate": 1.0}),
+            ]
+        assert broker.quotas == []
+
+    live(do, Broker())

@@ -17,11 +17,21 @@ from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, LeaderChange, Request
+from sluice.local_client import LocalClient
 from sluice.local_control import ClusterControl
 from sluice.local_faults import LocalFault, LocalFaults
 from sluice.local_quota import LocalQuota
+from sluice.local_scenario import LocalScenario
 from sluice.protocol.apis.metadata import MetadataRequest
-from sluice.sync_members import SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota
+from sluice.sync_members import (
+    SyncClient,
+    SyncClusterControl,
+    SyncFault,
+    SyncFaults,
+    SyncJournal,
+    SyncQuota,
+    SyncScenario,
+)
 from tests.support.wire import WireClient
 
 TWINS: dict[type, type] = {
@@ -30,7 +40,9 @@ TWINS: dict[type, type] = {
     JournalReader: SyncJournal,
     LocalFault: SyncFault,
     LocalFaults: SyncFaults,
+    LocalClient: SyncClient,
     LocalQuota: SyncQuota,
+    LocalScenario: SyncScenario,
 }
 # What those who serve a journal need, and a test does not.
 NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "wait"}}

@@ -1,0 +1,39 @@
+"""The client at hand: what is sent is there to be received, in real time and in virtual time."""
+
+import pytest
+
+from sluice import Broker, SyncBroker, testing
+from sluice.client.errors import KafkaException
+
+
+def test_what_is_sent_is_received() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            await broker.cluster.create_topic("orders", 2)
+            written = await broker.client("shop").send("orders", b"a", b"b", key=b"k", partition=1)
+            assert [(one.partition, one.offset) for one in written] == [(1, 0), (1, 1)]
+            received = await broker.client().receive("orders", 2)
+            assert [(one.key, one.value) for one in received] == [(b"k", b"a"), (b"k", b"b")]
+            assert broker.journal.requests(client_id="shop", api="Produce")
+            assert broker.journal.requests(client_id="sluice-test", api="Fetch")
+
+    testing.run(main())
+
+
+def test_what_does_not_come_is_told_with_how_many_did() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            await broker.client().send("orders", b"a")
+            with pytest.raises(TimeoutError, match="after 2 s: 1 of 3 records of topic orders"):
+                await broker.client().receive("orders", 3, timeout_s=2)
+
+    testing.run(main())
+
+
+def test_from_any_thread_the_same() -> None:
+    with SyncBroker() as broker:
+        (written,) = broker.client("shop").send("orders", b"a")
+        assert written.offset == 0
+        assert [one.value for one in broker.client().receive("orders")] == [b"a"]
+        with pytest.raises(KafkaException):
+            broker.client().send("no topic", b"a")
