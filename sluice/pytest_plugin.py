@@ -1,0 +1,202 @@
+"""The pytest plugin, which pytest finds by itself: brokers as fixtures, and their journal in the report of what fails.
+
+    def test_orders_survive_a_leader_that_moves(kafka_broker):
+        with kafka_broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=2):
+            shop.order("one pizza", kafka=kafka_broker.bootstrap)
+        kafka_broker.assert_requests("Produce", client_id="shop", exactly=3)
+
+A broker is a SyncBroker: it has a thread with a loop of its own, so that tests may be plain functions or coroutines of
+any plugin. Each has free ports of its own, so that tests may run in several processes. Nothing of sluice but this
+module is loaded before a test asks for a broker. docs/pytest.md is for those who use it.
+"""
+
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+import pytest
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    from sluice.broker_options import BrokerOptions, Started
+    from sluice.sync_broker import SyncBroker
+    from sluice.sync_members import SyncScenario
+
+_MARK = "kafka"
+_HELP = (
+    "kafka(brokers=1, config={}, quota={}, faults=[], scenario=None, seed=0, admin_port=None): "
+    "what the broker of the fixture kafka_broker is like, or what kafka_broker_session is told for this test "
+    "(quota and faults only)."
+)
+
+
+class _AsItIs:
+    """Finds the modules of sluice before pytest does, which reads and compiles all of a plugin's distribution anew for
+    the sake of its asserts: half a second at the first test, and asserts on a request's way that take longer.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> "ModuleSpec | None":
+        return PathFinder.find_spec(name, path) if name.startswith("sluice.") else None
+
+
+sys.meta_path.insert(0, _AsItIs)
+
+
+class KafkaClusterFactory(Protocol):
+    """What the fixture `kafka_cluster_factory` is."""
+
+    def __call__(self, **options: Unpack["BrokerOptions"]) -> "SyncBroker":
+        """Starts brokers, as the options of the mark have them; they are stopped when the test is over."""
+
+
+_shown = pytest.StashKey[list["SyncBroker"]]()  # of a test: whose journals go into the report
+_told = pytest.StashKey[ExitStack]()  # of a test: takes back what the session's broker was told for it
+_of_session = pytest.StashKey["SyncBroker"]()
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _kafka_started(request: pytest.FixtureRequest) -> "Iterator[Started]":
+    from sluice.broker_options import started
+
+    item: pytest.Item = request.node
+    with _failing_in_a_line(item), started(**_marked(item)) as begun:
+        _show(item, begun.broker)
+        yield begun
+
+
+@pytest.fixture
+def kafka_broker(_kafka_started: "Started") -> "SyncBroker":
+    """A broker for this test, or several: as @pytest.mark.kafka(...) has it. See sluice.SyncBroker."""
+    return _kafka_started.broker
+
+
+@pytest.fixture
+def kafka_scenario(_kafka_started: "Started") -> "SyncScenario":
+    """The scenario of @pytest.mark.kafka(scenario=...), which began with the test: done, steps, wait(), stop()."""
+    if _kafka_started.scenario is None:
+        pytest.fail('kafka_scenario: there is none without @pytest.mark.kafka(scenario="NAME")', pytrace=False)
+    return _kafka_started.scenario
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker]":
+    """One broker for all tests of the session, at one address; after each test that uses it, it is as at its start."""
+    from sluice.sync_broker import SyncBroker
+
+    with SyncBroker() as broker:
+        request.config.stash[_of_session] = broker
+        yield broker
+        del request.config.stash[_of_session]
+
+
+@pytest.fixture
+def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClusterFactory]":
+    """Starts brokers when the test calls it, with the options of @pytest.mark.kafka; each call other ones."""
+    from sluice.broker_options import started
+
+    with ExitStack() as ends:
+
+        def start(**options: Unpack["BrokerOptions"]) -> "SyncBroker":
+            broker = ends.enter_context(started(**options)).broker
+            _show(request.node, broker)
+            return broker
+
+        yield start
+
+
+# -- the mark ----------------------------------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _HELP)
+
+
+def _marked(item: pytest.Item) -> "BrokerOptions":
+    """What the marks say together; of two that say the same, the one nearer to the test holds."""
+    from sluice.broker_options import checked
+
+    options: dict[str, object] = {}
+    for mark in reversed(list(item.iter_markers(_MARK))):
+        if mark.args:
+            pytest.fail(f"@pytest.mark.kafka: {mark.args[0]!r}: say which option it is, NAME=VALUE", pytrace=False)
+        options |= mark.kwargs
+    return checked(options)
+
+
+@contextmanager
+def _failing_in_a_line(item: pytest.Item) -> Iterator[None]:
+    """What is wrong with the mark, or did not work, needs no traceback through sluice."""
+    from sluice.errors import SluiceError
+
+    try:
+        yield
+    except SluiceError as error:
+        what = "@pytest.mark.kafka" if item.get_closest_marker(_MARK) else "kafka"
+        raise pytest.fail.Exception(f"{what}: {error}", pytrace=False) from None
+
+
+# -- the session's broker, for one test --------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(trylast=True)  # when the fixtures are there
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    broker = _session_broker(item)
+    if broker is not None:
+        _show(item, broker)
+        if "kafka_broker" not in item.fixturenames:  # type: ignore[attr-defined]  # of a function, as it uses one
+            _tell(item, broker)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # when the fixtures are gone
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    try:
+        return (yield)
+    finally:
+        broker = _session_broker(item)
+        if broker is not None:
+            with _failing_in_a_line(item):
+                item.stash.get(_told, ExitStack()).close()
+                broker.reset()
+
+
+def _session_broker(item: pytest.Item) -> "SyncBroker | None":
+    """The session's broker, if this test uses it."""
+    broker = item.config.stash.get(_of_session, None)
+    return broker if broker is not None and "kafka_broker_session" in getattr(item, "fixturenames", ()) else None
+
+
+def _tell(item: pytest.Item, broker: "SyncBroker") -> None:
+    from sluice.broker_options import OF_RUNNING, told
+    from sluice.errors import ConfigError
+
+    with _failing_in_a_line(item):
+        options = _marked(item)
+        for name in options:
+            if name not in OF_RUNNING:
+                raise ConfigError(f"{name}: is for kafka_broker; kafka_broker_session takes {', '.join(OF_RUNNING)}")
+        ends = item.stash[_told] = ExitStack()
+        ends.enter_context(told(broker, options))
+
+
+# -- the journal in the report -----------------------------------------------------------------------------------------
+
+
+def _show(item: pytest.Item, broker: "SyncBroker") -> None:
+    item.stash.setdefault(_shown, []).append(broker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and (brokers := item.stash.get(_shown, ())):
+        from sluice.journal_assertions import last_events
+
+        report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
+    return report

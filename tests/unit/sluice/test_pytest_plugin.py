@@ -1,0 +1,387 @@
+"""The pytest plugin, run by pytest: what its fixtures are, what its mark does, and what a report tells."""
+
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from textwrap import dedent
+from time import perf_counter
+
+import pytest
+
+import sluice
+from sluice.broker_options import started
+from tests.support.broker_process import CLEAN_ENVIRONMENT
+
+pytest_plugins = ["pytester"]
+# Pytester forgets the modules that a run within this process has loaded: of those there would be second copies. So all
+# are there before.
+for package in ("broker", "client", "protocol", "quotas"):
+    for module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{package}"], f"sluice.{package}."):
+        import_module(module.name)
+
+WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest")]
+
+
+def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
+    """Runs tests in this process, without the plugins that this project's own tests need."""
+    pytester.makepyfile(dedent(code))
+    return pytester.runpytest_inprocess(*WITHOUT, *arguments)
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_test_has_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+
+        seen = set()
+
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_it(kafka_broker, number):
+            kafka_broker.client("shop").send("orders", b"one pizza")
+            assert [one.value for one in kafka_broker.client().receive("orders")] == [b"one pizza"]
+            kafka_broker.assert_requests("Produce", client_id="shop", exactly=1)
+            seen.add(id(kafka_broker))
+
+        def test_they_were_two():
+            assert len(seen) == 2
+    """
+    run(pytester, code).assert_outcomes(passed=3)
+
+
+def test_the_mark_says_what_it_is_like(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+        from sluice.faults import Close
+
+        pytestmark = pytest.mark.kafka(brokers=2, config={"num.partitions": 4})
+
+        def test_of_the_module(kafka_broker):
+            assert list(kafka_broker.brokers) == [1, 2]
+            kafka_broker.cluster.create_topic("orders")
+            assert kafka_broker.cluster.partition("orders", 3).leader in (1, 2)
+
+        @pytest.mark.kafka(brokers=1, quota={"client_id": "shop", "produce": "100k"}, faults=[Close()])
+        def test_of_the_test_where_both_say_it(kafka_broker):
+            assert list(kafka_broker.brokers) == [1]
+            assert kafka_broker.quotas == [({"client-id": "shop"}, {"producer_byte_rate": 100_000.0})]
+            assert len(kafka_broker.faults.list()) == 1
+
+        @pytest.mark.kafka(scenario="throttle-storm", brokers=3)
+        def test_with_a_scenario(kafka_broker, kafka_scenario):
+            assert len(kafka_broker.brokers) == 3
+            assert not kafka_scenario.done
+
+        @pytest.mark.kafka
+        def test_with_a_bare_mark(kafka_broker):
+            assert len(kafka_broker.brokers) == 2
+    """
+    run(pytester, code, "--strict-markers").assert_outcomes(passed=4)
+
+
+def test_a_factory_starts_as_many_as_are_wanted(pytester: pytest.Pytester) -> None:
+    code = """
+        import socket
+
+        seen = []
+
+        def test_two(kafka_cluster_factory):
+            one, other = kafka_cluster_factory(brokers=2), kafka_cluster_factory(quota={"produce": "1M"})
+            assert (len(one.brokers), len(other.brokers), len(other.quotas)) == (2, 1, 1)
+            seen.extend([*one.brokers.values(), *other.brokers.values()])
+
+        def test_they_are_gone():
+            for address in seen:
+                host, port = address.split(":")
+                with socket.socket() as attempt:
+                    assert attempt.connect_ex((host, int(port))) != 0
+
+        def test_a_wrong_option_raises(kafka_cluster_factory):
+            import pytest
+            from sluice.errors import SluiceError
+
+            with pytest.raises(SluiceError, match="broker: there is no such option, did you mean brokers"):
+                kafka_cluster_factory(broker=2)
+    """
+    run(pytester, code).assert_outcomes(passed=3)
+
+
+SESSION = """
+    import pytest
+    from sluice.journal_events import Throttle
+
+    addresses = set()
+
+    @pytest.fixture(scope="session")
+    def shop(kafka_broker_session):
+        kafka_broker_session.client("shop").send("orders", b"at first")
+        return kafka_broker_session.bootstrap
+
+    @pytest.mark.kafka(quota={"produce": "10M"}, faults=["close"])
+    def test_leaves_much(kafka_broker_session, shop):
+        kafka = kafka_broker_session
+        addresses.add(kafka.bootstrap)
+        assert (len(kafka.quotas), len(kafka.faults.list())) == (1, 1)
+        kafka.faults.clear()
+        kafka.quota(client_id="shop", produce="100k")
+        kafka.client("shop").send("orders", bytes(1_020_000))
+        kafka.wait_for(Throttle)
+        kafka.assert_throttled("shop")
+        kafka.faults.add("close")
+        kafka.cluster.stop(1)
+
+    def test_finds_nothing(kafka_broker_session, shop):
+        kafka = kafka_broker_session
+        addresses.add(kafka.bootstrap)
+        assert kafka.journal.events() == []
+        assert (kafka.quotas, kafka.faults.list()) == ([], [])
+        with pytest.raises(TimeoutError):
+            kafka.client().receive("orders", timeout_s=0.05)
+
+    @pytest.mark.kafka(quota={"client_id": "shop", "produce": "100k"})
+    def test_the_same_quota_remembers_nothing(kafka_broker_session):
+        kafka_broker_session.client("shop").send("orders", bytes(900_000))
+        kafka_broker_session.assert_not_throttled("shop")
+
+    @pytest.mark.kafka(brokers=2)
+    def test_the_mark_is_for_the_other(kafka_broker, kafka_broker_session):
+        assert (len(kafka_broker.brokers), len(kafka_broker_session.brokers)) == (2, 1)
+
+    def test_it_had_one_address():
+        assert len(addresses) == 1
+"""
+
+
+def test_the_broker_of_the_session_is_as_new_for_each_test(pytester: pytest.Pytester) -> None:
+    run(pytester, SESSION).assert_outcomes(passed=5)
+
+
+def test_coroutines_of_any_plugin_have_it(pytester: pytest.Pytester) -> None:
+    code = """
+        import asyncio
+
+        import pytest
+        from aiokafka import AIOKafkaProducer
+
+        async def produce(bootstrap):
+            async with AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="shop") as producer:
+                await producer.send_and_wait("orders", b"one pizza")
+
+        @pytest.mark.asyncio
+        async def test_with_pytest_asyncio(kafka_broker):
+            await produce(kafka_broker.bootstrap)
+            kafka_broker.assert_requests("Produce", client_id="shop", exactly=1)
+
+        @pytest.mark.anyio
+        @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+        async def test_with_anyio(kafka_broker):
+            await produce(kafka_broker.bootstrap)
+            kafka_broker.assert_requests("Produce", client_id="shop", exactly=1)
+
+        def test_with_neither(kafka_broker):
+            asyncio.run(produce(kafka_broker.bootstrap))
+    """
+    pytester.makeini("[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makepyfile(dedent(code))
+    pytester.runpytest_inprocess().assert_outcomes(passed=3)
+
+
+def test_fixtures_of_ones_own_come_before_these(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("import pytest\n@pytest.fixture\ndef kafka_broker():\n    return 'mine'\n")
+    code = """
+        import pytest
+
+        @pytest.mark.kafka("my own meaning", brokers="many")
+        def test_it(kafka_broker):
+            assert kafka_broker == "mine"
+    """
+    run(pytester, code).assert_outcomes(passed=1)
+
+
+def test_tests_run_in_several_processes(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(6))
+        def test_it(kafka_broker, kafka_broker_session, number):
+            for kafka in (kafka_broker, kafka_broker_session):
+                kafka.client().send("orders", b"%d" % number)
+                assert [one.value for one in kafka.client().receive("orders")] == [b"%d" % number]
+
+        def test_that_fails(kafka_broker):
+            kafka_broker.client("shop").send("orders", b"one pizza")
+            assert False
+    """
+    pytester.makepyfile(dedent(code))
+    result = pytester.runpytest_subprocess("-n", "2", *WITHOUT)
+    result.assert_outcomes(passed=6, failed=1)
+    result.stdout.fnmatch_lines(["*- sluice journal -*", "broker 127.0.0.1:*", "  * shop Produce v*"])
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+MARKS: dict[str, tuple[str, str]] = {
+    "an option that is nearly one": ("broker=3", "broker: there is no such option, did you mean brokers?"),
+    "a value without a name": ("3", "3: say which option it is, NAME=VALUE"),
+    "a value that cannot be": ("brokers='three'", "brokers='three': must be a number, such as 3"),
+    "a fault that is none": ("faults=['clos']", "faults[[]0]: fault.action: there is no action 'clos'*"),
+    "a property that is none": ("config={'num.partition': 1}", "*num.partition: *"),
+}
+
+
+def test_a_wrong_mark_is_one_clear_line(pytester: pytest.Pytester) -> None:
+    tests = [
+        f"@pytest.mark.kafka({mark})\ndef test_{number}(kafka_broker): ..."
+        for number, (mark, _) in enumerate(MARKS.values())
+    ]
+    tests += [
+        "@pytest.mark.kafka(brokers=2)\ndef test_session(kafka_broker_session): ...",
+        "def test_scenario(kafka_scenario): ...",
+    ]
+    result = run(pytester, "\n".join(["import pytest", *tests]))
+    result.assert_outcomes(errors=len(tests))
+    result.stdout.fnmatch_lines([f"@pytest.mark.kafka: {told}" for _, told in MARKS.values()])
+    result.stdout.fnmatch_lines(
+        [
+            "@pytest.mark.kafka: brokers: is for kafka_broker; kafka_broker_session takes quota, faults",
+            'kafka_scenario: there is none without @pytest.mark.kafka(scenario="NAME")',
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*During handling*")
+    result.stdout.no_fnmatch_line("*sluice/*.py*")
+
+
+def test_what_fails_has_the_journal_in_its_report(pytester: pytest.Pytester) -> None:
+    code = """
+        def test_fails(kafka_broker):
+            kafka_broker.client("shop").send("orders", b"one pizza")
+            kafka_broker.assert_throttled("shop", at_least_ms=500)
+
+        def test_passes(kafka_broker):
+            kafka_broker.client("other").send("orders", b"one pizza")
+
+        def test_fails_without():
+            assert False
+    """
+    result = run(pytester, code)
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            '>   *kafka_broker.assert_throttled("shop", at_least_ms=500)',
+            "E  *AssertionError: wanted: client shop throttled for 500 ms or more",
+            "E  *seen: it was not throttled",
+            "E  *its requests: *1 Produce*",
+            "E  *the last events of client shop:",
+            "*- sluice journal -*",
+            "broker 127.0.0.1:*: * events",
+            "  * opened, from *",
+            "  * shop Produce v*",
+        ]
+    )
+    shown = result.stdout.str()
+    assert shown.count("- sluice journal -") == 1
+    assert "journal_assertions.py" not in shown, "the traceback ends in the test"
+
+
+def test_what_fails_when_it_is_over_has_the_journal_too(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+
+        @pytest.fixture
+        def shop(kafka_broker):
+            yield kafka_broker.client("shop")
+            assert False
+
+        def test_it(shop):
+            shop.send("orders", b"one pizza")
+    """
+    result = run(pytester, code)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at teardown*", "*- sluice journal -*", "  * shop Produce v*"])
+
+
+def test_the_mark_and_the_fixtures_are_told(pytester: pytest.Pytester) -> None:
+    run(pytester, "", "--markers").stdout.fnmatch_lines(["@pytest.mark.kafka(brokers=1, config={}, *"])
+    run(pytester, "", "--fixtures").stdout.fnmatch_lines(
+        ["kafka_broker -- *", "kafka_broker_session *", "kafka_cluster_factory -- *"]
+    )
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+UNUSED = """
+import sys
+import pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]])
+print(sorted(name for name in sys.modules if name.partition(".")[0] == "sluice"))
+"""
+
+
+def loaded(folder: Path, files: Mapping[str, str]) -> str:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-c", UNUSED, *WITHOUT]
+    done = subprocess.run(
+        command, cwd=folder, env=CLEAN_ENVIRONMENT, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_who_does_not_use_it_loads_nothing_but_the_plugin(tmp_path: Path) -> None:
+    test = "def test_it(tmp_path): ...\ndef test_fails(): assert False\n"
+    assert loaded(tmp_path, {"test_it.py": test}) == "['sluice', 'sluice.pytest_plugin']"
+
+
+def test_modules_of_the_same_names_are_ones_own(tmp_path: Path) -> None:
+    names = ("broker", "client", "protocol", "testing", "journal", "faults")
+    test = "\n".join(
+        [
+            *(f"import {name}" for name in names),
+            "def test_it(kafka_broker):",
+            f"    assert [{', '.join(f'{name}.MINE' for name in names)}]",
+        ]
+    )
+    assert "sluice.broker.broker" in loaded(
+        tmp_path, {"test_it.py": test, **{f"{name}.py": "MINE = 1" for name in names}}
+    )
+
+
+def test_pytest_does_not_compile_sluice_anew(pytester: pytest.Pytester) -> None:
+    code = """
+        from importlib.machinery import SourceFileLoader
+
+        def test_it(kafka_broker):
+            import sluice.broker.broker
+            assert type(sluice.broker.broker.__loader__) is SourceFileLoader
+    """
+    pytester.makepyfile(dedent(code))
+    pytester.runpytest_subprocess(*WITHOUT).assert_outcomes(passed=1)
+
+
+@pytest.mark.realtime
+def test_a_start_and_a_stop_are_quick() -> None:
+    def ms(act: object) -> float:
+        began = perf_counter()
+        assert callable(act)
+        act()
+        return (perf_counter() - began) * 1000
+
+    def broker() -> None:
+        with started():
+            pass
+
+    def python() -> None:
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+
+    broker()
+    took = median(ms(broker) for _ in range(21))
+    assert took < 60, f"{took:.1f} ms"
+    assert took < 3 * median(ms(python) for _ in range(7))
