@@ -36,6 +36,15 @@ class Outcome(StrEnum):
     UNANSWERED = "unanswered"  # neither, as long as anybody looked
 
 
+# How a connection that was accepted can fail. What is refused before is seen by nobody but the client.
+CLOSED, SILENT, AFTER_VERSIONS, LOST = PATHS = (
+    "accepted, then closed",
+    "accepted, never answered",
+    "dropped after ApiVersions was answered",
+    "lost after it worked",
+)
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try.
 
@@ -63,11 +72,13 @@ class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
     kind: of what
     key: of which, such as orders-0@4000.0.17 of a batch, or the instance, broker and role of a connection
     attempts: at least one, by at_ns
+    path: of connections: how most of those ended that failed, one of PATHS; "" where none did
     """
 
     kind: Kind
     key: str
     attempts: list[Attempt]
+    path: str = ""
 
     def gaps_ms(self) -> list[float]:
         """What was waited before each attempt but the first; negative where it came before the last one ended."""

@@ -1,0 +1,89 @@
+"""Calls other than Produce: an attempt is a request, and a sequence is one that failed with all that came of it.
+
+What is asked again and again without having failed is no retry: heartbeats, long polls, metadata by age, lookups now
+and then. So a sequence begins with a request that failed, and ends with the first of the same kind that did not; one
+that was right at once is a sequence of its own, of one attempt, and is left out.
+
+The same kind: of one client, an API, and what it is about: a group, a transactional id, or topics.
+"""
+
+from collections.abc import Iterable
+
+from sluice.audit.attempts import AttemptSequence, Kind, Outcome
+from sluice.journal_events import AnyEvent, Request
+
+from .batches import attempt_of, closed_by_client
+
+KINDS = {
+    "Metadata": Kind.METADATA,
+    "Fetch": Kind.FETCH,
+    "ListOffsets": Kind.LIST_OFFSETS,
+    "FindCoordinator": Kind.FIND_COORDINATOR,
+    "JoinGroup": Kind.JOIN_GROUP,
+    "SyncGroup": Kind.SYNC_GROUP,
+    "Heartbeat": Kind.HEARTBEAT,
+    "ConsumerGroupHeartbeat": Kind.HEARTBEAT,
+    "OffsetCommit": Kind.OFFSET_COMMIT,
+    "OffsetFetch": Kind.OFFSET_FETCH,
+    "InitProducerId": Kind.INIT_PRODUCER_ID,
+    **dict.fromkeys(
+        (
+            "AlterConfigs",
+            "AlterPartitionReassignments",
+            "CreateAcls",
+            "CreatePartitions",
+            "CreateTopics",
+            "DeleteAcls",
+            "DeleteGroups",
+            "DeleteRecords",
+            "DeleteTopics",
+            "DescribeAcls",
+            "DescribeCluster",
+            "DescribeConfigs",
+            "DescribeGroups",
+            "ElectLeaders",
+            "IncrementalAlterConfigs",
+            "ListGroups",
+            "ListPartitionReassignments",
+            "OffsetDelete",
+        ),
+        Kind.ADMIN,
+    ),
+}
+_MOST_TOPICS_IN_KEY = 3
+
+
+def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
+    """Calls that failed, with the calls that came of it, by the first one."""
+    events = list(events)
+    closed_by = closed_by_client(events)
+    requests = [event for event in events if isinstance(event, Request) and event.api in KINDS]
+    open_ones: dict[str, AttemptSequence] = {}
+    incidents: dict[str, int] = {}
+    made: list[AttemptSequence] = []
+    for request in sorted(requests, key=lambda each: (each.received_ns, each.seq)):
+        what = _what(request)
+        attempt = attempt_of(request, closed_by)
+        found = open_ones.get(what)
+        if found is None:
+            if attempt.outcome is Outcome.SUCCEEDED:
+                continue
+            incidents[what] = number = incidents.get(what, 0) + 1
+            key = what if number == 1 else f"{what} #{number}"
+            found = AttemptSequence(kind=KINDS[request.api], key=key, attempts=[])
+            open_ones[what] = found
+            made.append(found)
+        found.attempts.append(attempt)
+        if attempt.outcome is Outcome.SUCCEEDED:
+            del open_ones[what]
+    return made
+
+
+def _what(request: Request) -> str:
+    """The client, the API, and what it asks about."""
+    client = request.client_id or request.software_name or request.peer.rpartition(":")[0]
+    about = request.group_id or request.transactional_id
+    if not about:
+        topics = list(dict.fromkeys(each.topic for each in request.partitions))
+        about = ",".join(topics[:_MOST_TOPICS_IN_KEY])
+    return f"{client} {request.api} {about}".rstrip()
