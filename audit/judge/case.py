@@ -1,0 +1,170 @@
+"""One statement and one client: the runs that say something about it, and verdicts made of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from random import Random  # noqa: TID251  (what is drawn is seeded: the same runs give the same verdict)
+from typing import TypedDict, Unpack
+
+from sluice.audit.attempts import AttemptSequence, Kind
+from sluice.audit.observation import Observation, SubjectInfo
+from sluice.audit.observer import sequences
+from sluice.audit.statements import Statement
+from sluice.audit.verdict import Fit, Series, Sort, State, Verdict
+
+from .expected import Backoff, Tolerance, longest_lag_ms, tolerance
+from .fit import fit
+from .waits import Track, most_telling, track
+
+
+class Evidence(TypedDict, total=False):
+    """What there is to show of waits."""
+
+    fit: Fit | None
+    series: list[Series]
+
+
+class Told(Evidence, total=False):
+    """What a verdict is made of beside its words."""
+
+    measured: dict[str, float | str]
+    expected: dict[str, str]
+
+
+# The failures that clients take differently, by the probes that make them.
+PATHS = {
+    "reconnect-closed": "accepted, then closed",
+    "reconnect-reset": "accepted, then reset",
+    "reconnect-silent": "accepted, never answered",
+    "reconnect-after-versions": "dropped after ApiVersions was answered",
+    "reconnect-lost": "lost after it worked",
+    "reconnect-refused": "refused: nothing listens",
+    "reconnect-idle": "closed as idle",
+}
+
+
+class Case:
+    """The runs of one probe with one client, none of which has a problem."""
+
+    def __init__(self, statement: Statement, observations: Sequence[Observation]) -> None:
+        self.statement = statement
+        self.observations = observations
+
+    @property
+    def subject(self) -> SubjectInfo:
+        return self.observations[0].subject
+
+    @property
+    def probe(self) -> str:
+        return self.observations[0].probe
+
+    @property
+    def runs(self) -> int:
+        return len(self.observations)
+
+    @property
+    def is_virtual(self) -> bool:
+        return all(each.virtual for each in self.observations)
+
+    @cached_property
+    def found(self) -> list[list[AttemptSequence]]:
+        """All sequences of attempts, by run."""
+        return [sequences(each.events) for each in self.observations]
+
+    @cached_property
+    def lag_ms(self) -> float:
+        """How late the broker's timers were, in the worst run."""
+        return max(each.lag_ms for each in self.observations)
+
+    def tolerance(self, base_ms: float) -> Tolerance:
+        return tolerance(base_ms, self.lag_ms, virtual=self.is_virtual)
+
+    def prompt(self, base_ms: float) -> "Case | Verdict":
+        """The case without runs in which the broker was too late to say anything about waits from `base_ms` on."""
+        most_ms = longest_lag_ms(base_ms)
+        kept = [each for each in self.observations if each.virtual or each.lag_ms <= most_ms]
+        if len(kept) == len(self.observations):
+            return self
+        if kept:
+            return Case(self.statement, kept)
+        least_ms = min(each.lag_ms for each in self.observations)
+        return self.inconclusive(
+            f"the machine was busy: the broker's own timers were {least_ms:.0f} ms late, of {most_ms:.0f} at most",
+            runs_needed=self.runs,
+            measured={"lag_ms": least_ms},
+            expected={"lag_ms": f"at most {most_ms:.0f} ms"},
+        )
+
+    def tracks(self, *kinds: Kind) -> list[Track]:
+        """The waits of all sequences of these kinds that have any."""
+        return [
+            track(sequence, found, observation.repetition)
+            for observation, found in zip(self.observations, self.found, strict=True)
+            for sequence in found
+            if sequence.kind in kinds and len(sequence.attempts) > 1
+        ]
+
+    # -- verdicts ----------------------------------------------------------------------------------------------------
+
+    def passes(self, why: str, **told: Unpack[Told]) -> Verdict:
+        return self._verdict(State.PASS, why, **told)
+
+    def deviates(self, why: str, **told: Unpack[Told]) -> Verdict:
+        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement.kip), **told)
+
+    def not_observable(self, why: str) -> Verdict:
+        return self._verdict(State.NOT_OBSERVABLE, why)
+
+    def inconclusive(self, why: str, *, runs_needed: int | None, **told: Unpack[Told]) -> Verdict:
+        return self._verdict(State.INCONCLUSIVE, why, runs_needed=runs_needed, **told)
+
+    def _verdict(
+        self,
+        state: State,
+        why: str,
+        sort: Sort | None = None,
+        runs_needed: int | None = None,
+        **told: Unpack[Told],
+    ) -> Verdict:
+        return Verdict(
+            statement=self.statement.id,
+            state=state,
+            sort=sort,
+            why=why,
+            path=PATHS.get(self.probe, ""),
+            runs=self.runs,
+            runs_needed=runs_needed,
+            **told,
+        )
+
+    def evidence(self, tracks: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
+        """The series and the fit of waits, as a verdict has them."""
+        return {
+            "series": [each.series(backoff, allowed) for each in most_telling(tracks)],
+            "fit": fit(rows_of(tracks), Random(len(tracks))),  # noqa: S311  (resampling is no secret)
+        }
+
+
+Judged = Callable[[Case, list[Track], Backoff], Verdict]
+
+
+def judged_waits(case: Case, kinds: Sequence[Kind], backoff: Backoff, judged: Judged) -> Verdict:
+    """Judges the waits of these kinds, of the runs in which the machine was not too busy for that."""
+    prompt = case.prompt(min(backoff.base_ms, backoff.max_ms))
+    if isinstance(prompt, Verdict):
+        return prompt
+    tracks = prompt.tracks(*kinds)
+    if not tracks:
+        return prompt.inconclusive("nothing was tried again", runs_needed=1)
+    return judged(prompt, tracks, backoff)
+
+
+def rows_of(tracks: Iterable[Track]) -> list[list[float]]:
+    """Their waits, by rows of failures."""
+    return [row for each in tracks for row in each.rows()]
+
+
+def sort_of(subject: SubjectInfo, kip: str) -> Sort:
+    """Whose words a client goes against that departs from a KIP."""
+    if kip in subject.kips:
+        return Sort.VIOLATES_ITS_DOCUMENTATION
+    return Sort.PREDATES_KIP if kip in subject.before else Sort.DIFFERS_FROM_KIP

@@ -1,0 +1,187 @@
+"""What else an operator wants to know of a client: storms, stalls, duplicates, waits that fall back.
+
+A storm is told by its height, not by a rule: so many in so short a time are of nobody's configuration. What an ordinary
+workload asks for without end (records, and what is fetched) counts only as far as it failed. Records that were lost are
+found by who reads the log afterwards.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from sluice.audit.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.observation import Observation
+from sluice.audit.observer import sequences
+from sluice.audit.verdict import Finding, FindingKind
+from sluice.journal_events import ConnectionOpened, Request
+
+from .expected import Tolerance
+from .records import looked_until_ns, records
+from .waits import track
+
+_NS_PER_MS = 1_000_000
+STORM, STORM_MS = 200, 5000.0
+# Longer than anybody waits by default, several times.
+_STALL_MS = 10_000.0
+_STEADY_FROM, _WRAPPED_FROM = 8, 20
+_FELL_TO = 0.5
+_ORDINARY = frozenset(("Produce", "Fetch"))
+_NO_BAND = Tolerance(0, 0)
+
+
+class _Run(NamedTuple):
+    observation: Observation
+    found: list[AttemptSequence]
+
+
+def findings(observations: Sequence[Observation]) -> list[Finding]:
+    """All there is to tell of these runs of one probe with one client: of each kind the worst, once."""
+    runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
+    found: list[Finding] = []
+    for look in _LOOKS:
+        worst = max((each for run in runs for each in look(run)), key=lambda pair: pair[0], default=None)
+        if worst is not None:
+            found.append(worst[1])
+    return found
+
+
+Weighed = tuple[float, Finding]
+
+
+def _storms(run: _Run) -> Iterator[Weighed]:
+    times: dict[str, list[int]] = {}
+    for event in run.observation.events:
+        if isinstance(event, ConnectionOpened):
+            times.setdefault("connections", []).append(event.at_ns)
+        elif isinstance(event, Request) and _counts(event):
+            times.setdefault(event.api, []).append(event.received_ns)
+    for what, at_ns in times.items():
+        most = _most_within(sorted(at_ns))
+        if most >= STORM:
+            seconds = STORM_MS / 1e3
+            yield (
+                most,
+                Finding(
+                    kind=FindingKind.STORM,
+                    probe=run.observation.probe,
+                    why=f"{most} {what if what == 'connections' else what + ' requests'} within {seconds:g} s",
+                    measured={"what": what, "count": most, "within_ms": STORM_MS, "repetition": _number(run)},
+                ),
+            )
+
+
+def _counts(request: Request) -> bool:
+    return request.api not in _ORDINARY or bool(request.error_codes) or request.answered_ns is None
+
+
+def _most_within(at_ns: Sequence[int]) -> int:
+    most, begin = 0, 0
+    for end, until_ns in enumerate(at_ns):
+        while until_ns - at_ns[begin] > STORM_MS * _NS_PER_MS:
+            begin += 1
+        most = max(most, end - begin + 1)
+    return most
+
+
+def _stalls(run: _Run) -> Iterator[Weighed]:
+    one = run.observation
+    if one.fault_until_ns is None:
+        return
+    until_ns = looked_until_ns(one)
+    looked_ms = (until_ns - one.fault_until_ns) / _NS_PER_MS
+    if looked_ms < _STALL_MS or _is_done(one):
+        return
+    came = _came_ns(one)
+    if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
+        return  # it never came at all, which is a problem of the run; or it goes on
+    yield (
+        looked_ms,
+        Finding(
+            kind=FindingKind.STALL,
+            probe=one.probe,
+            why=f"sent nothing for {looked_ms / 1e3:.0f} s after the fault had ended",
+            measured={"silent_ms": looked_ms, "repetition": _number(run)},
+        ),
+    )
+
+
+def _came_ns(one: Observation) -> list[int]:
+    return [
+        event.received_ns if isinstance(event, Request) else event.at_ns
+        for event in one.events
+        if isinstance(event, Request | ConnectionOpened)
+    ]
+
+
+def _is_done(one: Observation) -> bool:
+    """Whether the client had nothing left to do when the fault ended, as far as its driver told."""
+    assert one.fault_until_ns is not None, "there is a fault that ended"
+    sent = records(one.callbacks)
+    return bool(sent) and all(each.end and each.ended_ns <= one.fault_until_ns for each in sent)
+
+
+def _duplicates(run: _Run) -> Iterator[Weighed]:
+    cut = {
+        (event.connection, event.received_ns)
+        for event in run.observation.events
+        if isinstance(event, Request) and event.rule_id
+    }
+    again = [
+        sequence
+        for sequence in run.found
+        if any(
+            attempt.outcome is Outcome.SUCCEEDED and (attempt.connection, attempt.at_ns) not in cut
+            for attempt in sequence.attempts[:-1]
+        )
+        and sequence.kind is Kind.PRODUCE
+    ]
+    if again:
+        yield (
+            len(again),
+            Finding(
+                kind=FindingKind.DUPLICATE,
+                probe=run.observation.probe,
+                why=f"sent {len(again)} batches again that were acknowledged, such as {again[0].key}",
+                measured={"batches": len(again), "repetition": _number(run)},
+                series=[track(again[0], [], run.observation.repetition).series(None, _NO_BAND)],
+            ),
+        )
+
+
+def _wrapped(run: _Run) -> Iterator[Weighed]:
+    for sequence in run.found:
+        waited = track(sequence, run.found, run.observation.repetition)
+        in_row: list[float] = []
+        for wait in waited.waits:
+            if wait.failures == 0:
+                in_row = []
+            if len(in_row) >= _WRAPPED_FROM and not wait.may_be_shorter:
+                steady_ms = median(in_row[_STEADY_FROM:])
+                if wait.waited_ms < _FELL_TO * steady_ms:
+                    yield (
+                        len(in_row),
+                        Finding(
+                            kind=FindingKind.WRAPPED,
+                            probe=run.observation.probe,
+                            why=(
+                                f"waited {wait.waited_ms:.0f} ms after failure {wait.failures + 1} in a row, "
+                                f"and {steady_ms:.0f} ms before"
+                            ),
+                            measured={
+                                "failures": wait.failures + 1,
+                                "waited_ms": wait.waited_ms,
+                                "before_ms": steady_ms,
+                                "repetition": _number(run),
+                            },
+                            series=[waited.series(None, _NO_BAND)],
+                        ),
+                    )
+                    break
+            in_row.append(wait.waited_ms)
+
+
+def _number(run: _Run) -> int:
+    return run.observation.repetition
+
+
+_LOOKS: Iterable[Callable[[_Run], Iterator[Weighed]]] = (_storms, _stalls, _duplicates, _wrapped)

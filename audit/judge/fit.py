@@ -1,0 +1,289 @@
+"""Which backoff explains waits: constant, linear or exponential; its base, multiplier, cap and jitter.
+
+Theory of operation. Waits are rows: the n-th of each row was waited after n failures in a row. What is wanted is a rule
+of n, with a jitter around it that is a share of its value. A wait may be longer by scheduling, never shorter.
+
+*The model.* Of the logarithm of waits, so that jitter is the same everywhere. For each model, and each n from which on
+its cap may have been reached, the least squares have a closed form in sums over n; the model with the least Bayesian
+information criterion wins: n * log(variance) + parameters * log(n). A variance below 2 % of the wait is rounding.
+
+*Confidence.* Rows are drawn again with replacement, and the share of draws in which the same model wins is told; of a
+single row its waits are drawn.
+
+*Base and jitter.* All waits below the cap, each divided by what the model grew by until then, are draws around the
+base. They are uniform if a client draws once for each wait. Kafka's producer and metadata draw anew whenever they look
+whether the wait is over, and go when a draw is not above what was waited: with u from 0 to 1 across the width of the
+jitter, a wait has then the density u * exp(u), or u**2 * exp(u + u**2 / 2) where it looks twice, instead of 1. The most
+likely of the three, at its most likely width, gives base and jitter; for uniform draws that is the middle between the
+least and the most, which needs a tenth of the waits that a mean would.
+
+*Cap.* Kafka caps after the jitter, so that half of the draws or more are exactly the cap: where a third of the waits at
+the cap are as long as the longest, that is the cap. Else it is the middle of them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import exp, inf, log
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from statistics import fmean, median
+from typing import NamedTuple
+
+from sluice.audit.verdict import Fit
+
+CONSTANT, LINEAR, EXPONENTIAL = "constant", "linear", "exponential"
+
+_RESAMPLES = 40
+_LEAST_WAITS = 3
+_SHORTEST_MS = 0.5  # what is shorter is no wait, and has no logarithm worth it
+_ROUNDING = 0.02**2
+# What a multiplier near one of these is taken for, as far as so small a part of it away.
+_MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.06
+# A model that grows by less than this from the first wait to the last does not.
+_LEAST_GROWTH = 1.3
+_AS_LONG = 0.01
+_CAPPED_SHARE = 1 / 3
+# By how much, as a logarithm, waits must be more likely of a client that draws anew than of one that does not.
+_SURELY_NOT_UNIFORM = 3.0
+_WIDTHS = 120  # how many widths of the jitter are tried
+
+Rows = Sequence[Sequence[float]]
+
+
+class _Step(NamedTuple):
+    """The waits after n failures: how many, and the sums of their logarithms and those squared."""
+
+    size: int
+    total: float
+    squares: float
+
+
+class _Model(NamedTuple):
+    """A rule: `grown(n)` is its value after n + 1 failures, in first ones; from `capped_from` on it is the cap."""
+
+    name: str
+    criterion: float
+    base_ms: float
+    rate: float  # multiplier, or step in ms
+    capped_from: int | None
+
+    def grown(self, failures: int) -> float:
+        if self.name == EXPONENTIAL:
+            return self.rate**failures
+        return 1 + failures * self.rate / self.base_ms if self.name == LINEAR else 1.0
+
+
+def fit(rows: Rows, random: Random) -> Fit | None:
+    """What explains them best; None where there are fewer than three waits."""
+    waits = sum(map(len, rows))
+    if waits < _LEAST_WAITS:
+        return None
+    model = _best(_steps(rows))
+    same = sum(_best(_steps(_drawn_again(rows, random))).name == model.name for _ in range(_RESAMPLES))
+    model = _snapped(model)
+    base_ms, jitter = _base_and_jitter(_ratios(rows, model))
+    return Fit(
+        model=model.name,
+        base_ms=base_ms,
+        multiplier=model.rate if model.name != CONSTANT else 1.0,
+        cap_ms=_cap_ms(rows, model),
+        jitter=jitter,
+        confidence=same / _RESAMPLES,
+        waits=waits,
+    )
+
+
+def _steps(rows: Rows) -> list[_Step]:
+    steps: list[_Step] = []
+    for number in range(max(map(len, rows), default=0)):
+        logs = [log(max(row[number], _SHORTEST_MS)) for row in rows if len(row) > number]
+        steps.append(_Step(len(logs), sum(logs), sum(each * each for each in logs)))
+    return steps
+
+
+def _drawn_again(rows: Rows, random: Random) -> Rows:
+    if len(rows) > 1:
+        return [rows[random.randrange(len(rows))] for _ in rows]
+    # Of one row there is nothing to draw but which of its waits count, and they keep their places.
+    (row,) = rows
+    kept = sorted(random.sample(range(len(row)), max(_LEAST_WAITS, len(row) * 2 // 3)))
+    return [row[: kept[-1] + 1]]
+
+
+# -- the model -------------------------------------------------------------------------------------------------------
+
+
+def _best(steps: Sequence[_Step]) -> _Model:
+    candidates = [_constant(steps)]
+    for capped_from in (None, *range(2, len(steps))):
+        candidates += [
+            model
+            for model in (_exponential(steps, capped_from), _linear(steps, capped_from))
+            if model is not None and _grows(model, len(steps))
+        ]
+    return min(candidates, key=lambda model: model.criterion)
+
+
+def _grows(model: _Model, steps: int) -> bool:
+    last = steps - 1 if model.capped_from is None else model.capped_from
+    return model.grown(last) >= _LEAST_GROWTH
+
+
+def _criterion(squared: float, count: int, parameters: int) -> float:
+    return count * log(max(squared, 0.0) / count + _ROUNDING) + parameters * log(count)
+
+
+def _around(steps: Sequence[_Step], value_of: Callable[[int], float]) -> float:
+    """The squared distances from the logarithm of a rule."""
+    squared = 0.0
+    for number, step in enumerate(steps):
+        if step.size:
+            value = value_of(number)
+            squared += step.squares - 2 * value * step.total + step.size * value * value
+    return squared
+
+
+def _mean(steps: Sequence[_Step]) -> float:
+    return sum(step.total for step in steps) / sum(step.size for step in steps)
+
+
+def _constant(steps: Sequence[_Step]) -> _Model:
+    mean, count = _mean(steps), sum(step.size for step in steps)
+    squared = _around(steps, lambda _: mean)
+    return _Model(CONSTANT, _criterion(squared, count, 1), exp(mean), 1.0, None)
+
+
+def _exponential(steps: Sequence[_Step], capped_from: int | None) -> _Model | None:
+    growing = steps[:capped_from]
+    count = sum(step.size for step in growing)
+    mean_n = sum(number * step.size for number, step in enumerate(growing)) / count
+    spread = sum(step.size * (number - mean_n) ** 2 for number, step in enumerate(growing))
+    if not spread:
+        return None
+    mean = _mean(growing)
+    covered = sum((number - mean_n) * (step.total - step.size * mean) for number, step in enumerate(growing))
+    slope = covered / spread
+    first = mean - slope * mean_n
+    return _with_cap(EXPONENTIAL, steps, capped_from, exp(first), exp(slope), lambda number: first + slope * number)
+
+
+def _linear(steps: Sequence[_Step], capped_from: int | None) -> _Model | None:
+    growing = steps[:capped_from]
+    # Least squares of the waits relative to themselves: weights of 1 / wait**2, from the means of each n.
+    points = [(number, exp(step.total / step.size), step.size) for number, step in enumerate(growing) if step.size]
+    weights = [count / value**2 for _, value, count in points]
+    total = sum(weights)
+    mean_n = sum(weight * number for weight, (number, _, _) in zip(weights, points, strict=True)) / total
+    mean = sum(weight * value for weight, (_, value, _) in zip(weights, points, strict=True)) / total
+    spread = sum(weight * (number - mean_n) ** 2 for weight, (number, _, _) in zip(weights, points, strict=True))
+    if not spread:
+        return None
+    covered = sum(
+        weight * (number - mean_n) * (value - mean) for weight, (number, value, _) in zip(weights, points, strict=True)
+    )
+    rate = covered / spread
+    base_ms = mean - rate * mean_n
+    if base_ms <= 0 or rate <= 0:
+        return None
+    return _with_cap(LINEAR, steps, capped_from, base_ms, rate, lambda number: log(base_ms + rate * number))
+
+
+def _with_cap(
+    name: str,
+    steps: Sequence[_Step],
+    capped_from: int | None,
+    base_ms: float,
+    rate: float,
+    value_of: Callable[[int], float],
+) -> _Model | None:
+    growing = steps[:capped_from]
+    squared = _around(growing, value_of)
+    count = sum(step.size for step in steps)
+    if capped_from is None:
+        return _Model(name, _criterion(squared, count, 2), base_ms, rate, None)
+    capped = steps[capped_from:]
+    cap = _mean(capped)
+    if cap > value_of(capped_from) + log(1.3) or cap < value_of(capped_from - 1) - log(1.3):
+        return None  # no cap, but a jump
+    squared += _around(capped, lambda _: cap)
+    return _Model(name, _criterion(squared, count, 3), base_ms, rate, capped_from)
+
+
+def _snapped(model: _Model) -> _Model:
+    if model.name != EXPONENTIAL:
+        return model
+    near = min(_MULTIPLIERS, key=lambda each: abs(model.rate / each - 1))
+    return model._replace(rate=near) if abs(model.rate / near - 1) <= _NEAR else model
+
+
+# -- base, jitter, cap -----------------------------------------------------------------------------------------------
+
+
+def _ratios(rows: Rows, model: _Model) -> list[float]:
+    """What each wait below the cap says of the base."""
+    ratios: list[float] = []
+    for row in rows:
+        for number, waited_ms in enumerate(row):
+            if model.capped_from is not None and number >= model.capped_from - 1:
+                break  # the one before may have met the cap as well
+            ratios.append(waited_ms / model.grown(number))
+    return ratios or [row[0] for row in rows if row]
+
+
+def _base_and_jitter(ratios: Sequence[float]) -> tuple[float, float]:
+    most, least = max(ratios), min(ratios)
+    if len(ratios) < _LEAST_WAITS or most - least <= _AS_LONG * most:
+        base_ms = median(ratios)
+        return base_ms, (most - least) / 2 / base_ms if base_ms > 0 else 0.0
+    simplest, *others = [_most_likely(ratios, density) for density in _DENSITIES]
+    better = max(others)
+    _, low, high = better if better[0] > simplest[0] + _SURELY_NOT_UNIFORM else simplest
+    return (low + high) / 2, (high - low) / (high + low)
+
+
+def _uniform(_: float) -> float:
+    return 0.0
+
+
+def _looked_at_once(u: float) -> float:
+    return log(u) + u
+
+
+def _looked_at_twice(u: float) -> float:
+    return 2 * log(u) + u + u * u / 2
+
+
+_DENSITIES: tuple[Callable[[float], float], ...] = (_uniform, _looked_at_once, _looked_at_twice)
+
+
+def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float]) -> tuple[float, float, float]:
+    """The likelihood of a density of draws over the range that makes it the most likely, and that range."""
+    count, least, most = len(ratios), min(ratios), max(ratios)
+    margin = (most - least) / (count - 1)
+    if log_density is _uniform:
+        low, high = least - margin / 2, most + margin / 2
+        return -count * log(high - low), low, high
+    high = most + margin / 8  # most draws are near the upper end
+    found = (-inf, least, high)
+    for number in range(1, _WIDTHS):
+        low = least - (high - least) * number / _WIDTHS * 1.5
+        if low <= 0:
+            break
+        width = high - low
+        likelihood = sum(log_density((ratio - low) / width) for ratio in ratios) - count * log(width)
+        found = max(found, (likelihood, low, high))
+    return found
+
+
+def _cap_ms(rows: Rows, model: _Model) -> float | None:
+    if model.capped_from is None:
+        return None
+    capped = sorted(waited for row in rows for waited in row[model.capped_from + 1 :] or row[model.capped_from :])
+    if not capped:
+        return None
+    # The longest of all may be one that was late: the value that most are at is looked for from above.
+    near = Counter(round(waited / (capped[-1] * _AS_LONG)) for waited in capped)
+    bucket, hits = near.most_common(1)[0]
+    at = [waited for waited in capped if abs(round(waited / (capped[-1] * _AS_LONG)) - bucket) <= 1]
+    if hits >= 2 and len(at) >= len(capped) * _CAPPED_SHARE:
+        return median(at)
+    return (capped[0] + capped[-1]) / 2 if len(capped) > 2 else fmean(capped)

@@ -1,0 +1,110 @@
+"""Waits at one place of a backoff: the first of a row, those at its maximum, and whether there is any at all."""
+
+from collections.abc import Sequence
+from math import ceil
+from statistics import median
+
+from sluice.audit.verdict import Verdict
+
+from .case import Case, Told
+from .expected import JITTER, Backoff
+from .growth import share_is_off
+from .waits import Track
+
+_LEAST_AT_CAP = 3
+_LEAST_FIRST = 3
+
+
+def judged_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
+    """Whether waits, once they have grown, are 80 % of the maximum to `above` times it."""
+    allowed = case.tolerance(backoff.base_ms)
+    evidence = case.evidence(tracks, backoff, allowed)
+    if backoff.is_constant:
+        return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
+    waits = [
+        wait.waited_ms
+        for track in tracks
+        for wait in track.waits
+        if wait.failures >= backoff.steps_to_cap and not wait.may_be_longer
+    ]
+    every = [wait.waited_ms for track in tracks for wait in track.waits if not wait.may_be_longer]
+    low, high = (1 - JITTER) * backoff.max_ms, above * backoff.max_ms
+    short = [wait for wait in waits if wait < low - allowed.early_ms]
+    long = [wait for wait in every if wait > high + allowed.late_ms]
+    measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short), "too_long": len(long)}
+    if waits:
+        measured |= {"shortest_ms": min(waits), "median_ms": median(waits), "longest_ms": max(every)}
+    told: Told = {
+        **evidence,
+        "measured": measured,
+        "expected": {
+            "waits": f"{_LEAST_AT_CAP} at least",
+            "shortest_ms": f"{low:g} ms at least",
+            "longest_ms": f"{high:g} ms at most",
+        },
+    }
+    if share_is_off(len(short), len(long), len(waits) or len(every)):
+        worst = f"{min(short):.0f} ms" if short else f"{max(long):.0f} ms"
+        return case.deviates(
+            f"waits {worst} when waits have grown to the maximum, where {low:.0f} to {high:.0f} ms are to be waited",
+            **told,
+        )
+    if len(waits) < _LEAST_AT_CAP:
+        needed = max(1, ceil((_LEAST_AT_CAP - len(waits)) * case.runs / max(1, len(waits))))
+        return case.inconclusive(
+            f"{len(waits)} waits came after {backoff.steps_to_cap + 1} failures or more", runs_needed=needed, **told
+        )
+    if short or len(long) > len(waits) / 4:
+        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **told)
+    if max(waits) > backoff.max_ms + allowed.late_ms:
+        return case.passes(
+            f"waits up to {max(waits):.0f} ms: jitter comes after the maximum, as the KIP has it", **told
+        )
+    return case.passes(f"{len(waits)} waits are {min(waits):.0f} to {max(waits):.0f} ms", **told)
+
+
+def judged_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
+    """Whether the first wait of each row is the base, 20 % more or less."""
+    allowed = case.tolerance(backoff.base_ms)
+    evidence = case.evidence(tracks, backoff, allowed)
+    first = [wait for track in tracks for wait in track.waits if wait.failures == 0]
+    low, high = backoff.band_ms(0)
+    short = [wait for wait in first if wait.waited_ms < low - allowed.early_ms and not wait.may_be_shorter]
+    long = [wait for wait in first if wait.waited_ms > high + allowed.late_ms and not wait.may_be_longer]
+    measured: dict[str, float | str] = {"waits": len(first), "too_short": len(short), "too_long": len(long)}
+    if first:
+        measured["first_wait_ms"] = median(wait.waited_ms for wait in first)
+    told: Told = {
+        **evidence,
+        "measured": measured,
+        "expected": {"waits": f"{_LEAST_FIRST} at least", "first_wait_ms": f"{low:g} to {high:g} ms"},
+    }
+    if share_is_off(len(short), len(long), len(first)):
+        which = median(wait.waited_ms for wait in (short or long))
+        return case.deviates(
+            f"waits {which:.0f} ms at first, where {low:.0f} to {high:.0f} ms are to be waited", **told
+        )
+    if len(first) < _LEAST_FIRST:
+        needed = max(1, ceil((_LEAST_FIRST - len(first)) * case.runs / max(1, len(first))))
+        return case.inconclusive(f"{len(first)} first waits are too few", runs_needed=needed, **told)
+    if short or len(long) > len(first) / 4:
+        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **told)
+    return case.passes(f"{len(first)} first waits are about {measured['first_wait_ms']:.0f} ms", **told)
+
+
+def judged_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
+    """Whether there is a wait, of the base at least; it may be longer, as there may be nothing to do."""
+    allowed = case.tolerance(backoff.base_ms)
+    evidence = case.evidence(tracks, backoff, allowed)
+    waits = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == 0]
+    low, _ = backoff.band_ms(0)
+    short = [waited_ms for waited_ms in waits if waited_ms < low - allowed.early_ms]
+    measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short)}
+    if waits:
+        measured["first_wait_ms"] = median(waits)
+    told: Told = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"{low:g} ms at least"}}
+    if share_is_off(len(short), 0, len(waits)):
+        return case.deviates(f"waits {median(short):.0f} ms, where {low:.0f} ms at least are to be waited", **told)
+    if len(waits) < _LEAST_FIRST or short:
+        return case.inconclusive(f"{len(waits)} waits are too few", runs_needed=max(1, case.runs), **told)
+    return case.passes(f"{len(waits)} waits are {min(waits):.0f} ms or longer", **told)

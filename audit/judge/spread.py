@@ -1,0 +1,69 @@
+"""Are waits drawn at random? One wait never says; the spread of many does, as a share of what they should be.
+
+What scheduling adds spreads waits as well, and matters less the longer they are: where there are enough that are
+expected to be 200 ms or more, only those count.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+from sluice.audit.verdict import Verdict
+
+from .case import Case, Told
+from .expected import JITTER, Backoff, Tolerance
+from .waits import Track, Wait
+
+_LONG_MS = 200.0
+_NO_JITTER = 0.05
+# Draws anew at every look are all near the upper end: of 20 % to both sides 8 % are seen then.
+_SOME_JITTER = 0.08
+# Of one draw for each wait.
+_JITTER_FROM, _JITTER_TO = 0.12, 0.28
+
+
+def judged_jitter(
+    case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance, *, least: int, is_one_draw: bool
+) -> Verdict:
+    """Whether waits spread as Kafka's jitter has it. `least`: so many are needed."""
+    evidence = case.evidence(tracks, backoff, allowed)
+    if backoff.is_constant:
+        return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
+    waits = _telling([wait for track in tracks for wait in track.waits], backoff, least)
+    spread = _spread(waits, backoff)
+    low, high = (_JITTER_FROM, _JITTER_TO) if is_one_draw else (_SOME_JITTER, _JITTER_TO)
+    told: Told = {
+        **evidence,
+        "measured": {"waits": len(waits), "jitter": round(spread, 4)},
+        "expected": {"waits": f"{least} at least", "jitter": f"{JITTER:g}, seen as {low:g} to {high:g}"},
+    }
+    if len(waits) < least:
+        needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
+        return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **told)
+    if spread < _NO_JITTER:
+        return case.deviates(f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **told)
+    if low <= spread <= high:
+        return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **told)
+    if is_one_draw and len(waits) >= 2 * least:
+        return case.deviates(f"{len(waits)} waits spread by {spread:.0%} to both sides, not by {JITTER:.0%}", **told)
+    return case.inconclusive(
+        f"{len(waits)} waits spread by {spread:.1%} to both sides, which says neither", runs_needed=case.runs, **told
+    )
+
+
+def _telling(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
+    below_cap = [
+        wait
+        for wait in waits
+        if wait.failures < backoff.steps_to_cap and not wait.may_be_shorter and not wait.may_be_longer
+    ]
+    long = [wait for wait in below_cap if backoff.value_ms(wait.failures) >= _LONG_MS]
+    return long if len(long) >= least else below_cap
+
+
+def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
+    """Half of what they spread by, as a share of what they should be, and what so many miss of it."""
+    if len(waits) < 2:
+        return 0.0
+    ratios = [wait.waited_ms / backoff.value_ms(wait.failures) for wait in waits]
+    count = len(ratios)
+    return (max(ratios) - min(ratios)) / 2 * (count + 1) / (count - 1)

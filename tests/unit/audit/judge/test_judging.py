@@ -1,0 +1,149 @@
+"""Which verdict comes of which runs; what single rules say is in their own tests."""
+
+import pytest
+
+from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
+from sluice.audit.judge import judge, judge_sequence
+from sluice.audit.observation import Role
+from sluice.audit.verdict import Sort, State
+from tests.support.audit_events import SETTINGS, closed_connections, failed_batch, ns, observed
+
+RIGHT: list[float] = [50, 105, 190, 420, 790, 1000, 930, 1000]
+CONSTANT: list[float] = [50.0] * 12
+
+
+def test_waits_that_double_up_to_the_maximum_pass() -> None:
+    verdict = judge("KIP-144/1", [observed("reconnect-closed", closed_connections(RIGHT).events)])
+    assert verdict.state is State.PASS
+    assert verdict.measured["wait_3_ms"] == pytest.approx(190)
+    assert verdict.expected["wait_3_ms"] == "160 to 240 ms"
+    assert verdict.path == "accepted, then closed"
+
+
+def test_waits_that_do_not_grow_deviate_and_the_verdict_says_how() -> None:
+    verdict = judge("KIP-144/1", [observed("reconnect-closed", closed_connections(CONSTANT).events)])
+    assert verdict.state is State.DEVIATES
+    assert verdict.why == "waits about 50 ms each time, where 50, 100, 200 ... 1000 ms ± 20 % are to be waited"
+    assert verdict.fit is not None
+    assert verdict.fit.model == "constant"
+
+
+def test_the_series_has_the_band_of_each_wait() -> None:
+    (series,) = judge("KIP-144/1", [observed("reconnect-closed", closed_connections(RIGHT).events)]).series
+    assert series.waited_ms == pytest.approx(RIGHT)
+    assert len(series.low_ms) == len(series.high_ms) == len(RIGHT) == len(series.at_ms) - 1
+    assert all(low <= wait <= high for low, wait, high in zip(series.low_ms, RIGHT, series.high_ms, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kips", "before", "sort"),
+    [
+        (["KIP-144"], [], Sort.VIOLATES_ITS_DOCUMENTATION),
+        ([], ["KIP-144"], Sort.PREDATES_KIP),
+        ([], [], Sort.DIFFERS_FROM_KIP),
+    ],
+    ids=["it says that it has the KIP", "it is older than the KIP", "it says nothing"],
+)
+def test_a_deviation_is_sorted_by_whose_words_it_is_against(kips: list[str], before: list[str], sort: Sort) -> None:
+    run = observed("reconnect-closed", closed_connections(CONSTANT).events, kips=kips, before=before)
+    assert judge("KIP-144/1", [run]).sort is sort
+
+
+def test_what_nobody_can_see_is_not_observable_and_why() -> None:
+    verdict = judge("KIP-91/3", [])
+    assert (verdict.state, verdict.why) == (
+        State.NOT_OBSERVABLE,
+        "when a batch was made is known to the client alone",
+    )
+
+
+def test_without_a_run_one_is_needed() -> None:
+    verdict = judge("KIP-144/1", [observed("produce-mute", closed_connections(RIGHT).events)])
+    assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, 1)
+
+
+def test_a_run_that_was_none_says_nothing() -> None:
+    run = observed("reconnect-closed", closed_connections(CONSTANT).events, problem="it did not start")
+    assert judge("KIP-144/1", [run]).state is State.INCONCLUSIVE
+
+
+def test_what_depends_on_a_setting_that_is_not_known_is_not_judged() -> None:
+    run = observed("produce-not-leader", failed_batch([100] * 9).events, settings={"retry.backoff.ms": 100})
+    verdict = judge("KIP-580/1", [run])
+    assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, None)
+    assert verdict.why == "retry.backoff.max.ms of this client is not known"
+
+
+def test_few_waits_need_more_runs_and_it_says_how_many() -> None:
+    verdict = judge("KIP-144/1", [observed("reconnect-closed", closed_connections([50, 100]).events)])
+    assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, 1)
+
+
+def test_a_statement_about_producers_is_not_judged_of_a_consumer() -> None:
+    run = observed("produce-not-leader", failed_batch([100] * 9).events, role=Role.CONSUMER)
+    assert judge("KIP-580/1", [run]).state is State.NOT_OBSERVABLE
+
+
+def test_of_several_probes_the_one_that_deviates_counts() -> None:
+    right = observed("reconnect-closed", closed_connections(RIGHT).events)
+    wrong = observed("reconnect-reset", closed_connections(CONSTANT).events)
+    verdict = judge("KIP-144/1", [right, wrong])
+    assert (verdict.state, verdict.path) == (State.DEVIATES, "accepted, then reset")
+
+
+def test_an_unknown_statement_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        judge("KIP-1/1", [])
+
+
+class TestFact11:
+    """A client can be right by its own configuration."""
+
+    def test_the_base_set_alone_is_the_maximum(self) -> None:
+        run = observed("reconnect-constant", closed_connections([200.0] * 9).events, settings=ALONE)
+        assert judge("KIP-144/7", [run]).state is State.PASS
+
+    def test_and_then_waits_that_grow_deviate(self) -> None:
+        run = observed("reconnect-constant", closed_connections([200, 400, 800, 1600, 3200]).events, settings=ALONE)
+        assert judge("KIP-144/7", [run]).state is State.DEVIATES
+
+
+ALONE = {"reconnect.backoff.ms": 200}
+
+
+class TestFact12:
+    """A verdict is refused where the machine was too busy for it."""
+
+    def test_a_lag_above_what_waits_may_be_off_by_needs_the_run_again(self) -> None:
+        run = observed("reconnect-closed", closed_connections(RIGHT).events, virtual=False, lag_ms=40)
+        verdict = judge("KIP-144/1", [run])
+        assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, 1)
+        assert "40 ms late" in verdict.why
+
+    def test_runs_with_less_are_judged_without_it(self) -> None:
+        busy = observed("reconnect-closed", closed_connections(CONSTANT).events, virtual=False, lag_ms=40)
+        calm = observed("reconnect-closed", closed_connections(RIGHT).events, virtual=False, lag_ms=2)
+        verdict = judge("KIP-144/1", [busy, calm])
+        assert (verdict.state, verdict.runs) == (State.PASS, 1)
+
+
+class TestASequenceAlone:
+    def test_it_is_judged_by_settings_alone(self) -> None:
+        assert judge_sequence(sequence(RIGHT), SETTINGS).state is State.PASS
+        wrong = judge_sequence(sequence(CONSTANT), SETTINGS)
+        assert (wrong.statement, wrong.state) == ("KIP-144/1", State.DEVIATES)
+        assert wrong.sort is Sort.DIFFERS_FROM_KIP
+
+    def test_without_settings_it_is_not_judged(self) -> None:
+        assert judge_sequence(sequence(RIGHT), {}).state is State.INCONCLUSIVE
+
+    def test_of_some_kinds_no_kip_says_anything(self) -> None:
+        assert judge_sequence(sequence(RIGHT, Kind.FETCH), SETTINGS).state is State.NOT_OBSERVABLE
+
+
+def sequence(waits_ms: list[float], kind: Kind = Kind.CONNECT) -> AttemptSequence:
+    at_ms, attempts = 0.0, []
+    for wait_ms in (*waits_ms, 0):
+        attempts.append(Attempt(at_ns=ns(at_ms), ended_ns=ns(at_ms + 1), outcome=Outcome.DISCONNECTED))
+        at_ms += 1 + wait_ms
+    return AttemptSequence(kind=kind, key="app to broker 1 as bootstrap", attempts=attempts)
