@@ -9,7 +9,7 @@ Different on purpose: racks are not looked at; "sticky" moves as little as evenn
 where Kafka has a search of its own for members with different topics.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
@@ -31,12 +31,18 @@ Plan = dict[str, list[TopicPartition]]
 Assign = Callable[[Iterable[GroupMember], Mapping[str, int]], Plan]
 
 
+# What the leader sees to before it assigns, such as topics to make; returns how many partitions topics have of which
+# metadata may not tell yet. What is worth another attempt (RetriableException) makes the leader join anew.
+Prepare = Callable[[Sequence[GroupMember]], Awaitable[Mapping[str, int]]]
+
+
 class Assignor(NamedTuple):
     """A way to assign. `is_cooperative`: members keep what they have while they join."""
 
     name: str
     assign: Assign
     is_cooperative: bool = False
+    prepare: Prepare | None = None
 
 
 def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:

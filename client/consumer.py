@@ -24,6 +24,7 @@ from types import TracebackType, coroutine
 
 from sluice.clock import Clock
 
+from .assignors import Assignor
 from .async_network import AsyncNetwork
 from .cluster import NO_EPOCH, TopicPartition
 from .completed_fetch import FetchSettings
@@ -73,16 +74,22 @@ class Consumer:
     """Reads records. It runs within `async with`; everything in one event loop, one `poll` at a time."""
 
     def __init__(
-        self, config: Given, *, profile: Profile = "kafka", random: Random | None = None, clock: Clock | None = None
+        self,
+        config: Given,
+        *,
+        profile: Profile = "kafka",
+        assignors: Sequence[Assignor] = (),
+        random: Random | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigError. Nothing is connected before it is entered."""
+        """Raises ConfigError. Nothing is connected before it is entered. `assignors`: in place of those by name."""
         self.config = consumer_config(config, profile)
         self._random = random or Random()  # noqa: S311  (for jitter, not for secrets)
         self._given_clock = clock
         self._max_poll_records = self.config.integer("max.poll.records")
         self._api_timeout_ms = self.config.integer("default.api.timeout.ms")
         self._subscriptions = SubscriptionState(offset_reset(self.config.text("auto.offset.reset")))
-        self._assignors = assignors_of(self.config)
+        self._assignors = tuple(assignors) or assignors_of(self.config)
         if self.config.text("group.protocol") != "classic":
             raise self.config.error("group.protocol=consumer: this client speaks the classic protocol only")
         self._is_closing = self._is_closed = False
@@ -304,6 +311,11 @@ class Consumer:
     def enforce_rebalance(self, reason: str = "rebalance enforced by the application") -> None:
         """Joins the group anew with the next poll."""
         self._in_group("rebalance").rejoin(reason)
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether the group is being joined: who commits by its own offsets waits until it is."""
+        return self._group is not None and self._group.is_rebalancing
 
     def _in_group(self, what: str) -> ConsumerGroup:
         if self._group is None:

@@ -105,6 +105,11 @@ class ConsumerGroup:
         """As whom this consumer is in the group now."""
         return self._membership.generation
 
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether this consumer is joining: until that is done, nothing is committed."""
+        return self._joining is not None
+
     def _speaks_as(self) -> Generation | None:
         if self._subscriptions.is_manual:
             return Generation()

@@ -317,13 +317,14 @@ class Membership:
                 GroupMember(one.member_id, one.group_instance_id, frozenset(told.topics), owned, told.generation_id)
             )
         topics = frozenset[str]().union(*(member.topics for member in members))
-        if self._subscriptions.group_subscribes(topics):
+        assignor = next(one for one in self._settings.assignors if one.name == protocol)
+        prepared = {} if assignor.prepare is None else await assignor.prepare(members)
+        if self._subscriptions.group_subscribes(topics) or self._partition_counts(prepared) != prepared:
             await self._network.metadata_after(self._metadata.request_update_for_new_topics(), inf)
         self._assigned_for = self._partition_counts(topics)
         if answer.skip_assignment:
             return []
-        assignor = next(one for one in self._settings.assignors if one.name == protocol)
-        counts = {topic: count for topic, count in self._assigned_for.items() if count}
+        counts = {topic: count for topic, count in self._assigned_for.items() if count} | dict(prepared)
         plan = assignor.assign(members, counts)
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=assignment_bytes(partitions))

@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 
+from sluice.client.assignors import Assignor, GroupMember, assign_range
 from sluice.client.consumer import (
     CommitFailedError,
     Consumer,
@@ -16,7 +17,7 @@ from sluice.client.consumer import (
     RebalanceListener,
     TopicPartition,
 )
-from sluice.client.errors import KafkaException
+from sluice.client.errors import KafkaException, TimeoutException
 from sluice.errors import ConfigError
 from tests.support.consuming import P0, TOPIC, Reading, Settings, reading, values_of
 
@@ -293,3 +294,28 @@ def test_a_listener_can_commit_what_is_given_up_when_it_closes() -> None:
             assert await other.committed([P0]) == {P0: OffsetAndMetadata(1, "by the listener")}
 
     reading(test, {"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR)
+
+
+def test_an_assignor_of_ones_own_prepares_what_it_divides() -> None:
+    async def test(stage: Reading) -> None:
+        prepared: list[list[GroupMember]] = []
+
+        async def prepare(members: Sequence[GroupMember]) -> Mapping[str, int]:
+            prepared.append(list(members))
+            assert consumer.is_rebalancing
+            if len(prepared) == 1:
+                raise TimeoutException("it takes longer than a leader may take")
+            await stage.broker.cluster.create_topic("made", 2)
+            return {"made": 2}
+
+        mine = Assignor("mine", assign_range, is_cooperative=True, prepare=prepare)
+        given: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}
+        async with Consumer(given, assignors=[mine], random=Random(1)) as consumer:
+            consumer.subscribe(["made"])
+            await until_assigned(consumer, 2)
+            await consumer.poll(5000)
+            assert not consumer.is_rebalancing
+        assert [len(members) for members in prepared] == [1, 1], "once more after what passes, and never after that"
+        assert prepared[0][0].topics == {"made"}
+
+    reading(test, broker_config={"group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": "false"})
