@@ -1,0 +1,187 @@
+"""Reads changelogs into the stores of tasks that are restored (Kafka's StoreChangelogReader).
+
+A store is restored up to where its changelog ended when it began. The admin client tells where, for all tasks that wait
+for it in one call: where that fails, each of them may have had its last attempt (`task.timeout.ms`). A poll of the
+restore consumer that brings nothing counts for nothing.
+
+Different on purpose: where that call fails at once, the next one waits for `retry.backoff.ms`, as the KIP has it for
+tight loops; Kafka's goes round.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from sluice.broker.pause import pause
+from sluice.client.admin import LATEST
+from sluice.client.cluster import TopicPartition
+from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.fetcher import OffsetOutOfRangeError
+from sluice.clock import Clock
+
+from .errors import ClientTimeoutException, StreamsException, TaskCorruptedException, client_call
+from .task import StreamTask
+
+log = logging.getLogger("sluice.streams")
+
+
+class EndOffset(Protocol):
+    """What an admin client tells of a partition."""
+
+    @property
+    def offset(self) -> int: ...
+
+
+class EndOffsets(Protocol):
+    """... and of all that it was asked about; raises the first error."""
+
+    def all(self) -> Mapping[TopicPartition, EndOffset]: ...
+
+
+class ChangelogAdmin(Protocol):
+    """What is needed of the admin client."""
+
+    async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> EndOffsets: ...
+
+
+class RestoreConsumer(Protocol):
+    """What is needed of the restore consumer."""
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]: ...
+
+    async def position(self, partition: TopicPartition) -> int: ...
+
+
+class _Changelog:
+    """One that is restored."""
+
+    def __init__(self, task: StreamTask, store: str) -> None:
+        self.task = task
+        self.store = store
+        self.end_offset: int | None = None
+        self.restored = 0
+        self.is_complete = False
+
+
+class ChangelogReader:
+    """Of one thread."""
+
+    def __init__(
+        self, consumer: RestoreConsumer, admin: ChangelogAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
+    ) -> None:
+        self.restored = 0  # records, in all
+        self._consumer = consumer
+        self._admin = admin
+        self._clock = clock
+        self._poll_ms = poll_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._changelogs: dict[TopicPartition, _Changelog] = {}
+
+    def register(self, task: StreamTask) -> None:
+        """Restores the task's stores, from the beginning."""
+        for partition, store in task.changelogs.items():
+            self._changelogs[partition] = _Changelog(task, store)
+
+    def unregister(self, task: StreamTask) -> None:
+        """Does not, or not any more."""
+        for partition in task.changelogs:
+            self._changelogs.pop(partition, None)
+        self._consumer.assign(self._restoring())
+
+    def is_restored(self, task: StreamTask) -> bool:
+        return all(self._changelogs[partition].is_complete for partition in task.changelogs)
+
+    async def restore(self) -> None:
+        """Goes on for one poll. Raises StreamsException of a task whose time is over, TaskCorruptedException."""
+        await self._find_ends()
+        restoring = self._restoring()
+        if not restoring:
+            return
+        try:
+            records = await self._consumer.poll(self._poll_ms)
+        except OffsetOutOfRangeError as error:
+            raise self._corrupted(error) from error
+        except KafkaException as error:
+            raise StreamsException(f"changelogs cannot be read: {error}") from error
+        for record in records:
+            self._take(record)
+        for partition in restoring:
+            await self._check(partition)
+
+    def _restoring(self) -> list[TopicPartition]:
+        return [
+            partition
+            for partition, one in self._changelogs.items()
+            if one.end_offset is not None and not one.is_complete
+        ]
+
+    # -- where they end ----------------------------------------------------------------------------------------------
+
+    async def _find_ends(self) -> None:
+        unknown = {partition: one for partition, one in self._changelogs.items() if one.end_offset is None}
+        if not unknown:
+            return
+        try:
+            with client_call("Admin.list_offsets of changelogs"):
+                ends = (await self._admin.list_offsets(dict.fromkeys(unknown, LATEST))).all()
+        except KafkaException as error:
+            self._failed(unknown.values(), error)
+            await pause(self._clock, self._retry_backoff_ms)
+            return
+        for partition, end in ends.items():
+            unknown[partition].end_offset = end.offset
+            unknown[partition].task.timeout.clear()
+        new = [partition for partition in self._restoring() if partition in unknown]
+        self._consumer.assign(self._restoring())
+        self._consumer.seek_to_beginning(new)
+
+    def _failed(self, changelogs: Iterable[_Changelog], error: KafkaException) -> None:
+        """As with Kafka, whatever the call failed with: leaders may come back, topics may be made."""
+        if not isinstance(error, TimeoutException):
+            error = ClientTimeoutException("Admin.list_offsets of changelogs", TimeoutException(str(error)))
+        now_ms = int(self._clock.monotonic_ms())
+        for task in {one.task.id: one.task for one in changelogs}.values():
+            task.timeout.timed_out(now_ms, error)
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def _take(self, record: ConsumerRecord) -> None:
+        changelog = self._changelogs.get(TopicPartition(record.topic, record.partition))
+        if changelog is None or changelog.is_complete or changelog.end_offset is None:
+            return
+        if record.offset < changelog.end_offset and record.key is not None:
+            changelog.task.stores[changelog.store].restore([(record.key, record.value)])
+            changelog.task.timeout.clear()
+            changelog.restored += 1
+            self.restored += 1
+
+    async def _check(self, partition: TopicPartition) -> None:
+        """Whether it is restored: by the position, as what is last may be no record."""
+        changelog = self._changelogs.get(partition)
+        if changelog is None or changelog.end_offset is None:
+            return
+        if changelog.end_offset > 0:
+            try:
+                with client_call(f"Consumer.position in changelog {partition}"):
+                    position = await self._consumer.position(partition)
+            except TimeoutException as error:
+                changelog.task.timeout.timed_out(int(self._clock.monotonic_ms()), error)
+                return
+            if position < changelog.end_offset:
+                return
+        changelog.is_complete = True
+        changelog.task.timeout.clear()
+        self._consumer.assign(self._restoring())
+        log.info(
+            f"task {changelog.task.id}: store {changelog.store} restored, {changelog.restored} records",
+            extra={"task": str(changelog.task.id), "changelog": str(partition)},
+        )
+
+    def _corrupted(self, error: OffsetOutOfRangeError) -> TaskCorruptedException:
+        tasks = [one.task.id for partition, one in self._changelogs.items() if partition in error.offsets]
+        return TaskCorruptedException(tasks, f"its changelog was truncated while it was read: {error}")

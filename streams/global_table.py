@@ -1,0 +1,166 @@
+"""Global tables: all partitions of their topics, read by a task of asyncio's own, the "global thread" (Kafka's
+GlobalStreamThread and GlobalStateManagerImpl).
+
+They are read to their ends before any stream thread begins. Where a client's call takes too long in that, there is a
+deadline of the call's own, `task.timeout.ms` after its first timeout; differently from a task's (`task_timeout`):
+
+                                     Kafka, `profile="kafka"`               KIP-572, `profile="kip"`
+    `task.timeout.ms=0`              the first timeout fails                the same
+    else                             a timeout at or after the deadline     the same
+    before the next attempt          nothing                                `retry.backoff.ms`
+
+A poll that brings nothing for `poll.ms` and a whole `request.timeout.ms` is a timeout too. When they are restored, the
+tables are read on, for as long as it takes.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from sluice.broker.pause import pause
+from sluice.client.cluster import TopicPartition
+from sluice.client.config import Profile
+from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.clock import Clock
+
+from .errors import StreamsException
+from .store import GlobalTable
+
+T = TypeVar("T")
+
+log = logging.getLogger("sluice.streams")
+
+
+class GlobalConsumer(Protocol):
+    """What is needed of the global consumer."""
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]: ...
+
+    async def position(self, partition: TopicPartition) -> int: ...
+
+    async def partitions_for(self, topic: str) -> Sequence[int]: ...
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+
+
+class GlobalSettings(NamedTuple):
+    """What is configured."""
+
+    task_timeout_ms: int
+    retry_backoff_ms: int
+    poll_ms: int
+    request_timeout_ms: int
+    profile: Profile
+
+
+class GlobalThread:
+    """The tables of one runtime. `tables`: by their names; `topics`: what they are read from."""
+
+    def __init__(
+        self, topics: Mapping[str, str], consumer: GlobalConsumer, settings: GlobalSettings, clock: Clock
+    ) -> None:
+        self.tables = {name: GlobalTable() for name in topics}
+        self._topics = topics
+        self._consumer = consumer
+        self._settings = settings
+        self._clock = clock
+        self._positions: dict[TopicPartition, int] = {}
+
+    async def restore(self) -> None:
+        """Reads all tables to their ends. Raises StreamsException."""
+        try:
+            for name, topic in self._topics.items():
+                await self._restore(name, topic)
+        except StreamsException:
+            raise
+        except KafkaException as error:
+            raise StreamsException(f"global tables cannot be read: {error}") from error
+
+    async def run(self) -> None:
+        """Reads on. Raises StreamsException."""
+        try:
+            self._consumer.assign(self._positions)
+            for partition, position in self._positions.items():
+                self._consumer.seek(partition, position)
+            while True:
+                self._take(await self._consumer.poll(self._settings.poll_ms))
+        except KafkaException as error:
+            raise StreamsException(f"global tables cannot be read: {error}") from error
+
+    async def _restore(self, name: str, topic: str) -> None:
+        indexes = await self._retried(lambda: self._consumer.partitions_for(topic), f"Consumer.partitions_for {topic}")
+        partitions = [TopicPartition(topic, index) for index in indexes]
+        ends = await self._retried(lambda: self._consumer.end_offsets(partitions), f"Consumer.end_offsets of {topic}")
+        for partition in partitions:
+            self._positions[partition] = await self._read_to(partition, ends[partition])
+        log.info(f"global table {name}: restored, {len(self.tables[name])} keys")
+
+    async def _read_to(self, partition: TopicPartition, end: int) -> int:
+        """Reads one partition, and nothing else: that others go on is no progress of it."""
+        settings = self._settings
+        deadline = _Deadline(settings.task_timeout_ms)
+        self._consumer.assign([partition])
+        self._consumer.seek_to_beginning([partition])
+        while (position := await self._position(partition)) < end:
+            records = await self._consumer.poll(settings.poll_ms + settings.request_timeout_ms)
+            if records:
+                deadline.clear()
+                self._take(records)
+            else:
+                deadline.timed_out(self._now_ms(), f"nothing was read of {partition}")
+        return position
+
+    async def _position(self, partition: TopicPartition) -> int:
+        return await self._retried(lambda: self._consumer.position(partition), f"Consumer.position in {partition}")
+
+    async def _retried(self, call: Callable[[], Awaitable[T]], name: str) -> T:
+        settings = self._settings
+        deadline = _Deadline(settings.task_timeout_ms)
+        while True:
+            try:
+                return await call()
+            except TimeoutException as error:
+                if not settings.task_timeout_ms:
+                    raise StreamsException(f"global tables: {name}: {error} (task.timeout.ms=0: no retry)") from error
+                deadline.timed_out(self._now_ms(), f"{name}: {error}")
+                log.warning(f"global tables: timeout of {name}; it will be retried", extra={"call": name})
+            if settings.profile == "kip":
+                await pause(self._clock, settings.retry_backoff_ms)
+
+    def _now_ms(self) -> int:
+        return int(self._clock.monotonic_ms())
+
+    def _take(self, records: Iterable[ConsumerRecord]) -> None:
+        names = {topic: [name for name, one in self._topics.items() if one == topic] for topic in self._topics.values()}
+        for record in records:
+            if record.key is not None:
+                for name in names[record.topic]:
+                    self.tables[name].update([(record.key, record.value)])
+
+
+class _Deadline:
+    """Of one call, or of reading one partition."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._at_ms: int | None = None
+
+    def timed_out(self, now_ms: int, what: str) -> None:
+        """Sets it, or raises StreamsException when it is over."""
+        if self._at_ms is None:
+            self._at_ms = now_ms + self._timeout_ms
+        elif now_ms >= self._at_ms:
+            without_ms = now_ms - self._at_ms + self._timeout_ms
+            raise StreamsException(
+                f"global tables: {without_ms} ms without progress (task.timeout.ms={self._timeout_ms}): {what}"
+            )
+
+    def clear(self) -> None:
+        self._at_ms = None

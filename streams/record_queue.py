@@ -1,0 +1,72 @@
+"""Records that a task has and has not processed, and which of them is next (Kafka's PartitionGroup and RecordQueue).
+
+The next one is the oldest of those that partitions have first, by its timestamp. For that to mean something, a task
+waits until each partition has one: for what the broker is known to have as long as it takes, for what it may get
+`max.task.idle.ms`; -1 waits for nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from sluice.client.cluster import TopicPartition
+from sluice.client.consumer_record import ConsumerRecord
+
+from .errors import StreamsException, TaskId
+
+WAITS_FOR_NOTHING = -1
+
+# How many records the broker has that were not polled; None: that is not known yet.
+Lag = Callable[[TopicPartition], int | None]
+
+
+class PartitionGroup:
+    """A task's partitions."""
+
+    def __init__(self, task_id: TaskId, partitions: Iterable[TopicPartition], lag: Lag, max_task_idle_ms: int) -> None:
+        self._task_id = task_id
+        self._queues: dict[TopicPartition, deque[ConsumerRecord]] = {one: deque() for one in sorted(partitions)}
+        self._lag = lag
+        self._max_idle_ms = max_task_idle_ms
+        self._idle_until_ms: dict[TopicPartition, int] = {}
+
+    def add(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> int:
+        """Takes records of a partition; returns how many it has now. Raises StreamsException for one without a time."""
+        queue = self._queues[partition]
+        for record in records:
+            if record.timestamp < 0:
+                raise StreamsException(
+                    f"{partition} offset {record.offset}: the record has no timestamp ({record.timestamp})",
+                    self._task_id,
+                )
+            queue.append(record)
+        return len(queue)
+
+    def size(self, partition: TopicPartition) -> int:
+        return len(self._queues[partition])
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def clear(self) -> None:
+        for queue in self._queues.values():
+            queue.clear()
+        self._idle_until_ms.clear()
+
+    def is_ready(self, now_ms: int) -> bool:
+        """Whether the next record is known."""
+        if self._max_idle_ms == WAITS_FOR_NOTHING:
+            return len(self) > 0
+        for partition, queue in self._queues.items():
+            lag = None if queue else self._lag(partition)
+            if queue or lag != 0:
+                self._idle_until_ms.pop(partition, None)
+            if queue:
+                continue
+            if lag != 0 or now_ms < self._idle_until_ms.setdefault(partition, now_ms + self._max_idle_ms):
+                return False
+        return len(self) > 0
+
+    def next(self) -> ConsumerRecord:
+        """Takes the oldest of the first ones; of equally old ones that of the first partition."""
+        queue = min((queue for queue in self._queues.values() if queue), key=lambda queue: queue[0].timestamp)
+        return queue.popleft()

@@ -1,0 +1,82 @@
+"""Restores tasks beside the thread that processes others (Kafka's DefaultStateUpdater), in a task of asyncio's own:
+whoever waits for a changelog does not hold up anybody else.
+"""
+
+import asyncio
+import logging
+from types import TracebackType
+
+from .changelog import ChangelogReader
+from .errors import StreamsException, TaskCorruptedException, TaskId
+from .task import StreamTask
+
+log = logging.getLogger("sluice.streams")
+
+
+class StateUpdater:
+    """Of one thread. It runs within `async with`."""
+
+    def __init__(self, reader: ChangelogReader) -> None:
+        self._reader = reader
+        self._tasks: dict[TaskId, StreamTask] = {}
+        self._restored: list[StreamTask] = []
+        self._failures: list[StreamsException] = []
+        self._has_work = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "StateUpdater":
+        self._running = asyncio.ensure_future(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._running is not None, "it was entered"
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    def add(self, task: StreamTask) -> None:
+        """Restores a task, from the beginning."""
+        self._reader.register(task)
+        self._tasks[task.id] = task
+        self._has_work.set()
+
+    def remove(self, task: StreamTask) -> None:
+        """Does not, or not any more, restore a task."""
+        if self._tasks.pop(task.id, None) is not None:
+            self._reader.unregister(task)
+        self._restored = [one for one in self._restored if one is not task]
+
+    def take_restored(self) -> list[StreamTask]:
+        """Those that are restored; they are the thread's now."""
+        restored, self._restored = self._restored, []
+        return restored
+
+    def raise_failure(self) -> None:
+        """Raises what tasks have failed with, one by one."""
+        if self._failures:
+            raise self._failures.pop(0)
+        if self._running is not None and self._running.done():
+            self._running.result()  # never without an exception, and then it is our mistake
+
+    async def _run(self) -> None:
+        while True:
+            await self._has_work.wait()
+            try:
+                await self._reader.restore()
+            except StreamsException as error:
+                self._failed(error)
+            for task in list(self._tasks.values()):
+                if self._reader.is_restored(task):
+                    self.remove(task)
+                    self._restored.append(task)
+            if not self._tasks:
+                self._has_work.clear()
+
+    def _failed(self, error: StreamsException) -> None:
+        """The tasks that it is about are restored no further; all of them, where it does not say."""
+        self._failures.append(error)
+        ids = error.tasks if isinstance(error, TaskCorruptedException) else {error.task_id}
+        for task in list(self._tasks.values()):
+            if task.id in ids or ids == {None}:
+                self.remove(task)

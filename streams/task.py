@@ -1,0 +1,332 @@
+"""A task: a sub-topology run on one partition of each of its topics, with its stores (Kafka's StreamTask).
+
+Theory of operation. A task is in one of four states:
+
+    CREATED     it has nothing yet
+    RESTORING   it has stores; its changelogs are read into them (state_updater)
+    RUNNING     it has processors, and processes records
+    CLOSED      it is over, or is revived: CREATED again
+
+Kafka's tasks can also be suspended, and go on later with the stores they have; ours are restored.
+
+A record is processed as a whole: it goes through the processors, then what they sent is given to the producer. When a
+client's call takes too long in that, TimeoutException is raised, and the next `process` does the same record again,
+from the source on (at least once: what a processor wrote to a store on the way is there already). The offset after a
+record is committed when the record is done, and all that was sent is delivered.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from sluice.client.cluster import TopicPartition
+from sluice.client.config import Profile
+from sluice.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+
+from .errors import StreamsException, TaskId, client_call
+from .processor import Context, Processor, Record, TaskScope, made_by
+from .record_collector import RecordCollector
+from .record_queue import PartitionGroup
+from .store import GlobalTable, KeyValueStore
+from .task_timeout import TaskTimeout
+from .topology import Node, Process, Sink, Subtopology
+
+log = logging.getLogger("sluice.streams")
+
+
+class TaskState(Enum):
+    """What a task is doing."""
+
+    CREATED = "created"
+    RESTORING = "restoring"
+    RUNNING = "running"
+    CLOSED = "closed"
+
+
+_AFTER = {
+    TaskState.CREATED: {TaskState.RESTORING, TaskState.CLOSED},
+    TaskState.RESTORING: {TaskState.RUNNING, TaskState.CLOSED},
+    TaskState.RUNNING: {TaskState.CLOSED},
+    TaskState.CLOSED: {TaskState.CREATED},
+}
+
+
+class TaskConsumer(Protocol):
+    """What a task needs of the thread's consumer."""
+
+    def assignment(self) -> set[TopicPartition]: ...
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def current_lag(self, partition: TopicPartition) -> int | None: ...
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None: ...
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]: ...
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, OffsetAndTimestamp | None]: ...
+
+
+class TaskSettings(NamedTuple):
+    """What is configured."""
+
+    timeout_ms: int
+    profile: Profile
+    max_idle_ms: int
+    max_buffered_records: int
+    offset_reset: OffsetReset
+
+
+class StreamTask:
+    """One task."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        part: Subtopology,
+        partitions: Collection[TopicPartition],
+        consumer: TaskConsumer,
+        collector: RecordCollector,
+        tables: Mapping[str, GlobalTable],
+        settings: TaskSettings,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.id = task_id
+        self.partitions = frozenset(partitions)
+        self.state = TaskState.CREATED
+        self.timeout = TaskTimeout(task_id, settings.timeout_ms, settings.profile)
+        self.stores: dict[str, KeyValueStore] = {}
+        self.commit_needed = False
+        self._part = part
+        self._consumer = consumer
+        self._collector = collector
+        self._settings = settings
+        self._wall_ms = wall_ms
+        self._scope = TaskScope(task_id, tables)
+        self._queues = PartitionGroup(task_id, partitions, consumer.current_lag, settings.max_idle_ms)
+        self._sources: dict[str, Callable[[Record], None]] = {}
+        self._processors: list[Processor] = []
+        self._record: ConsumerRecord | None = None  # that is being processed, or has to be again
+        self._consumed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._to_reset: set[TopicPartition] = set()
+        self._to_resume: set[TopicPartition] = set()
+
+    @property
+    def changelogs(self) -> dict[TopicPartition, str]:
+        """Where its stores are kept, and their names."""
+        return {TopicPartition(topic, self.id.partition): store for store, topic in self._part.stores.items()}
+
+    @property
+    def buffered(self) -> int:
+        """How many records it has that are not processed."""
+        return len(self._queues) + (self._record is not None)
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    async def initialize(self) -> None:
+        """Makes its stores. Raises ClientTimeoutException: it can be tried again."""
+        await self._collector.initialize(self.changelogs)
+        self.stores = {
+            store: KeyValueStore(self._logged_to(changelog.topic)) for changelog, store in self.changelogs.items()
+        }
+        self._become(TaskState.RESTORING)
+
+    async def complete_restoration(self) -> None:
+        """Finds where to begin, and makes the processors. Raises ClientTimeoutException: it can be tried again."""
+        try:
+            with client_call("Consumer.committed"):
+                committed = await self._consumer.committed(self.partitions)
+            await self._reset_offsets(committed)
+        except TimeoutException:
+            raise
+        except KafkaException as error:
+            raise StreamsException(f"task {self.id}: cannot tell where to begin: {error}", self.id) from error
+        self._make_processors()
+        self._become(TaskState.RUNNING)
+        log.info(f"task {self.id}: restored and running", extra={"task": str(self.id)})
+
+    def _logged_to(self, changelog: str) -> Callable[[bytes, bytes | None], None]:
+        def change(key: bytes, value: bytes | None) -> None:
+            self._collector.add(changelog, Record(key, value, self._scope.timestamp), partition=self.id.partition)
+
+        return change
+
+    async def _reset_offsets(self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+        """A task that was revived has read further than it has committed: the consumer goes back."""
+        for partition in list(self._to_reset):
+            offset = committed.get(partition)
+            if offset is not None:
+                self._consumer.seek(partition, offset)
+                self._to_reset.discard(partition)
+        lost = sorted(self._to_reset)
+        reset = self._settings.offset_reset
+        if not lost:
+            return
+        if reset == NONE:
+            raise StreamsException(
+                f"task {self.id}: nothing was committed for {', '.join(map(str, lost))}, and auto.offset.reset=none",
+                self.id,
+            )
+        if reset == EARLIEST:
+            self._consumer.seek_to_beginning(lost)
+        elif reset == LATEST:
+            self._consumer.seek_to_end(lost)
+        else:
+            await self._reset_by_duration(lost, reset)
+        self._to_reset.clear()
+
+    async def _reset_by_duration(self, partitions: list[TopicPartition], reset: OffsetReset) -> None:
+        at_ms = max(0, reset.timestamp(self._wall_ms()))
+        with client_call("Consumer.offsets_for_times"):
+            found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, at_ms))
+        for partition, offset in found.items():
+            if offset is None:
+                self._consumer.seek_to_end([partition])
+            else:
+                self._consumer.seek(partition, offset.offset)
+
+    # -- processors --------------------------------------------------------------------------------------------------
+
+    def _make_processors(self) -> None:
+        """From the last node to the first: each is given those that follow it."""
+        runs: dict[Node, Callable[[Record], None]] = {}
+        for node in reversed(self._part.nodes):
+            children = tuple(runs[child] for child in node.children)
+            runs[node] = self._named(node.name, self._run_of(node, children))
+        self._sources = {topic: runs[node] for topic, node in self._part.sources.items()}
+
+    def _run_of(self, node: Node, children: tuple[Callable[[Record], None], ...]) -> Callable[[Record], None]:
+        what = node.what
+        if isinstance(what, Sink):
+            topic, partitioner, collector = self._part.topic_name(what.topic), what.partitioner, self._collector
+            return lambda record: collector.add(topic, record, partitioner=partitioner)
+        stores = what.stores if isinstance(what, Process) else ()
+        context = Context(self._scope, children, {store: self.stores[store] for store in stores})
+        if not isinstance(what, Process):
+            return context.forward
+        made = made_by(what.processor, context)
+        self._processors.append(made)
+        return made.process
+
+    def _named(self, name: str, run: Callable[[Record], None]) -> Callable[[Record], None]:
+        """So that an exception can be told with where it happened."""
+        scope = self._scope
+
+        def named(record: Record) -> None:
+            scope.node = name
+            run(record)
+
+        return named
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def add_records(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> None:
+        """Buffers records; a partition that has more than `buffered.records.per.partition` is not read meanwhile."""
+        if self._queues.add(partition, records) > self._settings.max_buffered_records:
+            self._consumer.pause([partition])
+
+    def resume_polling(self) -> None:
+        """Reads on those partitions of which enough was processed."""
+        if self._to_resume:
+            self._consumer.resume(self._to_resume & self._consumer.assignment())
+            self._to_resume.clear()
+
+    async def process(self, now_ms: int) -> bool:
+        """Processes the next record, if it is known which that is. Raises TimeoutException: the same one again; what
+        its collector raises; StreamsException.
+        """
+        if self._record is None:
+            if not self._queues.is_ready(now_ms):
+                return False
+            self._record = self._queues.next()
+        record = self._scope.record = self._record
+        try:
+            self._sources[record.topic](Record(record.key, record.value, record.timestamp, record.headers))
+            await self._collector.send_all()
+        except TimeoutException:
+            self._collector.drop()
+            raise
+        except StreamsException:
+            self._record = None
+            raise
+        except Exception as error:
+            self._record = None
+            where = f"{record.topic}-{record.partition} offset {record.offset}"
+            raise StreamsException(
+                f"task {self.id}: processor {self._scope.node} failed at {where}: {error!r}", self.id
+            ) from error
+        self._done(record)
+        return True
+
+    def _done(self, record: ConsumerRecord) -> None:
+        partition = TopicPartition(record.topic, record.partition)
+        self._consumed[partition] = OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)
+        self._record = None
+        self.commit_needed = True
+        if self._queues.size(partition) <= self._settings.max_buffered_records:
+            self._to_resume.add(partition)
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    async def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What there is to commit, when all that was sent is delivered. Raises what the collector raises."""
+        if not self.commit_needed:
+            return {}
+        await self._collector.flush()
+        return dict(self._consumed)
+
+    def post_commit(self) -> None:
+        """It was committed."""
+        self.commit_needed = False
+        self._consumed.clear()
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Gives up what it has, in any state; what was not committed will be processed again."""
+        if self.state is TaskState.CLOSED:
+            return
+        self._close_processors()
+        self.stores = {}
+        self._sources = {}
+        self._queues.clear()
+        self._record = self._scope.record = None
+        self._consumed.clear()
+        self._to_resume.clear()
+        self.commit_needed = False
+        self._collector.drop()
+        self._become(TaskState.CLOSED)
+
+    async def revive(self) -> None:
+        """Begins anew, where it has committed; until then its partitions are not read."""
+        await self._collector.settle()
+        partitions = self.partitions & self._consumer.assignment()
+        self._consumer.pause(partitions)
+        self._to_reset |= partitions
+        self.timeout.clear()
+        self._become(TaskState.CREATED)
+
+    def _close_processors(self) -> None:
+        for processor in self._processors:
+            try:
+                processor.close()
+            except Exception as error:
+                log.warning(f"task {self.id}: a processor could not be closed: {error!r}")
+        self._processors = []
+
+    def _become(self, state: TaskState) -> None:
+        assert state in _AFTER[self.state], f"task {self.id}: from {self.state.value} to {state.value}"
+        self.state = state

@@ -1,0 +1,171 @@
+"""Our Streams runtime and our broker in virtual time, and processors that do what a test says."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from sluice import Broker, testing
+from sluice.client.admin import AdminClient
+from sluice.client.cluster import TopicPartition
+from sluice.client.config import Profile
+from sluice.client.consumer import Consumer
+from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.errors import TimeoutException
+from sluice.client.producer import Producer
+from sluice.journal_events import Request
+from sluice.streams.errors import TaskId
+from sluice.streams.processor import Context, Record
+from sluice.streams.streams import State, Streams
+from sluice.streams.task import StreamTask
+from sluice.streams.topology import Topology
+
+T = TypeVar("T")
+Settings = dict[str, str | int]
+
+APP = "app"
+T00, T01 = TaskId(0, 0), TaskId(0, 1)
+
+
+def now_ms() -> int:
+    """The time that deadlines are in."""
+    return int(asyncio.get_running_loop().time() * 1e3 + 1e-6)
+
+
+@dataclass
+class Flaky:
+    """A processor that, while `fails` says so, fails as if it had called a client that took too long."""
+
+    fails: Callable[[Record], bool]
+    attempts: list[tuple[bytes, int]] = field(default_factory=list)  # values, and when they came
+    __name__: str = "flaky"
+
+    def __call__(self, ctx: Context, record: Record) -> None:
+        self.attempts.append((record.value or b"", now_ms()))
+        if self.fails(record):
+            raise TimeoutException("a call of the application's took too long")
+        ctx.forward(record)
+
+    def at_ms(self, value: bytes) -> list[int]:
+        """When a record was tried."""
+        return [at_ms for one, at_ms in self.attempts if one == value]
+
+
+def split(ctx: Context, record: Record) -> None:
+    for word in (record.value or b"").split():
+        ctx.forward(record._replace(key=word, value=word))
+
+
+def count(ctx: Context, record: Record) -> None:
+    counts = ctx.store("counts")
+    assert record.key is not None
+    counts[record.key] = b"%d" % (int(counts.get(record.key, b"0")) + 1)
+    ctx.forward(record._replace(value=counts[record.key]))
+
+
+def word_count() -> Topology:
+    """From "lines" to "word-counts"."""
+    topology = Topology()
+    topology.store("counts")
+    words = topology.source("lines").process(split).repartition("words")
+    words.process(count, stores=["counts"]).sink("word-counts")
+    return topology
+
+
+@dataclass
+class Stage:
+    """A broker with topics."""
+
+    broker: Broker
+    profile: Profile
+    seed: int
+    began_ms: int
+
+    @property
+    def now_ms(self) -> int:
+        """Since the stage was there."""
+        return now_ms() - self.began_ms
+
+    def streams(self, topology: Topology, config: Settings | None = None, *, seed: int | None = None) -> Streams:
+        """A runtime of the application."""
+        given: Settings = {
+            "application.id": APP,
+            "bootstrap.servers": self.broker.bootstrap,
+            "commit.interval.ms": 1000,
+            **(config or {}),
+        }
+        return Streams(topology, given, profile=self.profile, random=Random(self.seed if seed is None else seed))
+
+    async def running(self, streams: Streams) -> None:
+        """Waits for all tasks to run."""
+        await self.broker.wait_for(lambda: streams.state is State.RUNNING, timeout_s=120)
+
+    async def write(self, topic: str, *values: bytes, partition: int | None = 0, key: bytes | None = None) -> None:
+        """Writes records, by a producer of its own."""
+        async with Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0}, random=Random(1)) as producer:
+            for value in values:
+                await producer.send(topic, value, partition=partition, key=key)
+
+    async def read(self, topic: str) -> list[ConsumerRecord]:
+        """All of a topic, by partitions."""
+        config = {"bootstrap.servers": self.broker.bootstrap, "auto.offset.reset": "earliest"}
+        records: list[ConsumerRecord] = []
+        async with Consumer(config, random=Random(1)) as consumer:
+            partitions = [TopicPartition(topic, index) for index in await consumer.partitions_for(topic)]
+            ends = await consumer.end_offsets(partitions)
+            consumer.assign(partitions)
+            while any([await consumer.position(one) < ends[one] for one in partitions]):
+                records += await consumer.poll(1000)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
+
+    async def latest(self, topic: str) -> dict[bytes, bytes]:
+        """The last value of each key."""
+        return {record.key: record.value for record in await self.read(topic) if record.key and record.value}
+
+    async def committed(self, topic: str = "in") -> dict[int, int]:
+        """What the application has committed, by partition."""
+        async with AdminClient({"bootstrap.servers": self.broker.bootstrap}, random=Random(1)) as admin:
+            offsets = await admin.list_consumer_group_offsets(APP)
+        return {
+            partition.partition: offset.offset
+            for partition, offset in offsets.items()
+            if partition.topic == topic and offset is not None
+        }
+
+    def asked(self, api: str, client: str = "") -> list[Request]:
+        """The requests of one API by clients whose id ends so, as the broker answered them."""
+        return [
+            one for one in self.broker.journal.requests(api=api) if one.client_id and one.client_id.endswith(client)
+        ]
+
+
+def task_of(streams: Streams, task_id: TaskId) -> StreamTask:
+    assert streams._stream_thread is not None, "it runs"
+    return streams._stream_thread.tasks.tasks[task_id]
+
+
+def deadlines(streams: Streams) -> dict[str, int | None]:
+    """The deadlines of all tasks."""
+    return {str(task_id): task_of(streams, task_id).timeout.deadline_ms for task_id in streams.tasks}
+
+
+def streaming(
+    test: Callable[[Stage], Awaitable[T]],
+    topics: Mapping[str, int] | None = None,
+    *,
+    broker_config: dict[str, str | float] | None = None,
+    brokers: int = 1,
+    seed: int = 0,
+    profile: Profile = "kafka",
+) -> T:
+    """Runs a test with a broker that has these topics, with so many partitions each."""
+
+    async def main() -> T:
+        config: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0, **(broker_config or {})}
+        async with Broker(brokers, config=config, seed=seed) as broker:
+            for topic, partitions in (topics or {"in": 2, "out": 2}).items():
+                await broker.cluster.create_topic(topic, partitions)
+            return await test(Stage(broker, profile, seed, now_ms()))
+
+    return testing.run(main(), seed=seed)
