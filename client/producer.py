@@ -255,6 +255,11 @@ class Producer:
         deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
         return sorted(self._metadata.cluster.topics.get(topic) or await self._partitions_of(topic, None, deadline_ms))
 
+    def metrics(self, node_id: int | None = None) -> dict[str, float]:
+        """KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where none is throttled."""
+        now_ms = self._clock.monotonic_ms()
+        return self._network.client.throttle_times.metrics("produce", now_ms, node_id)
+
     async def flush(self) -> None:
         """Sends everything now, and returns when it has ended."""
         async with self._hurrying():
