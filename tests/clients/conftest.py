@@ -1,5 +1,6 @@
 """One broker for the tests that need nothing special of it; a topic of its own for each."""
 
+import asyncio
 import re
 import warnings
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from importlib import import_module
 
 import pytest
 
+from sluice import Broker, testing
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.place import At, Place, Scenario
 
 with warnings.catch_warnings():
     # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
@@ -54,3 +57,29 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 def topic(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
     return re.sub(r"[^a-zA-Z0-9-]", "-", request.node.name)[:200]
+
+
+# No scenario of the reference client takes longer; in virtual time that is nothing.
+SCENARIO_LIMIT_S = 90
+
+
+@pytest.fixture
+def at(request: pytest.FixtureRequest) -> At:
+    """Runs a scenario at the broker that was named, or at one of ours."""
+    named = request.config.getoption("bootstrap")
+
+    async def at_named(scenario: Scenario) -> None:
+        async with asyncio.timeout(SCENARIO_LIMIT_S):
+            await scenario(Place(str(named)))
+
+    async def at_ours(scenario: Scenario) -> None:
+        async with Broker(config={"group.initial.rebalance.delay.ms": 0}) as broker, asyncio.timeout(SCENARIO_LIMIT_S):
+            await scenario(Place(broker.bootstrap))
+
+    def run(scenario: Scenario) -> None:
+        if named is None:
+            testing.run(at_ours(scenario))
+        else:
+            asyncio.run(at_named(scenario))
+
+    return run

@@ -1,0 +1,89 @@
+"""The reference client at some broker, ours or a real one: names that nobody else uses, and what tests do most."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from sluice.client.admin import AdminClient, NewTopic
+from sluice.client.consumer import Consumer, TopicPartition
+from sluice.client.producer import Producer
+
+Settings = dict[str, str | int | float | bool | Sequence[str]]
+
+
+class Place:
+    """A broker, and names on it that nobody else uses."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.topic = f"sluice-{secrets.token_hex(6)}"
+        self.group = f"{self.topic}-group"
+
+    def __getitem__(self, number: int) -> TopicPartition:
+        """A partition of the topic."""
+        return TopicPartition(self.topic, number)
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def producer(self, **config: str | int) -> Producer:
+        """Properties are written with underscores for dots."""
+        return Producer(self._config(config))
+
+    def consumer(self, **config: str | int) -> Consumer:
+        """The same; from the beginning, unless that is said otherwise."""
+        return Consumer({"auto.offset.reset": "earliest", **self._config(config)})
+
+    def _config(self, config: dict[str, str | int]) -> Settings:
+        return {"bootstrap.servers": self.bootstrap, **{name.replace("_", "."): one for name, one in config.items()}}
+
+    async def create(self, partitions: int = 1, **configs: str) -> None:
+        """The topic. A broker may tell of it before all of it can be used, which clients wait for."""
+        dotted = {name.replace("_", "."): value for name, value in configs.items()}
+        async with self.admin() as admin:
+            (await admin.create_topics([NewTopic(self.topic, partitions, 1, dotted)])).all()
+
+    async def send(self, *values: bytes, partition: int = 0, **config: str | int) -> None:
+        async with self.producer(**config) as producer:
+            sent = [await producer.send(self.topic, value, partition=partition) for value in values]
+            await asyncio.gather(*sent)
+
+    async def read(self, consumer: Consumer, count: int) -> list[bytes | None]:
+        """So many values."""
+        values: list[bytes | None] = []
+        while len(values) < count:
+            values += [record.value for record in await consumer.poll(1000)]
+        return values
+
+
+Scenario = Callable[[Place], Awaitable[None]]
+At = Callable[[Scenario], None]
+
+
+@asynccontextmanager
+async def polling(place: Place, **config: str | int) -> AsyncIterator[Consumer]:
+    """A member of the group that polls all the time."""
+
+    async def poll(consumer: Consumer) -> None:
+        while True:
+            await consumer.poll(100)
+
+    async with place.consumer(group_id=place.group, **config) as consumer:
+        consumer.subscribe([place.topic])
+        task = asyncio.ensure_future(poll(consumer))
+        try:
+            yield consumer
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Looks again and again: nobody tells when a broker, or another member, is so far."""
+    while not is_so():  # noqa: ASYNC110  (nobody)
+        await asyncio.sleep(0.1)
+
+
+def numbers(count: int, start: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(start, start + count)]
