@@ -5,6 +5,7 @@ counted with whom in `QuotaTable`. Different here: it makes nobody wait (the bro
 un-records only what it may have recorded; and what metrics read leaves no trace in what is enforced.
 """
 
+from collections.abc import KeysView
 from math import nan
 from sys import float_info
 
@@ -163,6 +164,10 @@ class ClientQuotaManager:
     def peek_sensors(self, bucket: Bucket) -> ClientSensors | None:
         """What is recorded of a bucket, to look at; None for one that nobody recorded to."""
         return self._sensors.get(bucket)
+
+    def buckets(self) -> KeysView[Bucket]:
+        """The buckets that something was recorded of, the oldest first."""
+        return self._sensors.keys()
 
     def snapshot(self, now_ms: int) -> list[ClientUsage]:
         """The use of all buckets, for metrics. Reads only: a scrape changes nothing of what is enforced."""

@@ -37,6 +37,11 @@ class QuotaStore(Generic[_Entity]):
         self._holding = dict(static)
         self._followers: list[Callable[[_Entity, float | None], None]] = []
 
+    @property
+    def holding(self) -> Mapping[_Entity, float]:
+        """The quotas that hold, by entity."""
+        return self._holding
+
     def follow(self, apply: Callable[[_Entity, float | None], None]) -> None:
         """Calls `apply(entity, bound)` for each quota that holds, and from now on for each that changes; None: none."""
         self._followers.append(apply)

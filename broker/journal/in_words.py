@@ -29,6 +29,11 @@ def in_words(event: AnyEvent) -> str:
     return printable(f"{_time(event.at_ns)} {broker}{who}{_what(event)}")
 
 
+def what(event: AnyEvent) -> str:
+    """The same without when and who."""
+    return printable(_what(event))
+
+
 def _what(event: AnyEvent) -> str:
     match event:
         case Request():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.journal.in_words import in_words
+from sluice.broker.journal.in_words import in_words, what
 from sluice.journal_events import (
     AnyEvent,
     BrokerState,
@@ -125,9 +125,12 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
 @pytest.mark.parametrize(("event", "line"), SHOWN.values(), ids=SHOWN)
 def test_each_kind_is_put_into_words(event: AnyEvent, line: str) -> None:
     assert in_words(event) == f"22:13:20.123456 {line}"
+    assert line.endswith(what(event))
 
 
 def test_a_client_cannot_forge_a_line() -> None:
     forged = WHO | {"client_id": "shop\n\x1b[31m"}
     line = in_words(ConnectionClosed(seq=1, by_client=True, reason="", **forged))  # type: ignore[arg-type]
     assert line.endswith("broker 1 #4 shop\\n\\x1b[31m closed by the client")
+    refused = ConnectionRefused(**WHO, seq=1, reason="too many\n", throttle_time_ms=0)  # type: ignore[arg-type]
+    assert what(refused) == "refused: too many\\n"

@@ -171,6 +171,7 @@ def test_a_bucket_is_forgotten_after_more_than_an_hour_without_a_request() -> No
     assert [usage.client_id for usage in manager.snapshot(HOUR_MS)] == ["old", "young"], "an hour is not over an hour"
     manager.expire(HOUR_MS + 1)
     assert [usage.client_id for usage in manager.snapshot(HOUR_MS + 1)] == ["young"]
+    assert [*manager.buckets()] == [(None, "young")]
     assert manager.record(ANONYMOUS, "old", 1.0, HOUR_MS + 1) == 0
     assert len(manager.snapshot(HOUR_MS + 1)) == 2
 

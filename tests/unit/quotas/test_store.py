@@ -61,3 +61,12 @@ def test_who_follows_no_more_is_told_nothing() -> None:
     store.unfollow(told.__setitem__)
     store.alter("b", 2.0)
     assert told == {"a": 1.0}
+
+
+def test_who_looks_sees_the_quotas_that_hold() -> None:
+    gold = QuotaEntity(client_id="gold")
+    store = QuotaStore({EVERYONE: 100.0})
+    store.alter(gold, 1.0)
+    assert store.holding == {EVERYONE: 100.0, gold: 1.0}
+    store.alter(gold, None)
+    assert store.holding == {EVERYONE: 100.0}
