@@ -28,7 +28,7 @@ help: ## show this
 
 # Compiled ahead, so that the first start takes no longer than the next, also where Python may not write bytecode.
 setup: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## prepare .venv for development
-	@$(BIN)/python -m compileall -q sluice audit broker cli client pipeline protocol purgatory quotas streams
+	@$(BIN)/python -m compileall -q sluice audit broker cli client pipeline protocol purgatory quotas streams web
 	@test -e $(SPARK_READY) || echo "setup: without PySpark, as there is no Java here (or SPARK=no): tests/spark will be skipped"
 
 # The project itself goes in without isolation: its build tool is in the lock, so nothing unpinned is fetched.

@@ -1,4 +1,4 @@
-"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, and `/api/v1` (admin_*.py, by what it is about).
+"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1` (admin_*.py, by what it is about), a web page.
 
 The HTTP stack is loaded when someone first connects, in a thread, so that neither the start nor a running client waits
 for it: the port is bound from the beginning, and whoever connects early waits in its backlog.
@@ -7,7 +7,7 @@ for it: the port is bound from the beginning, and whoever connects early waits i
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import BaseRoute
 
     from .cluster_server import ClusterServer
+
+    # What a part of the port serves; the function answers who may not ask, and is None for who may.
+    Room = Callable[["ClusterServer", Callable[[Request], Response | None]], Sequence[BaseRoute]]
+    # Imports one.
+    LoadRoom = Callable[[], Room]
 
 log = logging.getLogger("sluice.broker")
 
@@ -26,11 +32,19 @@ log = logging.getLogger("sluice.broker")
 class AdminPort:
     """The admin port of all brokers. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
 
-    def __init__(self, server: "ClusterServer", listening: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        server: "ClusterServer",
+        listening: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        load_page: "LoadRoom | None",
+    ) -> None:
+        """`load_page`: of what is above the broker, and so handed in: the web page, if there is to be one."""
         self.host, self.port = listening.getsockname()[:2]
         self._server = server
         self._socket = listening
         self._loop = loop
+        self._load_page = load_page
         self._task: asyncio.Task[None] | None = None
         self._http: uvicorn.Server | None = None
         self._stopped = False
@@ -51,18 +65,19 @@ class AdminPort:
         self._task = self._loop.create_task(self._serve())
 
     async def _serve(self) -> None:
-        await self._loop.run_in_executor(None, _load)
+        page = await self._loop.run_in_executor(None, _load, self._load_page)
         if self._stopped:
             return
-        self._http = _http_server(application(self._server))
+        self._http = _http_server(application(self._server, page))
         await self._http.serve(sockets=[self._socket])
 
 
-def _load() -> None:
+def _load(load_page: "LoadRoom | None") -> "Room | None":
     # In a thread: what is imported here takes a quarter of a second.
     own = ("admin_cluster", "admin_journal", "metrics")
     for name in ("starlette.applications", "uvicorn", *(f"sluice.broker.{room}" for room in own)):
         import_module(name)
+    return None if load_page is None else load_page()
 
 
 def _http_server(app: "Starlette") -> "uvicorn.Server":
@@ -79,8 +94,8 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     return Http(config)
 
 
-def application(server: "ClusterServer") -> "Starlette":
-    """The HTTP application of a cluster."""
+def application(server: "ClusterServer", page: "Room | None" = None) -> "Starlette":
+    """The HTTP application of a cluster, with the web page or without."""
     from hmac import compare_digest
 
     from prometheus_client.exposition import choose_encoder
@@ -117,4 +132,6 @@ def application(server: "ClusterServer") -> "Starlette":
 
     own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
     rooms = (admin_cluster, admin_faults, admin_journal, admin_quotas, admin_scenarios)
-    return Starlette(routes=[*own, *(route for room in rooms for route in room.routes(server, refused))])
+    of_rooms = [route for room in rooms for route in room.routes(server, refused)]
+    of_page = [] if page is None else page(server, refused)
+    return Starlette(routes=[*own, *of_rooms, *of_page])

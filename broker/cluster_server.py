@@ -21,6 +21,7 @@ from .server import BACKLOG, STOP_GRACE_S, Server, bind
 from .topic import TRANSACTION_STATE_TOPIC, Partition
 
 if TYPE_CHECKING:
+    from .admin import LoadRoom
     from .faults.engine import Faults
 
 # Clients that were waiting for the start have asked their first questions by then.
@@ -58,10 +59,14 @@ class ClusterServer:
             take_up(self.cluster, self.cluster.logs.directory)
 
     async def start(
-        self, admin: tuple[str, int] | None, listeners: Mapping[int, Sequence[Endpoint]] | None = None
+        self,
+        admin: tuple[str, int] | None,
+        listeners: Mapping[int, Sequence[Endpoint]] | None = None,
+        load_page: "LoadRoom | None" = None,
     ) -> None:
         """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.
-        `listeners`, by node id, are where to listen instead: where the brokers did whose places these take.
+        `listeners`, by node id, are where to listen instead: where the brokers did whose places these take. The web
+        page is what `load_page` imports.
 
         Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
         """
@@ -72,7 +77,7 @@ class ClusterServer:
             if admin is not None:
                 if hasattr(self._loop, "bind"):
                     raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
-                self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop)
+                self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, load_page)
         except SluiceError:
             await self.stop()
             raise

@@ -19,6 +19,7 @@ from sluice.broker.fair_selector import new_loop
 from sluice.broker.releases import missing
 from sluice.clock import LoopClock
 from sluice.config import Config, address_of
+from sluice.web import load as load_page
 
 from .logs import set_up_logging
 from .serve_arguments import ServeArguments
@@ -76,12 +77,13 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     stop_by_signal(stop.set)
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
     server = ClusterServer(config, LoopClock(loop), random, loop)
-    await server.start((config.text("sluice.admin.host"), admin_port))
+    await server.start((config.text("sluice.admin.host"), admin_port), load_page=load_page)
     say_ready(server)
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
     gc.freeze()
     gc.enable()
-    log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile")})
+    page = f"{_admin(server)}/"
+    log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile"), "page": page})
     release = config.text("sluice.kafka.release")
     if not_served := missing(release):
         log.info("not served", extra={"release": release, "apis": " ".join(not_served)})
@@ -106,12 +108,16 @@ def say_ready(server: ClusterServer) -> None:
 def _ready(server: ClusterServer) -> dict[str, object]:
     first_listeners = [broker.endpoints[0] for broker in server.servers.values()]
     brokers = [str(listener) for listener in first_listeners]
-    assert server.admin is not None
-    admin = address_of(server.admin.host, server.admin.port)
     ready: dict[str, object] = {"bootstrap": brokers[0], "brokers": brokers}
     if len(server.config.listeners()) > 1:
         ready["listeners"] = _by_name(server)
-    return ready | {"admin": f"http://{admin}", "pid": os.getpid()}
+    return ready | {"admin": _admin(server), "pid": os.getpid()}
+
+
+def _admin(server: ClusterServer) -> str:
+    """Where the admin port is, whose page is at its root."""
+    assert server.admin is not None
+    return f"http://{address_of(server.admin.host, server.admin.port)}"
 
 
 def _by_name(server: ClusterServer) -> dict[str, list[str]]:

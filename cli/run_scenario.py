@@ -16,6 +16,7 @@ from sluice.broker.scenarios.run import Run
 from sluice.broker.scenarios.timeline import broker_properties
 from sluice.clock import LoopClock
 from sluice.config import Config
+from sluice.web import load as load_page
 
 from .logs import set_up_logging
 from .run_broker import SEEDS, listener_pairs, say_ready, stop_by_signal
@@ -51,7 +52,7 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
         click.echo(step_line(step, run.duration_ms), err=True)
 
     run = Run(scenario, server, told=tell, keep=True)  # the brokers end with it
-    await server.start((config.text("sluice.admin.host"), admin_port))
+    await server.start((config.text("sluice.admin.host"), admin_port), load_page=load_page)
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
     stop_by_signal(run.stop)

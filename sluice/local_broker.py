@@ -32,6 +32,7 @@ from sluice.local_faults import LocalFault, LocalFaults
 from sluice.local_quota import LocalQuota, QuotasSet, quotas_set, set_quota
 from sluice.local_scenario import LocalScenario, begin
 from sluice.local_wait import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
+from sluice.web import load as load_page
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -85,7 +86,7 @@ class Broker(JournalAssertions):
             log.warning(warning)
         host = self._config.text("sluice.admin.host")
         server = self._new_server()
-        await server.start(None if self._admin_port is None else (host, self._admin_port))
+        await server.start(None if self._admin_port is None else (host, self._admin_port), load_page=load_page)
         self._server = server
         return self
 
@@ -107,7 +108,7 @@ class Broker(JournalAssertions):
         await before.stop()
         admin = None if before.admin is None else (before.admin.host, before.admin.port)
         server = self._new_server()
-        await server.start(admin, {node_id: one.endpoints for node_id, one in before.servers.items()})
+        await server.start(admin, {node_id: one.endpoints for node_id, one in before.servers.items()}, load_page)
         self._server = server
 
     def _new_server(self) -> ClusterServer:

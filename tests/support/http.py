@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 
 def call(
-    app: Starlette, path: str, method: str = "GET", body: str = "", **headers: str
+    app: Starlette, path: str, method: str = "GET", body: str = "", query: str = "", **headers: str
 ) -> tuple[int, dict[str, str], str]:
     """Status, headers and body of the answer."""
     sent: list[dict[str, Any]] = []  # an ASGI message is a dict of whatever
@@ -22,7 +22,7 @@ def call(
         "type": "http",
         "method": method,
         "path": path,
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
     }
     asyncio.run(app(scope, receive, send))

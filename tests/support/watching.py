@@ -1,0 +1,39 @@
+"""Someone who watches a broker in virtual time: the messages of the page's stream, as its script gets them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sluice.web.feed import EVERY_MS, Feed
+from sluice.web.view import View
+from sluice.web.viewer import Viewer
+from tests.support.virtual_broker import VirtualBroker
+
+
+class Watcher:
+    """One viewer; the first look is taken as it is made."""
+
+    def __init__(self, broker: VirtualBroker, feed: Feed, viewer: Viewer) -> None:
+        self._broker = broker
+        self._feed = feed
+        self._viewer = viewer
+
+    def message(self) -> Any:
+        """What the newest look has that is new."""
+        self._broker.settle()
+        assert self._feed.newest is not None
+        return json.loads(self._viewer.message(self._feed.newest))
+
+    def later(self, ms: float = EVERY_MS) -> Any:
+        """The same after a while."""
+        self._broker.advance(ms)
+        return self.message()
+
+
+@contextmanager
+def watching(broker: VirtualBroker, view: View | None = None, feed: Feed | None = None) -> Iterator[Watcher]:
+    """Someone watches for as long as this is entered."""
+    feed = feed or Feed(broker.cluster_server)
+    with feed.watching(view or View()) as viewer:
+        yield Watcher(broker, feed, viewer)

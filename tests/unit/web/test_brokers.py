@@ -1,0 +1,50 @@
+"""What the page shows of brokers."""
+
+import pytest
+
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.records import produce_of
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.watching import watching
+
+
+def test_what_passed_since_the_last_look_is_told_per_second() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client("shop")
+    with watching(broker) as watcher:
+        (seen,) = watcher.message()["brokers"]
+        assert (seen["requests_per_s"], seen["in_per_s"]) == (0, 0)
+        client.ask(MetadataRequest(), 9)
+        client.ask(produce_of(1000, 9, "shop"), 9)
+        (seen,) = watcher.later()["brokers"]
+    assert (seen["requests_per_s"], seen["connections"], seen["leads"]) == (4, 1, 1)
+    assert 1800 < seen["in_per_s"] < 2000, "bytes of records, in half a second"
+
+
+@pytest.mark.parametrize(
+    ("happening", "state", "can"),
+    [
+        pytest.param("stop", "stopped", ["start"], id="stopped"),
+        pytest.param("isolate", "isolated", ["stop", "rejoin"], id="isolated"),
+    ],
+)
+def test_the_state_of_a_broker_says_what_may_happen_to_it(happening: str, state: str, can: list[str]) -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    with watching(broker) as watcher:
+        assert [seen["can"] for seen in watcher.message()["brokers"]] == [["stop", "isolate"]] * 3
+        getattr(broker.cluster_server, f"{happening}_broker")(2)
+        seen = watcher.later()["brokers"][1]
+    assert (seen["id"], seen["state"], seen["can"]) == (2, state, can)
+
+
+def test_a_broker_that_began_anew_counts_from_there() -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    broker.client("shop", node_id=2).ask(MetadataRequest(), 9)
+    with watching(broker) as watcher:
+        watcher.message()
+        broker.cluster_server.stop_broker(2)
+        broker.advance(500)
+        broker.run(broker.cluster_server.start_broker(2))
+        seen = watcher.later()["brokers"][1]
+    assert (seen["state"], seen["requests_per_s"]) == ("running", 0)

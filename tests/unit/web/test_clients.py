@@ -1,0 +1,180 @@
+"""Who the clients are, in which order they come, and how many are read at a time."""
+
+from typing import Any
+
+import pytest
+
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.web.client_row import POINTS
+from sluice.web.clients import SORTS, Clients
+from sluice.web.view import View
+from tests.support.records import produce_of
+from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.watching import watching
+
+QUOTA = "quota.producer.default=1M"
+
+
+def _produce(client: Client, size: int) -> None:
+    client.send(produce_of(size, 9, client.client_id), 9)
+
+
+def _ids(message: Any) -> list[str]:
+    by_id = {row["id"]: row["client_id"] for row in message["clients"]["rows"]}
+    return [by_id[number] for number in message["clients"]["order"]]
+
+
+def _clients(*ids: str, overrides: tuple[str, ...] = (QUOTA,)) -> tuple[VirtualBroker, list[Client]]:
+    broker = VirtualBroker(*overrides)
+    broker.topic()
+    return broker, [broker.client(each) for each in ids]
+
+
+def test_a_client_is_there_from_its_first_request_on() -> None:
+    broker, (client,) = _clients("shop")
+    with watching(broker) as watcher:
+        assert watcher.message()["clients"]["total"] == 0, "nobody knows yet who that is"
+        client.ask(MetadataRequest(), 9)
+        (row,) = watcher.later()["clients"]["rows"]
+    assert (row["client_id"], row["user"], row["connections"], row["meters"]) == ("shop", "ANONYMOUS", 1, [])
+
+
+def test_connections_of_one_client_are_one_row() -> None:
+    broker, clients = _clients("shop", "shop", "other")
+    for client in clients:
+        client.ask(MetadataRequest(), 9)
+    with watching(broker) as watcher:
+        rows = watcher.message()["clients"]["rows"]
+    assert {row["client_id"]: row["connections"] for row in rows} == {"shop": 2, "other": 1}
+
+
+def test_a_client_is_shown_with_its_quota_and_its_wait() -> None:
+    broker, (client,) = _clients("shop")
+    _produce(client, 12_000_000)
+    with watching(broker) as watcher:
+        (row,) = watcher.message()["clients"]["rows"]
+    (meter,) = row["meters"]
+    assert (meter["kind"], meter["rate"], meter["bound"]) == ("Produce", 1_200_000.0, 1_000_000.0)
+    assert (meter["throttle_ms"], row["waiting"]) == (2000, 1)
+
+
+def test_what_is_charged_between_two_looks_is_a_point() -> None:
+    broker, (client,) = _clients("shop")
+    _produce(client, 1000)
+    with watching(broker) as watcher:
+        watcher.message()
+        _produce(client, 50_000)
+        found = watcher.later()
+        (points,) = found["clients"]["points"].values()
+        assert points == [[found["look"], 100_000, 0]], "50,000 bytes in half a second"
+        quiet = watcher.later()
+    assert "clients" not in quiet or quiet["clients"]["points"] == {}, "silence has no points"
+
+
+def test_a_client_that_left_before_anyone_looked_is_shown() -> None:
+    broker, (client,) = _clients("shop")
+    _produce(client, 1000)
+    client.leave()
+    with watching(broker) as watcher:
+        (row,) = watcher.message()["clients"]["rows"]
+    assert (row["client_id"], row["connections"], len(row["meters"])) == ("shop", 0, 1)
+
+
+ORDERS = {
+    "activity": ["busy", "calm", "idle"],
+    "quota": ["calm", "busy", "idle"],
+    "throttled": ["calm", "busy", "idle"],
+    "name": ["busy", "calm", "idle"],
+}
+
+
+def test_each_order_has_its_test() -> None:
+    assert ORDERS.keys() == SORTS.keys()
+
+
+@pytest.mark.parametrize(("sort", "order"), ORDERS.items(), ids=ORDERS)
+def test_clients_are_sorted(sort: str, order: list[str]) -> None:
+    broker, (idle, calm, busy) = _clients(
+        "idle", "calm", "busy", overrides=("quota.producer.override=busy:9M,calm:1k",)
+    )
+    idle.ask(MetadataRequest(), 9)
+    _produce(busy, 1_000_000)
+    _produce(calm, 100_000)
+    with watching(broker, View(sort=sort)) as watcher:
+        watcher.message()
+        client = broker.client("busy")  # the next look sorts by what this one has read
+        client.ask(MetadataRequest(), 9)
+        message = watcher.later()
+    assert [{1: "idle", 2: "calm", 3: "busy"}[number] for number in message["clients"]["order"]] == order
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        pytest.param("", ["Ärger", "a", "b"], id="nothing: all of them"),
+        pytest.param("ÄR", ["Ärger"], id="letters, whatever their case"),
+        pytest.param("anonymous", ["Ärger", "a", "b"], id="a user"),
+        pytest.param("zz", [], id="what none has"),
+    ],
+)
+def test_clients_are_searched(search: str, found: list[str]) -> None:
+    broker, clients = _clients("a", "b", "Ärger")
+    for client in clients:
+        client.ask(MetadataRequest(), 9)
+    with watching(broker, View(search=search, sort="name")) as watcher:
+        message = watcher.message()
+    assert sorted(_ids(message)) == sorted(found)
+    assert (message["clients"]["matched"], message["clients"]["total"]) == (len(found), 3)
+
+
+def test_a_page_of_many_is_sent() -> None:
+    broker, clients = _clients(*(f"c{number:02}" for number in range(30)))
+    for client in clients:
+        client.ask(MetadataRequest(), 9)
+    with watching(broker, View(sort="name", page=2, size=10)) as watcher:
+        message = watcher.message()
+    assert _ids(message) == [f"c{number}" for number in range(20, 30)]
+    assert message["clients"]["matched"] == 30
+
+
+def test_of_many_clients_few_are_read_at_a_time_and_all_in_the_end() -> None:
+    broker, clients = _clients(*(f"c{number:03}" for number in range(100)))
+    found = Clients(broker.cluster_server)
+    found.find(0)
+    found.read(0, ())
+    reads: list[int] = []
+    for look in range(1, 6):
+        for client in clients:
+            _produce(client, 1000)
+        broker.advance(500)
+        found.find(look)
+        found.read(look, ())
+        reads.append(sum(row.look == look for row in found.found("", "name")))
+    assert max(reads) <= 25
+    assert {row.look for row in found.found("", "name")} == {2, 3, 4, 5}, "those read longest ago came first"
+
+
+def test_clients_that_have_gone_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.web.clients._MOST_GONE", 3)
+    broker, _ = _clients()
+    found = Clients(broker.cluster_server)
+    for number in range(6):
+        client = broker.client(f"c{number}")
+        client.ask(MetadataRequest(), 9)
+        found.find(1)
+        client.leave()
+        broker.advance(10)
+    found.find(10)
+    assert [row.client_id for row in found.found("", "name")] == ["c3", "c4", "c5"]
+
+
+def test_points_are_of_the_last_two_minutes() -> None:
+    broker, (client,) = _clients("shop")
+    _produce(client, 1000)
+    with watching(broker) as watcher:
+        watcher.message()
+        for _ in range(POINTS + 20):
+            _produce(client, 1000)
+            broker.advance(500)
+        (points,) = watcher.message()["clients"]["points"].values()
+    assert len(points) == POINTS

@@ -1,0 +1,91 @@
+"""What is read of a client's sensors is what is enforced, and what was charged since the last look."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.web.meter import Meter, MeterSeen
+
+START_MS = 1_700_000_000_000
+BUCKET = (None, "c")
+
+
+def _manager(bound: float = 1e6) -> ClientQuotaManager:
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    manager.set_quota(QuotaEntity(client_id=DEFAULT), bound)
+    return manager
+
+
+def _meter(manager: ClientQuotaManager) -> Meter:
+    sensors = manager.peek_sensors(BUCKET)
+    assert sensors is not None
+    return Meter(sensors)
+
+
+def _look(meter: Meter, at_ms: int) -> MeterSeen:
+    return meter.look("Produce", 1, BUCKET, START_MS + at_ms)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5_000_000), st.booleans()), min_size=1, max_size=60))
+def test_nothing_is_charged_that_a_look_does_not_see(steps: list[tuple[int, int, bool]]) -> None:
+    """Whatever the samples are cut and dropped by, the looks add up to what was recorded."""
+    manager = _manager()
+    manager.record("u", "c", 1, START_MS)
+    meter = _meter(manager)
+    _look(meter, 0)
+    at_ms, recorded, seen = 0, 0.0, 0.0
+    for wait_ms, value, measures in steps:
+        at_ms += wait_ms
+        if measures:
+            manager.measure("u", "c", START_MS + at_ms)
+        manager.record("u", "c", value, START_MS + at_ms)
+        recorded += value
+        meter.look("Produce", 1, BUCKET, START_MS + at_ms)
+        seen += meter.charged
+    assert seen == pytest.approx(recorded)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5_000_000)), min_size=1, max_size=60))
+def test_the_rate_is_the_one_that_is_enforced(steps: list[tuple[int, int]]) -> None:
+    manager = _manager()
+    at_ms = 0
+    for wait_ms, value in steps:
+        at_ms += wait_ms
+        manager.record("u", "c", value, START_MS + at_ms)
+    (usage,) = manager.snapshot(START_MS + at_ms)
+    assert _look(_meter(manager), at_ms).rate == pytest.approx(usage.rate, abs=0.01)
+
+
+def test_a_wait_is_told_until_it_is_over() -> None:
+    manager = _manager()
+    throttle_ms = manager.record("u", "c", 12e6, START_MS)
+    assert throttle_ms == 2000
+    meter = _meter(manager)
+    manager.record_throttle_time("u", "c", throttle_ms, START_MS)
+    seen = _look(meter, 1999)
+    assert (seen.throttle_ms, seen.held_until_ms, seen.throttled_total_ms) == (2000, START_MS + 2000, 2000)
+    seen = _look(meter, 2000)
+    assert (seen.throttle_ms, seen.held_until_ms, seen.throttled_total_ms) == (0, 0, 2000)
+
+
+def test_what_a_throttled_fetch_takes_back_was_not_charged() -> None:
+    manager = _manager()
+    manager.record("u", "c", 1e6, START_MS)
+    meter = _meter(manager)
+    _look(meter, 0)
+    manager.record("u", "c", 5e6, START_MS + 10)
+    manager.unrecord("u", "c", 5e6, START_MS + 10)
+    _look(meter, 20)
+    assert meter.charged == 0
+
+
+def test_no_limit_is_none() -> None:
+    manager = _manager()
+    manager.record("u", "c", 1.0, START_MS)
+    manager.set_quota(QuotaEntity(client_id=DEFAULT), None)
+    seen = _look(_meter(manager), 0)
+    assert (seen.bound, seen.share) == (None, 0.0)

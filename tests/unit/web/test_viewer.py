@@ -1,0 +1,89 @@
+"""A viewer is sent everything once, and then what is new."""
+
+import pytest
+
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.web.feed import Feed
+from sluice.web.view import View
+from tests.support.virtual_broker import JOURNAL, WALL_START_MS, VirtualBroker
+from tests.support.watching import watching
+
+EVERYTHING = View(connections=True, journal=True)
+
+
+def test_the_first_message_has_everything_and_one_where_nothing_happened_has_nothing() -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.client("shop").ask(MetadataRequest(), 9)
+    with watching(broker, View(journal=True)) as watcher:
+        first = watcher.message()
+        assert first.keys() == {"look", "at_ms", "cluster", "brokers", "clients", "quotas", "faults", "journal"}
+        assert (first["look"], first["at_ms"]) == (0, WALL_START_MS)
+        watcher.later()  # requests per second are none any more
+        assert watcher.later() == {}
+
+
+@pytest.mark.parametrize("part", ["connections", "journal"])
+def test_what_is_not_wanted_is_not_sent(part: str) -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.client("shop").ask(MetadataRequest(), 9)
+    with watching(broker) as watcher:
+        assert part not in watcher.message()
+    with watching(broker, EVERYTHING) as watcher:
+        assert part in watcher.message()
+
+
+def test_where_there_is_no_journal_none_is_sent() -> None:
+    with watching(VirtualBroker(), EVERYTHING) as watcher:
+        message = watcher.message()
+    assert (message["cluster"]["journal_size"], "journal" in message) == (0, False)
+
+
+def test_of_two_clients_the_one_that_changed_is_sent() -> None:
+    broker = VirtualBroker()
+    for name in ("a", "b"):
+        broker.client(name).ask(MetadataRequest(), 9)
+    with watching(broker, View(sort="name")) as watcher:
+        assert len(watcher.message()["clients"]["rows"]) == 2
+        broker.client("b").ask(MetadataRequest(), 9)
+        (row,) = watcher.later()["clients"]["rows"]
+    assert (row["client_id"], row["connections"]) == ("b", 2)
+
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "'\"`;--",
+    "a\nevent: fake\ndata: {}\n\n",
+    "\x00\x1b[31m\x7f",
+    "\u202egnp.exe",
+    "\U0001f300" * 40,
+    "x" * 20_000,
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_whatever_a_client_calls_itself_is_one_string_of_one_line(name: str) -> None:
+    broker = VirtualBroker(JOURNAL)
+    client = broker.client(name)
+    client.ask(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
+    client.ask(MetadataRequest(), 9)
+    with watching(broker, EVERYTHING) as watcher:
+        broker.settle()
+        message = watcher.message()
+    (row,) = message["clients"]["rows"]
+    (connection,) = message["connections"]["rows"]
+    assert row["client_id"] == connection["client_id"] == message["journal"]["lines"][-1]["client_id"] == name
+
+
+def test_a_message_has_no_line_ends() -> None:
+    """A server-sent event ends with one."""
+    broker = VirtualBroker(JOURNAL)
+    broker.client("a\n\ndata: {}\r\u2028").ask(MetadataRequest(), 9)
+    feed = Feed(broker.cluster_server)
+    with feed.watching(EVERYTHING) as viewer:
+        broker.settle()
+        assert feed.newest is not None
+        message = viewer.message(feed.newest)
+    assert b"\n" not in message
+    assert b"\r" not in message

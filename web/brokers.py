@@ -1,0 +1,96 @@
+"""The brokers as the page shows them: their state, what may be done to them, and what passes through them."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sluice.broker.controller import TRANSITIONS
+
+if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.server import Server
+
+# Who leads what is counted this seldom, in looks: there may be many partitions.
+_COUNT_LEADERS_EVERY = 4
+
+
+class BrokerSeen(Struct, frozen=True, gc=False):
+    """What is sent of a broker.
+
+    fenced: whether the controller takes it for dead
+    can: what may happen to it, as it is: start, stop, isolate, rejoin
+    listeners: its addresses by name
+    leads: so many partitions
+    throttled: how many connections wait for a throttle time
+    requests_per_s, in_per_s, out_per_s: since the last look; bytes of records
+    """
+
+    id: int
+    state: str
+    fenced: bool
+    can: list[str]
+    listeners: dict[str, str]
+    leads: int
+    connections: int
+    throttled: int
+    requests_per_s: int
+    in_per_s: int
+    out_per_s: int
+
+
+class _Counts(Struct, frozen=True):
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+class Brokers:
+    """All brokers of a cluster."""
+
+    def __init__(self, server: "ClusterServer") -> None:
+        self._server = server
+        self._leads: Counter[int] = Counter()
+        self._counts: dict[int, _Counts] = {}
+        self._looked_ms = 0.0
+
+    def look(self, number: int) -> list[BrokerSeen]:
+        """Each as it is now; `number` counts the looks from 0 on."""
+        if number % _COUNT_LEADERS_EVERY == 0:
+            topics = self._server.cluster.topics.values()
+            self._leads = Counter(partition.leader for topic in topics for partition in topic.partitions)
+        now_ms = self._server.cluster.clock.monotonic_ms()
+        elapsed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
+
+    def _seen(self, node_id: int, server: "Server", elapsed_ms: float) -> BrokerSeen:
+        cluster = self._server.cluster
+        now = self._count(node_id, server)
+        before, self._counts[node_id] = self._counts.get(node_id, now), now
+        state = cluster.controller.state(node_id)
+
+        def per_s(after: int, before: int) -> int:
+            return max(0, round((after - before) / elapsed_ms * 1000)) if elapsed_ms else 0  # it may have begun anew
+
+        return BrokerSeen(
+            id=node_id,
+            state=state.value,
+            fenced=node_id in cluster.fenced,
+            can=[happening for happening, states in TRANSITIONS.items() if state in states],
+            listeners={endpoint.name: str(endpoint) for endpoint in server.endpoints},
+            leads=self._leads[node_id],
+            connections=len(server.connections),
+            throttled=server.broker.throttled.delayed,
+            requests_per_s=per_s(now.requests, before.requests),
+            in_per_s=per_s(now.bytes_in, before.bytes_in),
+            out_per_s=per_s(now.bytes_out, before.bytes_out),
+        )
+
+    def _count(self, node_id: int, server: "Server") -> _Counts:
+        topics = self._server.cluster.topics.values()
+        traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
+        return _Counts(
+            requests=sum(route.requests for route in server.broker.dispatcher.routes),
+            bytes_in=sum(each.bytes_in for each in traffic),
+            bytes_out=sum(each.bytes_out for each in traffic),
+        )

@@ -1,0 +1,153 @@
+"""A client as the page shows it: who it is, how it stands to its quotas, and its last two minutes."""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sluice.quotas.manager import ClientQuotaManager
+
+from .meter import Meter, MeterSeen
+
+if TYPE_CHECKING:
+    from sluice.broker.server import Server
+
+# Two looks a second for two minutes.
+POINTS = 240
+Who = tuple[str, str]  # user, client id
+# A look, bytes per second since the one before it, and whether the client was held then. Looks without either are left
+# out: most clients are silent most of the time.
+Point = tuple[int, int, int]
+_BYTES = ("Produce", "Fetch")
+
+
+class ClientSeen(msgspec.Struct, frozen=True, gc=False):
+    """What is sent of a client.
+
+    id: numbers the clients of one feed
+    meters: of each kind of quota that something is recorded for
+    connections: how many it has
+    waiting: how many of them wait, for a throttle time or an answer
+    """
+
+    id: int
+    user: str
+    client_id: str
+    software: str
+    connections: int
+    waiting: int
+    meters: list[MeterSeen]
+
+
+class ClientRow:
+    """What is known of one client."""
+
+    __slots__ = (
+        "_meters",
+        "client_id",
+        "connections",
+        "encoded",
+        "folded",
+        "id",
+        "last_active_ms",
+        "look",
+        "looked_ms",
+        "meters",
+        "points",
+        "software",
+        "user",
+        "waiting",
+    )
+
+    def __init__(self, number: int, who: Who) -> None:
+        self.id = number
+        self.user, self.client_id = who
+        self.folded = f"{self.client_id}\n{self.user}".casefold()  # what is searched
+        self.software = ""
+        self.connections = self.waiting = 0
+        self.last_active_ms = 0.0  # monotonic
+        self.look = -1  # at which it was read last
+        self.looked_ms = 0.0  # when that was, monotonic
+        self.meters: list[MeterSeen] = []
+        self.points: deque[Point] = deque(maxlen=POINTS)
+        self.encoded = b""
+        self._meters: dict[tuple[int, str], Meter] = {}  # by broker and kind
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second over the quotas' windows."""
+        return sum(meter.rate for meter in self.meters if meter.kind in _BYTES)
+
+    @property
+    def share(self) -> float:
+        """Of the quota that it is nearest to."""
+        return max((meter.share for meter in self.meters), default=0.0)
+
+    @property
+    def throttled_total_ms(self) -> int:
+        """Of all its waits."""
+        return sum(meter.throttled_total_ms for meter in self.meters)
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether it may stand otherwise than it did when it was read last."""
+        if self.look < 0 or self.last_active_ms > self.looked_ms:
+            return True
+        return any(meter.rate or meter.held_until_ms for meter in self.meters)
+
+    def read(self, servers: "dict[int, Server]", mutation: ClientQuotaManager | None, look: int, now_ms: float) -> None:
+        """Looks at what all brokers have recorded of it."""
+        nearest: dict[str, MeterSeen] = {}
+        charged = 0.0
+        is_held = False
+        for node_id, server in servers.items():
+            broker = server.broker
+            wall_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+            managers = [*broker.quotas] if mutation is None else [*broker.quotas, mutation]
+            mutation = None  # the controller's is no broker's: once is enough
+            for manager in managers:
+                meter = self._meter(manager, node_id)
+                if meter is None:
+                    continue
+                seen = meter.look(manager.kind, node_id, manager.rules.bucket(self.user, self.client_id), wall_ms)
+                charged += meter.charged if manager.kind in _BYTES else 0
+                is_held = is_held or seen.held_until_ms > 0
+                best = nearest.get(manager.kind)
+                if best is None or (seen.held_until_ms, seen.share, seen.rate) > (
+                    best.held_until_ms,
+                    best.share,
+                    best.rate,
+                ):
+                    nearest[manager.kind] = seen
+        self.meters = [*nearest.values()]
+        self._note(look, now_ms, charged, is_held=is_held)
+        self.encoded = msgspec.json.encode(self._seen())
+
+    def _meter(self, manager: ClientQuotaManager, node_id: int) -> Meter | None:
+        sensors = manager.peek_sensors(manager.rules.bucket(self.user, self.client_id))
+        if sensors is None:
+            return None
+        meter = self._meters.get((node_id, manager.kind))
+        if meter is None or not meter.is_of(sensors):
+            meter = self._meters[node_id, manager.kind] = Meter(sensors)
+        return meter
+
+    def _note(self, look: int, now_ms: float, charged: float, *, is_held: bool) -> None:
+        """One point for each look since the last one at this client: what was charged is spread over them."""
+        elapsed_ms = now_ms - self.looked_ms
+        per_s = max(0, round(charged / elapsed_ms * 1000)) if self.look >= 0 and elapsed_ms > 0 else 0
+        if per_s or is_held:
+            first = look if self.look < 0 else max(self.look + 1, look - POINTS)
+            self.points.extend((number, per_s, int(is_held)) for number in range(first, look + 1))
+        self.look, self.looked_ms = look, now_ms
+
+    def _seen(self) -> ClientSeen:
+        return ClientSeen(
+            id=self.id,
+            user=self.user,
+            client_id=self.client_id,
+            software=self.software,
+            connections=self.connections,
+            waiting=self.waiting,
+            meters=self.meters,
+        )

@@ -1,0 +1,121 @@
+"""All clients of a cluster, those shown and some of the others looked at each time.
+
+To read one costs a twentieth of a millisecond, and there may be a hundred thousand: so at each look those are read that
+someone sees, and of the others a few that have done something since. They are sorted by what was read last.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from math import log2
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from sluice.broker.context import ANONYMOUS
+
+from .client_row import ClientRow, Who
+
+if TYPE_CHECKING:
+    from sluice.broker.cluster_server import ClusterServer
+
+# Clients read each time beyond those that someone sees: all of 500 within ten seconds. The first time many are, so that
+# they are in their order at once.
+_OTHERS, _OTHERS_AT_FIRST = 25, 500
+# Of clients that are gone, so many are remembered.
+_MOST_GONE = 1000
+# How often those are looked for that left before anyone looked, in looks.
+_SEEK_EVERY = 10
+
+
+def _doublings(rate: float) -> int:
+    """Rows change places only where a rate has doubled: else they could not be read."""
+    return -int(log2(max(rate, 0) + 1))
+
+
+_Key = tuple[float | str, ...]
+SORTS: dict[str, Callable[[ClientRow], _Key]] = {
+    "activity": lambda row: (not row.connections, _doublings(row.rate), row.folded),
+    "quota": lambda row: (-round(row.share, 1), row.folded),
+    "throttled": lambda row: (-row.throttled_total_ms, row.folded),
+    "name": lambda row: (row.folded,),
+}
+
+
+class Clients:
+    """The clients that there are, or were lately."""
+
+    def __init__(self, server: "ClusterServer") -> None:
+        self._server = server
+        self._numbers = count(1)
+        self._rows: dict[Who, ClientRow] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def find(self, look: int) -> None:
+        """Finds out who is there; `look` numbers the looks at the cluster from 0 on."""
+        self._count_connections()
+        if look % _SEEK_EVERY == 0:
+            self._add_recorded()
+            self._forget_gone()
+
+    def found(self, text: str, sort: str) -> list[ClientRow]:
+        """Those whose client id or user has this text, sorted."""
+        folded = text.casefold()
+        rows: Iterable[ClientRow] = self._rows.values()
+        if folded:
+            rows = (row for row in rows if folded in row.folded)
+        return sorted(rows, key=SORTS[sort])
+
+    def read(self, look: int, shown: Iterable[ClientRow]) -> None:
+        """Reads what is recorded of the clients that are `shown`, and of some others."""
+        now_ms = self._server.cluster.clock.monotonic_ms()
+        mutation = self._server.cluster.controller_quotas.mutation
+        for row in {row.id: row for row in (*shown, *self._others(look))}.values():
+            row.read(self._server.servers, mutation, look, now_ms)
+
+    def _others(self, look: int) -> list[ClientRow]:
+        """Those that may have changed, the ones read longest ago first."""
+        changed = [row for row in self._rows.values() if row.may_have_changed]
+        changed.sort(key=attrgetter("look"))
+        return changed[: _OTHERS if look else _OTHERS_AT_FIRST]
+
+    def _count_connections(self) -> None:
+        rows = self._rows
+        for row in rows.values():
+            row.connections = row.waiting = 0
+        for server in self._server.servers.values():
+            for connection in server.connections:
+                ctx = connection.ctx
+                if not ctx.api and not ctx.client_id:
+                    continue  # nobody knows yet who that is
+                row = rows.get((ctx.user, ctx.client_id)) or self._add((ctx.user, ctx.client_id))
+                row.connections += 1
+                row.waiting += connection.waiting
+                row.last_active_ms = max(row.last_active_ms, connection.last_active_ms)
+                if ctx.client_software[0]:
+                    row.software = " ".join(ctx.client_software)
+
+    def _add_recorded(self) -> None:
+        """Clients of which something is recorded though they have left."""
+        users, client_ids = ({who[position] for who in self._rows} for position in (0, 1))
+        managers = (manager for server in self._server.servers.values() for manager in server.broker.quotas)
+        for user, client_id in (bucket for manager in managers for bucket in manager.buckets()):
+            who = (user or ANONYMOUS, client_id or "")
+            if user is None:
+                is_known = client_id in client_ids
+            else:
+                is_known = who in self._rows if client_id is not None else user in users
+            if not is_known and len(self._rows) < _MOST_GONE:
+                self._add(who)
+                users.add(who[0])
+                client_ids.add(who[1])
+
+    def _forget_gone(self) -> None:
+        gone = [row for row in self._rows.values() if not row.connections]
+        gone.sort(key=attrgetter("last_active_ms"), reverse=True)
+        for row in gone[_MOST_GONE:]:
+            del self._rows[row.user, row.client_id]
+
+    def _add(self, who: Who) -> ClientRow:
+        row = self._rows[who] = ClientRow(next(self._numbers), who)
+        return row

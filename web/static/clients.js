@@ -1,0 +1,140 @@
+// The clients that this page shows of all there are: those searched for, a page of them, busiest first.
+
+import { Children, byId, el, setText } from "./dom.js";
+import { count, milliseconds, named, seconds } from "./format.js";
+import { Meter, Spark } from "./meter.js";
+import { setQuota } from "./quota_api.js";
+
+const PAGE = 25;
+const TYPING_MS = 250;
+const OTHERS = { Request: "request time", ControllerMutation: "partitions created and deleted" };
+
+export class Clients {
+  /** `asked()` is called when another view is wanted. */
+  constructor(asked) {
+    this.view = { search: "", sort: "activity", page: 0, size: PAGE };
+    this.seen = new Map(); // by id
+    this.order = [];
+    this.clock = { offset: 0, look: 0, kept: 240 };
+    this.rows = new Children(byId("client-rows"), (client) => new Row(client, this.clock));
+    const form = byId("client-search");
+    let typing = 0;
+    const changed = (wish) => {
+      Object.assign(this.view, { page: 0 }, wish);
+      asked();
+    };
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.elements.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => changed({ search: form.elements.search.value }), TYPING_MS);
+    });
+    form.elements.sort.addEventListener("change", () => changed({ sort: form.elements.sort.value }));
+    byId("client-pages").addEventListener("click", (event) => {
+      const step = Number(event.target.dataset.step ?? 0);
+      if (step) changed({ page: Math.max(0, this.view.page + step) });
+    });
+  }
+
+  /** Another stream begins: it sends everything. */
+  begin() {
+    this.seen.clear();
+    this.rows.byKey.forEach((row) => row.forget());
+  }
+
+  show(message, offset) {
+    this.clock.offset = offset;
+    this.clock.look = message.look;
+    const clients = message.clients;
+    if (clients !== undefined) {
+      for (const row of clients.rows) this.seen.set(row.id, row);
+      this.order = clients.order;
+      this.total(clients);
+    }
+    const shown = this.order.map((id) => this.seen.get(id)).filter(Boolean);
+    this.rows.show(shown, (client) => client.id);
+    for (const [id, row] of this.rows.byKey) row.draw(clients?.points[id] ?? []);
+  }
+
+  total({ total, matched }) {
+    const { page, size, search } = this.view;
+    byId("client-table").hidden = !this.order.length;
+    setText(byId("client-count"), matched === total ? count(total) : `${count(matched)} of ${count(total)}`);
+    byId("client-none").hidden = total === 0 || matched > 0;
+    setText(byId("client-none"), `No client has “${search}” in its client id or user.`);
+    const pages = Math.max(1, Math.ceil(matched / size));
+    const [previous, next] = byId("client-pages").querySelectorAll("button");
+    byId("client-pages").hidden = pages === 1 && page === 0;
+    previous.disabled = page === 0;
+    next.disabled = page + 1 >= pages;
+    setText(byId("client-page"), `${page + 1} of ${pages}`);
+    byId("client-ids").replaceChildren(...this.order.map((id) => el("option", { value: this.seen.get(id)?.client_id ?? "" })));
+  }
+}
+
+class Row {
+  constructor(client, clock) {
+    this.clock = clock;
+    this.client = client;
+    this.name = el("b");
+    this.about = el("small");
+    const label = named(client.client_id, "(no id)");
+    const save = (kind) => (text, seen) => setQuota(kind, bucketOf(this.client, seen), text);
+    this.meters = [
+      new Meter("Produce", `${label}: produce`, save("producer_byte_rate")),
+      new Meter("Fetch", `${label}: fetch`, save("consumer_byte_rate")),
+    ];
+    this.held = el("span");
+    this.why = el("small", { class: "sub" });
+    this.spark = new Spark();
+    this.total = el("td", { role: "cell", class: "number", "data-label": "Held in all" });
+    this.node = el("tr", { role: "row" },
+      el("td", { role: "cell", class: "who" }, this.name, this.about),
+      el("td", { role: "cell", "data-label": "Produce" }, this.meters[0].node),
+      el("td", { role: "cell", "data-label": "Fetch" }, this.meters[1].node),
+      el("td", { role: "cell", "data-label": "Throttle now" }, this.held, this.why),
+      el("td", { role: "cell", "data-label": "Last two minutes", class: "wide" }, this.spark.node),
+      this.total);
+  }
+
+  forget() {
+    this.spark.points = [];
+  }
+
+  update(client) {
+    this.client = client;
+    setText(this.name, named(client.client_id, "(no id)"));
+    setText(this.about, aboutOf(client));
+    for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
+    const total = client.meters.reduce((sum, seen) => sum + seen.throttled_total_ms, 0);
+    setText(this.total, total ? seconds(total / 1000) : "—");
+  }
+
+  draw(points) {
+    this.spark.add(points);
+    this.spark.draw(this.clock.look, this.clock.kept);
+    const now = Date.now() + this.clock.offset;
+    const held = this.client.meters.filter((seen) => seen.held_until_ms > now);
+    const longest = held.reduce((best, seen) => (best && best.held_until_ms >= seen.held_until_ms ? best : seen), null);
+    this.held.className = longest ? "held" : "none";
+    setText(this.held, longest ? milliseconds(longest.throttle_ms) : "—");
+    const left = longest ? `${milliseconds(longest.held_until_ms - now)} left` : "";
+    const other = longest && OTHERS[longest.kind] ? `, for ${OTHERS[longest.kind]}` : "";
+    setText(this.why, left + other);
+  }
+}
+
+/** Whose use is counted: there a quota takes effect at once. */
+function bucketOf(client, seen) {
+  const entity = {};
+  if (seen !== null && seen.user !== null) entity.user = seen.user;
+  if (seen === null || seen.client_id !== null || seen.user === null) entity["client-id"] = client.client_id;
+  return entity;
+}
+
+function aboutOf(client) {
+  const parts = [];
+  if (client.user !== "ANONYMOUS") parts.push(named(client.user, "(no user)"));
+  if (client.software) parts.push(named(client.software, ""));
+  parts.push(client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "gone");
+  return parts.join(" · ");
+}

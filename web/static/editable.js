@@ -1,0 +1,68 @@
+// A value that is edited where it stands: a button that becomes a field, with the broker's own words beneath if it does
+// not take what was typed.
+
+import { words } from "./api.js";
+import { el, setText, tell } from "./dom.js";
+import { typed } from "./format.js";
+
+let number = 0;
+
+/** `shown()` is the text of the value, `unset` that of none; `value()` is it as a number, or null; `save(text)` throws. */
+export function editable({ label, shown, unset, value, save }) {
+  const id = `edit-${++number}`;
+  const button = el("button", { type: "button", class: "plain editable of", click: open });
+  const input = el("input", { "aria-label": `${label}, such as 1M or 250k; empty: none`, autocomplete: "off",
+    spellcheck: "false", "aria-describedby": id });
+  const problem = el("span", { class: "problem", id, role: "alert", hidden: true });
+  const form = el("form", { class: "edit", hidden: true, submit, keydown },
+    input, el("button", { class: "main" }, "Set"), el("button", { type: "button", click: close }, "Cancel"), problem);
+  const node = el("span", {}, button, form);
+
+  function open() {
+    const now = value();
+    input.value = now === null ? "" : typed(now);
+    failed("");
+    form.hidden = false;
+    button.hidden = true;
+    input.focus();
+    input.select();
+  }
+
+  function close() {
+    form.hidden = true;
+    button.hidden = false;
+    button.focus();
+  }
+
+  function failed(message) {
+    tell(problem, message);
+    if (message) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  }
+
+  async function submit(event) {
+    event.preventDefault();
+    try {
+      await save(input.value.trim());
+      close();
+    } catch (error) {
+      failed(words(error));
+      input.focus();
+    }
+  }
+
+  function keydown(event) {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      close();
+    }
+  }
+
+  function update() {
+    const text = value() === null ? unset : shown();
+    setText(button, text);
+    button.setAttribute("aria-label", `${label}: ${text}. Edit`);
+  }
+
+  return { node, update };
+}

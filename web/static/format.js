@@ -1,0 +1,96 @@
+// Numbers and names, for people.
+
+const STEPS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
+const RATE = /^\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(Ki|Mi|Gi|k|M|G)?(?:B)?(?:\/s)?\s*$/i;
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export function count(number) {
+  return whole.format(number);
+}
+
+/** Three digits: 950, 12.3 k, 1.07 M. */
+export function scaled(number) {
+  for (const [size, letter] of STEPS) {
+    if (Math.abs(number) >= size * 0.9995) return `${digits(number / size)} ${letter}`;
+  }
+  return `${digits(number)} `;
+}
+
+export function bytesPerSecond(number) {
+  return `${scaled(number)}B/s`;
+}
+
+/** A value of one kind of quota or its rate, with the unit. */
+export function measured(kind, value) {
+  switch (kind) {
+    case "Produce": case "Fetch": case "producer_byte_rate": case "consumer_byte_rate":
+      return bytesPerSecond(value);
+    case "Request": case "request_percentage":
+      return `${digits(value)} %`;
+    case "ControllerMutation": case "controller_mutation_rate":
+      return `${digits(value)} partitions/s`;
+    default:
+      return `${digits(value)}/s`;
+  }
+}
+
+export function milliseconds(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return seconds(ms / 1000);
+}
+
+export function seconds(s) {
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
+}
+
+/** Local time of day, with milliseconds. */
+export function clock(ms) {
+  const at = new Date(ms);
+  const two = (number) => String(number).padStart(2, "0");
+  const rest = String(at.getMilliseconds()).padStart(3, "0");
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${rest}`;
+}
+
+/** A name that may be empty, or be made of blanks and of characters that hide. */
+export function named(text, empty) {
+  if (text === "") return empty;
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
+}
+
+/** The entity of a quota in words. */
+export function entityInWords(entity) {
+  const parts = [];
+  if ("user" in entity) parts.push(entity.user === null ? "every user" : `user ${named(entity.user, "(empty)")}`);
+  if ("client-id" in entity) {
+    parts.push(entity["client-id"] === null ? "every client id" : `client id ${named(entity["client-id"], "(empty)")}`);
+  }
+  if ("ip" in entity) parts.push(entity.ip === null ? "every address" : `address ${named(entity.ip, "")}`);
+  return parts.join(", ");
+}
+
+/** 2M and 512Ki as numbers; what is none stays as it is, for the broker to say what it accepts. */
+export function rateOf(text) {
+  const found = RATE.exec(text);
+  if (found === null) return text;
+  const letters = (found[2] ?? "").toLowerCase();
+  const unit = Object.keys(FACTORS).find((each) => each.toLowerCase() === letters);
+  return Number((Number(found[1]) * FACTORS[unit]).toPrecision(15));
+}
+
+/** A number as one types it: 1M rather than 1000000. */
+export function typed(value) {
+  for (const [size, letter] of STEPS) {
+    const part = value / size;
+    if (part >= 1 && Number(part.toFixed(3)) === part) return `${part}${letter}`;
+  }
+  return String(value);
+}
+
+function digits(number) {
+  const size = Math.abs(number);
+  if (size >= 100 || Number.isInteger(number)) return whole.format(number);
+  return number.toFixed(size >= 10 ? 1 : 2);
+}

@@ -1,0 +1,16 @@
+// Sets a quota, or removes it where nothing was typed.
+
+import { send } from "./api.js";
+import { rateOf } from "./format.js";
+
+const BYTE_RATES = new Set(["producer_byte_rate", "consumer_byte_rate"]);
+
+/** Throws what the broker says of a value that it does not take. */
+export async function setQuota(key, entity, text) {
+  await send("PUT", "/api/v1/quotas", { entity, quotas: { [key]: text === "" ? null : valueOf(key, text) } });
+}
+
+function valueOf(key, text) {
+  if (BYTE_RATES.has(key)) return rateOf(text);
+  return Number.isNaN(Number(text)) ? text : Number(text);
+}

@@ -1,0 +1,86 @@
+"""What one viewer has been sent, so that it is sent only what is new: the messages of `/api/v1/stream`.
+
+A message is an object. It has `look`, which counts the looks at the cluster, and `at_ms`, when this one was, wall
+clock; and of these what has changed since the message before:
+
+    cluster, brokers, quotas, faults, connections    as a whole
+    clients     total (how many there are), matched (of these), order (ids of those shown), rows (those that changed),
+                points (of each row by its id those that are new, see client_row.Point)
+    journal     lines, left_off (how many there were besides)
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from .journal_tail import newest
+
+if TYPE_CHECKING:
+    from sluice.broker.journal.journal import Journal
+
+    from .client_row import ClientRow
+    from .looks import Look
+    from .view import View
+
+
+class Viewer:
+    """One viewer, who joins with a view and keeps it."""
+
+    def __init__(self, view: "View", journal: "Journal | None") -> None:
+        self.view = view
+        self._journal = journal if view.journal else None
+        self._after = 0  # in the journal
+        self._sent: dict[str, bytes] = {}
+        self._rows: dict[int, ClientRow] = {}  # those shown, by id
+        self._encoded: dict[int, bytes] = {}  # of each what was sent
+        self._looked: dict[int, int] = {}  # of each the look up to which its points were sent
+
+    def message(self, look: "Look") -> bytes:
+        """What is new to this viewer; `{}` where that is nothing."""
+        changed = {
+            name: Raw(value)
+            for name, value in (
+                ("cluster", look.cluster),
+                ("brokers", look.brokers),
+                ("clients", self._clients(look)),
+                ("quotas", look.quotas),
+                ("faults", look.faults),
+                ("connections", look.connections(self.view.search) if self.view.connections else b"null"),
+                ("journal", self._new_lines()),
+            )
+            if self._is_new(name, value)
+        }
+        if not changed:
+            return b"{}"
+        return msgspec.json.encode({"look": look.number, "at_ms": look.at_ms, **changed})
+
+    def _is_new(self, name: str, value: bytes) -> bool:
+        if value == b"null" or self._sent.get(name) == value:
+            return False
+        self._sent[name] = value
+        return True
+
+    def _clients(self, look: "Look") -> bytes:
+        if self.view not in look.pages:
+            return b"null"  # it joined since
+        rows, matched = look.pages[self.view]
+        points = {str(row.id): new for row in rows if (new := self._new_points(row))}
+        changed = [Raw(row.encoded) for row in rows if self._encoded.get(row.id) != row.encoded]
+        self._encoded = {row.id: row.encoded for row in rows}
+        self._looked = {row.id: look.number for row in rows}
+        seen = {"total": look.clients, "matched": matched, "order": [row.id for row in rows]}
+        return msgspec.json.encode({**seen, "rows": changed, "points": points})
+
+    def _new_points(self, row: "ClientRow") -> list[tuple[int, int, int]]:
+        after = self._looked.get(row.id, -1)
+        return [point for point in row.points if point[0] > after]
+
+    def _new_lines(self) -> bytes:
+        if self._journal is None:
+            return b"null"
+        found = newest(self._journal, self.view.wanted, self._after)
+        self._after = found.after
+        if not found.lines:
+            return b"null"
+        return msgspec.json.encode({"lines": found.lines, "left_off": found.left_off})
