@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from sluice.broker.faults.errors import FaultError
 from sluice.broker.faults.rule import parse_rule
+from sluice.broker.reading import MisreadError, read
 
 from .documents import ENDINGS, is_document, read_document
 from .model import Scenario
-from .reading import MisreadError, read
 from .timeline import ScenarioError, timeline
 
 _CATALOGUE = Path(__file__).parent / "catalogue"

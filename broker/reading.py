@@ -14,6 +14,8 @@ from msgspec import inspect
 
 T = TypeVar("T")
 
+_LONGEST_SHOWN = 80
+
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -32,7 +34,11 @@ _INVALID = re.compile(r"Invalid (?:enum )?value (.*)")
 
 
 class MisreadError(ValueError):
-    """What was given is not what is accepted; the text begins with the path."""
+    """What was given is not what is accepted; the text begins with the path, which is "" of all that was given."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
 
 
 def read(given: object, wanted: type[T]) -> T:
@@ -40,15 +46,25 @@ def read(given: object, wanted: type[T]) -> T:
     try:
         return msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
-        text = str(error)
+        raise _misread(given, wanted, str(error)) from None
+
+
+def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
+    """The same of what can only be texts, as in a query: `5` is a number, and `true` is true. Raises MisreadError."""
+    try:
+        return msgspec.convert(given, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise _misread(given, wanted, str(error)) from None
+
+
+def _misread(given: object, wanted: type[T], text: str) -> MisreadError:
     where = _WHERE.search(text)
     steps = [name or index for name, index in _STEP.findall(where[1])] if where else []
     reason = text[: where.start()] if where else text
     place = _Place("", given, (inspect.type_info(wanted),))
     for step in steps:
         place = place.inner(step)
-    path, why = place.told(reason)
-    raise MisreadError(f"{path}: {why}" if path else why)
+    return MisreadError(*place.told(reason))
 
 
 class _Place:
@@ -108,12 +124,15 @@ class _Place:
             return self._path, f"{found[1]}: must be one of {', '.join(self._choices())}"
         if found := _EXPECTED.fullmatch(reason):
             accepted = self._described or [_accepted(found[1], found[2])]
-            got = f", not {_WORDS.get(found[3], found[3])}" if found[3] else self._shown()
-            return self._path, f"must be {' or '.join(accepted)}{got}"
+            return self._path, f"must be {' or '.join(accepted)}{self._shown(found[3])}"
         return self._path, reason
 
-    def _shown(self) -> str:
-        return f", not {self._given!r}" if isinstance(self._given, str | int | float) else ""
+    def _shown(self, kind: str | None) -> str:
+        """What was given: itself if it is text or of the right kind, else its kind."""
+        if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
+            text = repr(self._given)
+            return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
+        return "" if kind is None else f", not {_WORDS.get(kind, kind)}"
 
     def _structs(self) -> list[inspect.StructType]:
         return [one for one in self._types if isinstance(one, inspect.StructType)]

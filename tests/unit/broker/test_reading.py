@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from sluice.broker.scenarios.reading import MisreadError, read
+from sluice.broker.reading import MisreadError, read, read_texts
 
 Name = Annotated[str, Meta(pattern="^[a-z]+$", description="small letters")]
 
@@ -33,7 +33,7 @@ SAID: list[tuple[object, str]] = [
     ({"x": 1}, "x: there is no such field; accepted are name, shapes, colours, visible, size"),
     ({"name": "A"}, "name: must be small letters, not 'A'"),
     ({"name": 1}, "name: must be small letters, not a whole number"),
-    ({"visible": "yes"}, "visible: must be true or false, not text"),
+    ({"visible": "yes"}, "visible: must be true or false, not 'yes'"),
     ({"visible": None}, "visible: must be true or false, not nothing"),
     ({"shapes": {}}, "shapes: must be a list, not a table"),
     ({"size": [1, 2.5]}, "size[1]: must be a whole number, not a number"),
@@ -63,3 +63,29 @@ def test_a_mistake_is_told(given: object, said: str) -> None:
 def test_what_is_right_is_read() -> None:
     given = {"name": "b", "shapes": [{"kind": "square", "side": 2}, "c"], "size": [1, 2]}
     assert read(given, Drawing) == Drawing("b", [Square(2.0), "c"], size=(1, 2))
+
+
+class Question(Struct, forbid_unknown_fields=True):
+    number: int = 0
+    follow: bool = False
+    names: list[str] = []
+
+
+def test_texts_are_read_as_what_they_say() -> None:
+    given: dict[str, str | list[str]] = {"number": "5", "follow": "true", "names": ["a", "5"]}
+    assert read_texts(given, Question) == Question(5, True, ["a", "5"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"number": "x"}, "number: must be a whole number, not 'x'"),
+        ({"number": "x" * 100}, f"number: must be a whole number, not '{'x' * 79}..."),
+        ({"follow": "maybe"}, "follow: must be true or false, not 'maybe'"),
+        ({"colour": "red"}, "colour: there is no such field; accepted are number, follow, names"),
+    ],
+)
+def test_a_mistake_in_texts_is_told_with_the_text(given: dict[str, str | list[str]], said: str) -> None:
+    with pytest.raises(MisreadError) as misread:
+        read_texts(given, Question)
+    assert str(misread.value) == said
