@@ -1,4 +1,7 @@
-"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1` (admin_*.py, by what it is about), a web page.
+"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, a web page.
+
+What can be asked are the rows of admin_operations.py, from the admin_*.py by what they are about; who may ask is
+admin_gate.py.
 
 The HTTP stack is loaded when someone first connects, in a thread, so that neither the start nor a running client waits
 for it: the port is bound from the beginning, and whoever connects early waits in its backlog.
@@ -15,14 +18,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from .cluster_server import ClusterServer
 
-    # What a part of the port serves; the function answers who may not ask, and is None for who may.
-    Room = Callable[["ClusterServer", Callable[[Request], Response | None]], Sequence[BaseRoute]]
+    # What a part of the port serves, to who may ask (admin_gate.py).
+    Room = Callable[["ClusterServer"], Sequence[BaseRoute]]
     # Imports one.
     LoadRoom = Callable[[], Room]
 
@@ -74,8 +75,7 @@ class AdminPort:
 
 def _load(load_page: "LoadRoom | None") -> "Room | None":
     # In a thread: what is imported here takes a quarter of a second.
-    own = ("admin_cluster", "admin_journal", "metrics")
-    for name in ("starlette.applications", "uvicorn", *(f"sluice.broker.{room}" for room in own)):
+    for name in ("starlette.applications", "uvicorn", "sluice.broker.admin_routes", "sluice.broker.admin_operations"):
         import_module(name)
     return None if load_page is None else load_page()
 
@@ -96,42 +96,17 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
 
 def application(server: "ClusterServer", page: "Room | None" = None) -> "Starlette":
     """The HTTP application of a cluster, with the web page or without."""
-    from hmac import compare_digest
-
-    from prometheus_client.exposition import choose_encoder
     from starlette.applications import Starlette
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
+    from starlette.middleware import Middleware
 
-    from . import admin_cluster, admin_faults, admin_journal, admin_quotas, admin_scenarios
-    from .metrics import registry
+    from .admin_gate import Gate
+    from .admin_operation import AdminRoom
+    from .admin_operations import OPERATIONS
+    from .admin_routes import refusals, routes
 
-    metrics = registry(server.servers)
-    token = server.config.text("sluice.admin.token")
-
-    def may_read(request: "Request") -> bool:
-        given = request.headers.get("authorization", "")
-        return not token or compare_digest(given.encode(), f"Bearer {token}".encode())
-
-    async def get_metrics(request: "Request") -> "Response":
-        if not may_read(request):
-            return _unauthorized()
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics), headers={"content-type": content_type})
-
-    async def get_health(request: "Request") -> "Response":
-        # Open to everyone: an orchestrator's probe has no token, and the answer tells nothing.
-        return JSONResponse({"status": "ok"})
-
-    def _unauthorized() -> "Response":
-        message = "this port asks for the bearer token that sluice.admin.token names"
-        return JSONResponse({"error": message}, status_code=401, headers={"www-authenticate": "Bearer"})
-
-    def refused(request: "Request") -> "Response | None":
-        return None if may_read(request) else _unauthorized()
-
-    own = [Route("/metrics", get_metrics), Route("/healthz", get_health)]
-    rooms = (admin_cluster, admin_faults, admin_journal, admin_quotas, admin_scenarios)
-    of_rooms = [route for room in rooms for route in room.routes(server, refused)]
-    of_page = [] if page is None else page(server, refused)
-    return Starlette(routes=[*own, *of_rooms, *of_page])
+    gate = Middleware(Gate, token=server.config.text("sluice.admin.token"))
+    of_page = [] if page is None else page(server)
+    own = routes(AdminRoom(server), OPERATIONS)
+    app = Starlette(routes=[*own, *of_page], middleware=[gate], exception_handlers=refusals())
+    app.router.redirect_slashes = False  # a path is there or not
+    return app

@@ -1,93 +1,125 @@
-"""`/api/v1/faults` of the admin port: the fault rules, adding and removing them.
+"""`/api/v1/faults` of the admin port: the fault rules, adding and removing them."""
 
-GET /api/v1/faults           all rules, with what they have matched and hit
-POST /api/v1/faults          a rule, or {"faults": [...]}: all of them, or none
-GET /api/v1/faults/{id}      one of them
-DELETE /api/v1/faults/{id}   removes it
-DELETE /api/v1/faults        removes all
-GET /api/v1/faults/schema    the JSON Schema of a rule
-"""
-
-from typing import TYPE_CHECKING
+from typing import Annotated, Literal
 
 import msgspec
-from starlette.routing import Route
+from msgspec import Meta
 
 from sluice.errors import SluiceError
 
-from .admin_requests import body_of, guarded
-from .cluster_server import ClusterError, UnknownResourceError
+from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
+from .cluster_server import ClusterError, ClusterServer, UnknownResourceError
+from .faults.errors import FaultError
+from .faults.fault import Fault
+from .faults.rule import Rule, rule_schema
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from .cluster_server import ClusterServer
-    from .faults.fault import Fault
+_PATH = "/api/v1/faults"
 
 
-def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
-    """What the admin port serves of fault rules; `refused` answers who may not ask."""
+class OfFault(msgspec.Struct, forbid_unknown_fields=True):
+    """Which rule."""
 
-    async def get_faults(request: "Request") -> object:
-        return {"faults": [describe(fault) for fault in server.faults]}
-
-    async def post_faults(request: "Request") -> object:
-        return {"faults": [describe(fault) for fault in _add(server, msgspec.json.decode(await body_of(request)))]}
-
-    async def delete_faults(request: "Request") -> object:
-        removed = server.faults.list()
-        server.faults.clear()
-        return {"faults": [describe(fault) for fault in removed]}
-
-    async def get_fault(request: "Request") -> object:
-        return describe(_find(server, request.path_params["id"]))
-
-    async def delete_fault(request: "Request") -> object:
-        fault = _find(server, request.path_params["id"])
-        fault.remove()
-        return describe(fault)
-
-    async def get_schema(request: "Request") -> object:
-        from .faults.rule import rule_schema
-
-        return rule_schema()
-
-    return [
-        Route("/api/v1/faults", guarded(get_faults, refused), methods=["GET"]),
-        Route("/api/v1/faults", guarded(post_faults, refused), methods=["POST"]),
-        Route("/api/v1/faults", guarded(delete_faults, refused), methods=["DELETE"]),
-        Route("/api/v1/faults/schema", guarded(get_schema, refused), methods=["GET"]),
-        Route("/api/v1/faults/{id}", guarded(get_fault, refused), methods=["GET"]),
-        Route("/api/v1/faults/{id}", guarded(delete_fault, refused), methods=["DELETE"]),
-    ]
+    id: Annotated[str, Meta(description="the id of a fault rule")]
 
 
-def describe(fault: "Fault") -> dict[str, object]:
-    """A rule in force, over, disabled or removed; `rule` is what was given."""
+class Rules(msgspec.Struct, forbid_unknown_fields=True):
+    """Several rules: all of them are added, or none."""
+
+    faults: list[Rule]
+
+
+class FaultShown(msgspec.Struct):
+    """A rule, and what came of it.
+
+    state: over is one that will hit nothing any more
+    matched: how many requests, connections or brokers it was about
+    hits: how many of these it has hit
+    problem: what went wrong with it, which has disabled it; else ""
+    rule: as it was given
+    """
+
+    id: str
+    action: str
+    state: Literal["in force", "over", "disabled", "removed"]
+    matched: int
+    hits: int
+    problem: str
+    rule: Rule
+
+
+class FaultsShown(msgspec.Struct):
+    """Several of them."""
+
+    faults: list[FaultShown]
+
+
+async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
+    return FaultsShown([describe(fault) for fault in room.server.faults])
+
+
+async def _add(room: AdminRoom, asked: Nothing, body: object) -> FaultsShown:
+    rules = _rules_in(body)
+    try:
+        return FaultsShown([describe(fault) for fault in _added(room.server, rules)])
+    except FaultError as error:
+        alone = [at for at, _ in rules] == [_ALONE]
+        place = error.path.removeprefix(_ALONE).removeprefix(".") if alone else error.path
+        raise RefusedError(400, str(error), place) from None
+
+
+async def _remove_all(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
+    removed = room.server.faults.list()
+    room.server.faults.clear()
+    return FaultsShown([describe(fault) for fault in removed])
+
+
+async def _get(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
+    return describe(_find(room.server, asked.id))
+
+
+async def _remove(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
+    fault = _find(room.server, asked.id)
+    fault.remove()
+    return describe(fault)
+
+
+async def _get_schema(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
+    return rule_schema()
+
+
+def describe(fault: Fault) -> FaultShown:
+    """A rule as it is now."""
+    state: Literal["in force", "over", "disabled", "removed"] = "over" if fault.is_over else "in force"
     if fault.is_removed:
         state = "removed"
     elif not fault.enabled:
         state = "disabled"
-    else:
-        state = "over" if fault.is_over else "in force"
-    return {
-        "id": fault.id,
-        "action": fault.action.kind,
-        "state": state,
-        "matched": fault.matched,
-        "hits": fault.hits,
-        "problem": fault.problem,
-        "rule": fault.rule,
-    }
+    return FaultShown(
+        id=fault.id,
+        action=fault.action.kind,
+        state=state,
+        matched=fault.matched,
+        hits=fault.hits,
+        problem=fault.problem,
+        rule=fault.rule,
+    )
 
 
-def _add(server: "ClusterServer", given: object) -> "list[Fault]":
+_ALONE = "fault"  # where one rule is that is the whole body
+
+
+def _rules_in(given: object) -> list[tuple[str, object]]:
+    """The rules of a request, each with the path to it."""
+    several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
+    if not isinstance(several, list):
+        return [(_ALONE, given)]
+    return [(f"faults[{index}]", rule) for index, rule in enumerate(several)]
+
+
+def _added(server: ClusterServer, given: list[tuple[str, object]]) -> list[Fault]:
     """All of them, or none. Raises FaultError for what cannot work, ClusterError for an id that is taken."""
     faults = server.faults
-    rules = [(at, faults.check(rule, at)) for at, rule in _rules_in(given)]
+    rules = [(at, faults.check(rule, at)) for at, rule in given]
     taken = {fault.id for fault in faults}
     for at, rule in rules:
         if rule.id in taken:
@@ -105,18 +137,27 @@ def _add(server: "ClusterServer", given: object) -> "list[Fault]":
     return added
 
 
-def _rules_in(given: object) -> list[tuple[str, object]]:
-    """The rules of a request, each with the path to it."""
-    several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
-    if not isinstance(several, list):
-        return [("fault", given)]
-    return [(f"faults[{index}]", rule) for index, rule in enumerate(several)]
-
-
-def _find(server: "ClusterServer", fault_id: str) -> "Fault":
-    from .faults.errors import FaultError
-
+def _find(server: ClusterServer, fault_id: str) -> Fault:
     try:
         return server.faults.get(fault_id)
     except FaultError as error:
         raise UnknownResourceError(error.problem) from None
+
+
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "All fault rules, with what they have matched and hit.", _list,
+                 asked=Nothing, body=Nothing, answer=FaultsShown),
+    Operation.of("POST", _PATH, "Adds a rule, or several: all of them, or none.", _add,
+                 asked=Nothing, body=object, answer=FaultsShown, errors=(409,), told_as=(Rule, Rules)),
+    Operation.of("DELETE", _PATH, "Removes all rules.", _remove_all,
+                 asked=Nothing, body=Nothing, answer=FaultsShown),
+    Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of a rule.", _get_schema,
+                 asked=Nothing, body=Nothing, answer=dict[str, object]),
+    Operation.of("GET", f"{_PATH}/{{id}}", "One rule.", _get,
+                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/{{id}}", "Removes a rule.", _remove,
+                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+)
+# fmt: on

@@ -1,101 +1,95 @@
-"""`/api/v1/journal` of the admin port: what happened, as JSON, and as NDJSON while it happens.
-
-GET /api/v1/journal?client_id=&api=&kind=&broker=   filters, each of which may come several times
-    &after=SEQ     events after this one; without it, from the oldest that is kept
-    &last=N        instead of it: the last N of those that are wanted
-    &limit=N       at most so many, 1,000 if it is not said
-    &follow=true   an event a line, without end; an empty line now and then says that the broker is there
-GET /api/v1/journal/schema   the JSON Schema of an event
-"""
+"""`/api/v1/journal` of the admin port: what happened, as JSON, and as NDJSON while it happens."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response, StreamingResponse
 
-from sluice.journal_events import schema
+from sluice.journal_events import KINDS, AnyEvent, schema
 
-from .journal.reader import FILTERS, SLICE, JournalReader, Wanted, parse_wanted
+from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
+from .journal.reader import API_NAMES, SLICE, JournalReader, Wanted, parse_wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-
     from .cluster_server import ClusterServer
 
+_PATH = "/api/v1/journal"
 _LIMIT, _MOST = 1000, 10_000
-_NUMBERS = {"after": (0, 2**63 - 1), "last": (0, 2**31 - 1), "limit": (1, _MOST)}
 _SIGN_OF_LIFE_MS = 5_000
 _NO_JOURNAL = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
+_NDJSON, _JSON_SCHEMA = "application/x-ndjson", "application/schema+json"
 
 
-class _Asked(msgspec.Struct):
-    wanted: Wanted
+def _one_of(names: object) -> Meta:
+    # Which these are is told by who reads them (journal/reader.py): with all of them.
+    return Meta(extra_json_schema={"items": {"type": "string", "enum": names}})
+
+
+class Wish(msgspec.Struct, forbid_unknown_fields=True):
+    """Which events: filters, each of which may come several times, and where to begin and end.
+
+    after: events after this one; without it, from the oldest that is kept
+    last: instead of it: the last so many of those that are wanted
+    limit: at most so many
+    follow: an event a line, without end; an empty line now and then says that the broker is there
+    """
+
+    client_id: list[str] = []
+    api: Annotated[list[str], _one_of([*API_NAMES])] = []
+    kind: Annotated[list[str], _one_of([*KINDS])] = []
+    broker: Annotated[list[str], Meta(extra_json_schema={"items": {"type": "integer", "minimum": 0}})] = []
+    after: Annotated[int, Meta(ge=0, le=2**63 - 1)] | UnsetType = UNSET
+    last: Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=_MOST)] = _LIMIT
+    follow: bool = False
+
+
+class JournalShown(msgspec.Struct):
+    """Some events.
+
+    after: what to ask for next: events after this one
+    last: the number of the newest event that there is
+    """
+
+    events: list[AnyEvent]
     after: int
-    limit: int
-    follow: bool
+    last: int
 
 
-def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
-    """What the admin port serves of the journal; `refused` answers who may not ask."""
-    journal = server.cluster.journal
-    reader = None if journal is None else JournalReader(journal, server.cluster.clock)
-
-    async def get_journal(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
-        if reader is None:
-            return _problem(_NO_JOURNAL, 404)
-        try:
-            asked = _asked(reader, parse_qs(request.url.query, keep_blank_values=True))
-        except ValueError as error:
-            return _problem(str(error), 400)
-        if asked.follow:
-            return StreamingResponse(_lines(server, reader, asked), media_type="application/x-ndjson")
-        found = reader.read(asked.after, asked.wanted, asked.limit)
-        body = msgspec.json.encode({"events": found.events, "after": found.after, "last": reader.last_seq})
-        return Response(body, media_type="application/json")
-
-    async def get_schema(request: "Request") -> Response:
-        return refused(request) or JSONResponse(schema(), media_type="application/schema+json")
-
-    return [Route("/api/v1/journal", get_journal), Route("/api/v1/journal/schema", get_schema)]
+async def _get_journal(room: AdminRoom, asked: Wish, body: Nothing) -> JournalShown | Response:
+    reader = room.journal
+    if reader is None:
+        raise RefusedError(404, _NO_JOURNAL)
+    filters = {"client_id": asked.client_id, "api": asked.api, "kind": asked.kind, "broker": asked.broker}
+    wanted = parse_wanted({name: values for name, values in filters.items() if values})
+    after = _beginning(reader, asked, wanted)
+    if asked.follow:
+        return StreamingResponse(_lines(room.server, reader, wanted, after), media_type=_NDJSON)
+    found = reader.read(after, wanted, asked.limit)
+    return JournalShown(found.events, found.after, reader.last_seq)
 
 
-def _asked(reader: JournalReader, query: dict[str, list[str]]) -> _Asked:
-    accepted = (*FILTERS, *_NUMBERS, "follow")
-    unknown = sorted(query.keys() - set(accepted))
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not accepted; what is are {', '.join(accepted)}")
-    wanted = parse_wanted({name: values for name, values in query.items() if name in FILTERS})
-    numbers = {name: _number(name, query[name][-1]) for name in _NUMBERS if name in query}
-    if "after" in numbers and "last" in numbers:
-        raise ValueError("after and last exclude each other")
-    follow = query.get("follow", ["false"])[-1]
-    if follow not in ("true", "false"):
-        raise ValueError(f"follow={follow}: must be true or false")
-    after = reader.before_last(numbers["last"], wanted) if "last" in numbers else numbers.get("after", 0)
-    return _Asked(wanted, after, numbers.get("limit", _LIMIT), follow == "true")
+async def _get_schema(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object] | Response:
+    return Response(msgspec.json.encode(schema()), media_type=_JSON_SCHEMA)
 
 
-def _number(name: str, text: str) -> int:
-    first, last = _NUMBERS[name]
-    if not (text.isascii() and text.isdecimal() and first <= int(text) <= last):
-        raise ValueError(f"{name}={text}: must be a number from {first} to {last}")
-    return int(text)
+def _beginning(reader: JournalReader, asked: Wish, wanted: Wanted) -> int:
+    if asked.last is UNSET:
+        return 0 if asked.after is UNSET else asked.after
+    if asked.after is not UNSET:
+        raise RefusedError(400, "after and last exclude each other")
+    return reader.before_last(asked.last, wanted)
 
 
-async def _lines(server: "ClusterServer", reader: JournalReader, asked: _Asked) -> AsyncIterator[bytes]:
+async def _lines(server: "ClusterServer", reader: JournalReader, wanted: Wanted, after: int) -> AsyncIterator[bytes]:
     """An event a line, until the client goes or the broker stops."""
     clock, encode = server.cluster.clock, msgspec.json.encode
-    after, quiet_since_ms = asked.after, clock.monotonic_ms()
+    quiet_since_ms = clock.monotonic_ms()
     yield b"\n"  # it is accepted: there may be nothing to tell for long
     while not server.is_stopping:
-        found = reader.read(after, asked.wanted, SLICE, SLICE)
+        found = reader.read(after, wanted, SLICE, SLICE)
         after = found.after
         if found.events:
             yield b"".join(encode(one) + b"\n" for one in found.events)
@@ -108,5 +102,12 @@ async def _lines(server: "ClusterServer", reader: JournalReader, asked: _Asked) 
         await reader.wait()
 
 
-def _problem(message: str, status: int) -> Response:
-    return JSONResponse({"error": message}, status_code=status)
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "What happened, oldest first; or what happens, as it does.", _get_journal,
+                 asked=Wish, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),
+    Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of an event.", _get_schema,
+                 asked=Nothing, body=Nothing, answer=dict[str, object], media={_JSON_SCHEMA: dict[str, object]}),
+)
+# fmt: on

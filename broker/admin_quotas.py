@@ -3,102 +3,102 @@
 An entity is written as AlterClientQuotas has it, `{"user": "alice", "client-id": null}`, null for the default.
 """
 
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from msgspec import Meta
 
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.explain import BrokerSeen, ConnectionSeen, Explanation, explain
 
+from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
+from .cluster_server import ClusterServer
 from .connection import Connection
 from .context import ANONYMOUS
 from .handlers.alter_client_quotas import alter
+from .server import Server
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from starlette.requests import Request
-
-    from .cluster_server import ClusterServer
-    from .server import Server
-
-_LARGEST_BODY = 64 * 1024
+_PATH = "/api/v1/quotas"
+_Entity = Annotated[
+    dict[str, str | None], Meta(extra_json_schema={"examples": [{"user": "alice", "client-id": None}, {"ip": "::1"}]})
+]
 
 
-class _Alteration(msgspec.Struct, forbid_unknown_fields=True):
-    entity: dict[str, str | None]
-    quotas: dict[str, float | None]  # null removes one
+class Alteration(msgspec.Struct, forbid_unknown_fields=True):
+    """New values of quotas; null removes one."""
+
+    entity: _Entity
+    quotas: Annotated[dict[str, float | None], Meta(extra_json_schema={"examples": [{"producer_byte_rate": 1e6}]})]
 
 
-class _Removal(msgspec.Struct, forbid_unknown_fields=True):
-    entity: dict[str, str | None]
-    keys: list[str] | None = None  # all that are set
+class Removal(msgspec.Struct, forbid_unknown_fields=True):
+    """Quotas that are to be removed; left out, all that the entity has."""
+
+    entity: _Entity
+    keys: list[str] | None = None
 
 
-def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
-    """What the admin port serves of quotas; `refused` answers who may not ask."""
-    quotas = server.cluster.client_quotas
+class OfClient(msgspec.Struct, forbid_unknown_fields=True):
+    """Which client."""
 
-    async def get_quotas(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
-        found = quotas.matching({}, (), strict=False)
-        return _json({"quotas": [{"entity": entity, "quotas": values} for entity, values in found]})
-
-    async def put_quotas(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
-        try:
-            wanted = msgspec.json.decode(await _body(request), type=_Alteration)
-        except (msgspec.MsgspecError, ValueError) as error:
-            return _problem(f'the body must be {{"entity": ..., "quotas": ...}}: {error}')
-        return _altered(wanted.entity, wanted.quotas)
-
-    async def delete_quotas(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
-        try:
-            wanted = msgspec.json.decode(await _body(request), type=_Removal)
-        except (msgspec.MsgspecError, ValueError) as error:
-            return _problem(f'the body must be {{"entity": ..., "keys": ...}}: {error}')
-        keys = wanted.keys
-        if keys is None:
-            found = quotas.matching(wanted.entity, (), strict=True) if wanted.entity else []
-            keys = [key for _, values in found for key in values]
-        return _altered(wanted.entity, dict.fromkeys(keys))
-
-    def _altered(entity: "Mapping[str, str | None]", changes: "Mapping[str, float | None]") -> Response:
-        code, problem = alter(server.cluster, entity, changes, validate_only=False)
-        if code:
-            words = f"{msgspec.json.encode(entity).decode()}: {problem}"
-            return _problem(words, 400 if code == ErrorCode.INVALID_REQUEST else 500)
-        found = quotas.matching(entity, (), strict=True)
-        return _json({"entity": entity, "quotas": found[0][1] if found else {}})
-
-    async def get_explanation(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
-        asked = parse_qs(request.url.query, keep_blank_values=True)
-        unknown = sorted(asked.keys() - {"client_id", "user"})
-        if unknown or "client_id" not in asked:
-            return _problem(
-                "asked for are client_id and, if it is not ANONYMOUS, user"
-                + "".join(f"; {name} is neither" for name in unknown)
-            )
-        return _json(explanation(server, asked["client_id"][-1], asked.get("user", [ANONYMOUS])[-1]))
-
-    return [
-        Route("/api/v1/quotas", get_quotas, methods=["GET"]),
-        Route("/api/v1/quotas", put_quotas, methods=["PUT"]),
-        Route("/api/v1/quotas", delete_quotas, methods=["DELETE"]),
-        Route("/api/v1/quotas/explain", get_explanation, methods=["GET"]),
-    ]
+    client_id: str
+    user: str = ANONYMOUS
 
 
-def explanation(server: "ClusterServer", client_id: str, user: str) -> Explanation:
+class QuotasShown(msgspec.Struct):
+    """The quotas of one entity."""
+
+    entity: _Entity
+    quotas: dict[str, float]
+
+
+class AllQuotasShown(msgspec.Struct):
+    """All quotas that were altered."""
+
+    quotas: list[QuotasShown]
+
+
+async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> AllQuotasShown:
+    found = room.server.cluster.client_quotas.matching({}, (), strict=False)
+    return AllQuotasShown([QuotasShown(dict(entity), quotas) for entity, quotas in found])
+
+
+async def _alter(room: AdminRoom, asked: Nothing, body: Alteration) -> QuotasShown:
+    return _altered(room.server, body.entity, body.quotas)
+
+
+async def _remove(room: AdminRoom, asked: Nothing, body: Removal) -> QuotasShown:
+    quotas, entity, keys = room.server.cluster.client_quotas, body.entity, body.keys
+    if keys is None:
+        found = quotas.matching(entity, (), strict=True) if entity else []
+        keys = [key for _, values in found for key in values]
+    return _altered(room.server, entity, dict.fromkeys(keys))
+
+
+async def _explain(room: AdminRoom, asked: OfClient, body: Nothing) -> Explanation:
+    return explanation(room.server, asked.client_id, asked.user)
+
+
+def _altered(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> QuotasShown:
+    code, why = alter(server.cluster, entity, changes, validate_only=False)
+    if code:
+        words = f"{msgspec.json.encode(entity).decode()}: {why}"
+        status = 400 if code == ErrorCode.INVALID_REQUEST else 500
+        raise RefusedError(status, words, _place(server, entity, changes))
+    found = server.cluster.client_quotas.matching(entity, (), strict=True)
+    return QuotasShown(entity, found[0][1] if found else {})
+
+
+def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> str:
+    """Where in the body it is that cannot be."""
+    refusal = server.cluster.client_quotas.refusal
+    if refusal(entity, {}) is not None:
+        return "entity"
+    return next((f"quotas.{key}" for key, value in changes.items() if refusal(entity, {key: value})), "")
+
+
+def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation:
     """What all brokers know of a client; it changes nothing."""
     return Explanation(
         client_id=client_id,
@@ -109,7 +109,7 @@ def explanation(server: "ClusterServer", client_id: str, user: str) -> Explanati
     )
 
 
-def _seen(node_id: int, server: "Server", client_id: str, user: str) -> BrokerSeen:
+def _seen(node_id: int, server: Server, client_id: str, user: str) -> BrokerSeen:
     broker = server.broker
     mutation = broker.cluster.controller_quotas.mutation
     now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
@@ -137,18 +137,16 @@ def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
     )
 
 
-async def _body(request: "Request") -> bytes:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LARGEST_BODY:
-            raise ValueError(f"it has more than {_LARGEST_BODY} bytes")
-    return body
-
-
-def _json(value: object) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
-
-
-def _problem(message: str, status: int = 400) -> Response:
-    return JSONResponse({"error": message}, status_code=status)
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "All quotas that were altered, by entity.", _list,
+                 asked=Nothing, body=Nothing, answer=AllQuotasShown),
+    Operation.of("PUT", _PATH, "Alters quotas of an entity: all of them, or none.", _alter,
+                 asked=Nothing, body=Alteration, answer=QuotasShown),
+    Operation.of("DELETE", _PATH, "Removes quotas of an entity.", _remove,
+                 asked=Nothing, body=Removal, answer=QuotasShown),
+    Operation.of("GET", f"{_PATH}/explain", "Why a client waits: its quotas, in numbers.", _explain,
+                 asked=OfClient, body=Nothing, answer=Explanation),
+)
+# fmt: on

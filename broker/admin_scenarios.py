@@ -1,79 +1,99 @@
-"""`/api/v1/scenarios` of the admin port: the catalogue, and runs of its scenarios or of others.
+"""`/api/v1/scenarios` of the admin port: the catalogue, and runs of its scenarios or of others."""
 
-GET /api/v1/scenarios                the catalogue
-POST /api/v1/scenarios/run           {"name": NAME} or {"scenario": {...}}; with "keep": true all stays as it is then
-GET /api/v1/scenarios/runs           all runs, the newest last
-GET /api/v1/scenarios/runs/{id}      one of them
-DELETE /api/v1/scenarios/runs/{id}   stops it, if it is under way
-"""
-
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import msgspec
-from starlette.routing import Route
+from msgspec import Meta
 
-from .admin_requests import body_of, guarded
+from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
+from .scenarios.files import Entry, catalogued, entries, scenario_of
+from .scenarios.model import Scenario
+from .scenarios.report import RunReport
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from .cluster_server import ClusterServer
-    from .scenarios.runs import Runs
+_PATH = "/api/v1/scenarios"
 
 
-class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """What is to run."""
+class OfRun(msgspec.Struct, forbid_unknown_fields=True):
+    """Which run."""
+
+    id: Annotated[str, Meta(description="the id of a run")]
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """What is to run: one of the catalogue by its name, or a scenario. With `keep` all stays as it is at its end."""
 
     name: str | None = None
     scenario: dict[str, object] | None = None
     keep: bool = False
 
 
-def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
-    """What the admin port serves of scenarios; `refused` answers who may not ask."""
+class WantedName(msgspec.Struct, forbid_unknown_fields=True):
+    """A scenario of the catalogue. With `keep` all stays as it is at its end."""
 
-    @cache
-    def runs() -> "Runs":
-        from .scenarios.runs import Runs  # few ever run one
+    name: str
+    keep: bool = False
 
-        return Runs(server)
 
-    async def get_catalogue(request: "Request") -> object:
-        from .scenarios.files import entries
+class WantedScenario(msgspec.Struct, forbid_unknown_fields=True):
+    """A scenario. With `keep` all stays as it is at its end."""
 
-        return {"scenarios": entries()}
+    scenario: Scenario
+    keep: bool = False
 
-    async def post_run(request: "Request") -> object:
-        from .scenarios.files import catalogued, scenario_of
 
-        wanted = msgspec.json.decode(await body_of(request), type=_Wanted)
-        if wanted.name is not None and wanted.scenario is None:
-            scenario = catalogued(wanted.name)
-        elif wanted.scenario is not None and wanted.name is None:
-            scenario = scenario_of(wanted.scenario)
-        else:
-            raise ValueError('the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without')
-        return runs().start(scenario, keep=wanted.keep).report()
+class CatalogueShown(msgspec.Struct):
+    """The scenarios that there are."""
 
-    async def get_runs(request: "Request") -> object:
-        return {"runs": [run.report() for run in runs().all()]}
+    scenarios: list[Entry]
 
-    async def get_run(request: "Request") -> object:
-        return runs().get(request.path_params["id"]).report()
 
-    async def delete_run(request: "Request") -> object:
-        run = runs().get(request.path_params["id"])
-        run.stop()
-        return run.report()
+class RunsShown(msgspec.Struct):
+    """All runs that are remembered, the newest last."""
 
-    return [
-        Route("/api/v1/scenarios", guarded(get_catalogue, refused)),
-        Route("/api/v1/scenarios/run", guarded(post_run, refused), methods=["POST"]),
-        Route("/api/v1/scenarios/runs", guarded(get_runs, refused)),
-        Route("/api/v1/scenarios/runs/{id}", guarded(get_run, refused), methods=["GET"]),
-        Route("/api/v1/scenarios/runs/{id}", guarded(delete_run, refused), methods=["DELETE"]),
-    ]
+    runs: list[RunReport]
+
+
+async def _get_catalogue(room: AdminRoom, asked: Nothing, body: Nothing) -> CatalogueShown:
+    return CatalogueShown(entries())
+
+
+async def _run(room: AdminRoom, asked: Nothing, body: Wanted) -> RunReport:
+    if body.name is not None and body.scenario is None:
+        scenario = catalogued(body.name)
+    elif body.scenario is not None and body.name is None:
+        scenario = scenario_of(body.scenario)
+    else:
+        words = 'the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without'
+        raise RefusedError(400, words)
+    return room.runs.start(scenario, keep=body.keep).report()
+
+
+async def _get_runs(room: AdminRoom, asked: Nothing, body: Nothing) -> RunsShown:
+    return RunsShown([run.report() for run in room.runs.all()])
+
+
+async def _get_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
+    return room.runs.get(asked.id).report()
+
+
+async def _stop_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
+    run = room.runs.get(asked.id)
+    run.stop()
+    return run.report()
+
+
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "The catalogue.", _get_catalogue,
+                 asked=Nothing, body=Nothing, answer=CatalogueShown),
+    Operation.of("POST", f"{_PATH}/run", "Runs a scenario, one at a time.", _run,
+                 asked=Nothing, body=Wanted, answer=RunReport, errors=(409,), told_as=(WantedName, WantedScenario)),
+    Operation.of("GET", f"{_PATH}/runs", "All runs, the newest last.", _get_runs,
+                 asked=Nothing, body=Nothing, answer=RunsShown),
+    Operation.of("GET", f"{_PATH}/runs/{{id}}", "One run.", _get_run,
+                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stops a run, if it is under way.", _stop_run,
+                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+)
+# fmt: on

@@ -14,6 +14,9 @@ from sluice.errors import ConfigError, SluiceError
 
 _TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
 
+# What a page of another site cannot send; the admin port asks for it where something is changed.
+_SENDER = {"X-Sluice-Request": "1", "Content-Type": "application/json"}
+
 _T = TypeVar("_T")
 
 
@@ -38,7 +41,7 @@ class AdminClient:
         if not admin.startswith(("http://", "https://")):
             raise ConfigError(f"{option}: {admin}: must begin with http:// or https://")
         self._admin = admin.rstrip("/")
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._headers = _SENDER | ({"authorization": f"Bearer {token}"} if token else {})
 
     def get(self, path: str, answer: type[_T]) -> _T:
         """What is there."""

@@ -13,7 +13,7 @@ def schema_of(type_: type, title: str) -> Schema:
     """The schema of a type and all that is in it."""
     made = msgspec.json.schema(type_)
     for definition in table(made["$defs"]).values():
-        _describe(table(definition))
+        describe_fields(table(definition))
     return {"$schema": _DIALECT, "title": title, **made}
 
 
@@ -28,8 +28,10 @@ def table(value: object) -> Schema:
     return value
 
 
-def _describe(definition: Schema) -> None:
-    """A docstring's `name: words`, one a line (what is indented goes on with it), become the fields' own."""
+def describe_fields(definition: Schema) -> None:
+    """In the schema of one type: a docstring's `name: words`, one a line (what is indented goes on with it), become the
+    fields' own.
+    """
     lines = cleandoc(str(definition.get("description", ""))).replace("\n    ", " ").splitlines()
     fields = table(definition.get("properties", {}))
     told = {name: words for name, words in _told(lines) if name in fields}

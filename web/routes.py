@@ -15,8 +15,6 @@ from .stream import EventStream
 from .view import parse_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.requests import Request
 
     from sluice.broker.cluster_server import ClusterServer
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 _FILES = assets()  # read as this is imported, which keeps no client waiting
 
 
-def routes(server: "ClusterServer", refused: "Callable[[Request], Response | None]") -> list[Route]:
-    """The page of these brokers; `refused` answers who may not ask."""
+def routes(server: "ClusterServer") -> list[Route]:
+    """The page of these brokers."""
     feed = Feed(server)
 
     async def get_page(request: "Request") -> Response:
@@ -37,8 +35,6 @@ def routes(server: "ClusterServer", refused: "Callable[[Request], Response | Non
         return Response(status_code=404) if asset is None else _served(asset, request)
 
     async def get_stream(request: "Request") -> Response:
-        if (refusal := refused(request)) is not None:
-            return refusal
         try:
             view = parse_view(parse_qs(request.url.query, keep_blank_values=True))
         except ValueError as error:

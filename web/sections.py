@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sluice.broker.admin_faults import describe
+from sluice.broker.admin_faults import FaultShown, describe
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER
 from sluice.quotas.entity import Default, QuotaEntity
 from sluice.quotas.store import CONNECTION_CREATION_RATE, QuotaStores
@@ -39,7 +39,7 @@ class Quotas(Struct, frozen=True, gc=False):
 class Faults(Struct, frozen=True, gc=False):
     """The fault rules, and how many there are in all."""
 
-    rows: list[dict[str, object]]
+    rows: list[FaultShown]
     total: int
 
 

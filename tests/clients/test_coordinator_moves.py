@@ -3,14 +3,12 @@ produce in transactions comes out once each, and in order.
 """
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -54,12 +52,6 @@ def bootstrap(cluster: BrokerProcess) -> str:
     return ",".join(cluster.ready["brokers"])
 
 
-def post(cluster: BrokerProcess, path: str, **body: Any) -> None:
-    request = Request(cluster.admin + path, data=json.dumps(body).encode(), method="POST")
-    with urlopen(request, timeout=10) as answer:
-        assert answer.status == 200
-
-
 class RollingRestarts:
     """Stops one broker after the other, as cleanly as a crash, and starts it again; each coordinates something."""
 
@@ -84,9 +76,9 @@ class RollingRestarts:
     def _run(self) -> None:
         self._begun.wait()
         for node_id in range(1, NODES + 1):
-            post(self._cluster, f"/api/v1/brokers/{node_id}/stop", controlled=node_id == 1)
+            self._cluster.post(f"/api/v1/brokers/{node_id}/stop", controlled=node_id == 1)
             sleep(1)
-            post(self._cluster, f"/api/v1/brokers/{node_id}/start")
+            self._cluster.post(f"/api/v1/brokers/{node_id}/start")
             sleep(1)
             self.done += 1
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
-from urllib.request import Request, urlopen
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -146,11 +145,6 @@ def cluster(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield broker
 
 
-def post(cluster: BrokerProcess, path: str) -> object:
-    with urlopen(Request(cluster.admin + path, method="POST"), timeout=PATIENCE_S) as answer:
-        return json.load(answer)
-
-
 def in_sync(cluster: BrokerProcess) -> bool:
     topics = json.loads(cluster.get("/api/v1/cluster"))["topics"]
     return all(len(partition["isr"]) == 3 for topic in topics for partition in topic["partitions"])
@@ -195,9 +189,9 @@ def test_a_rolling_restart_loses_nothing_and_repeats_nothing(client: Client, clu
             assert event.wait(PATIENCE_S), "a member of the group reads nothing"
         for node_id in (1, 2, 3):
             before = sum(map(len, reads))
-            post(cluster, f"/api/v1/brokers/{node_id}/stop")
+            cluster.post(f"/api/v1/brokers/{node_id}/stop")
             await_more(reads, before)
-            post(cluster, f"/api/v1/brokers/{node_id}/start")
+            cluster.post(f"/api/v1/brokers/{node_id}/start")
             assert in_sync(cluster)
         stop.set()
         producing.join(PATIENCE_S)

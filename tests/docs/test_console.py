@@ -123,7 +123,9 @@ def test_curl_is_there_where_the_machine_has_none(tmp_path: Path, monkeypatch: p
         "ready ...",
         "$ curl -s http://127.0.0.1:9644/healthz",
         '{"status":"ok"}',
-        "$ curl -s -X POST -d '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
+        "$ curl -s --json '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
         '{"error":"there is no broker 4; those there are: 1"}',
+        "$ curl -s -X POST -H 'X-Sluice-Request: 1' http://127.0.0.1:9644/api/v1/brokers/1/start",
+        '{"error":"broker 1 is running"}',
     ]
-    assert run_page(page(*lines), tmp_path / "page") == 3
+    assert run_page(page(*lines), tmp_path / "page") == 4

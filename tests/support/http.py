@@ -1,15 +1,19 @@
-"""One request to an ASGI application. Starlette's own test client needs a library more."""
+"""One request to the admin port's application. Starlette's own test client needs a library more."""
 
 import asyncio
 from typing import Any
 
 from starlette.applications import Starlette
 
+OURS = {"x-sluice-request": "1"}  # what says that no other site's page has sent it
+AS_JSON = {"content-type": "application/json"}
+
 
 def call(
     app: Starlette, path: str, method: str = "GET", body: str = "", query: str = "", **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of the answer."""
+    """Status, headers and body of the answer. What our commands send goes with it; a header of "" is not sent."""
+    sent_along = OURS | (AS_JSON if body else {}) | headers
     sent: list[dict[str, Any]] = []  # an ASGI message is a dict of whatever
 
     async def receive() -> dict[str, Any]:
@@ -23,7 +27,7 @@ def call(
         "method": method,
         "path": path,
         "query_string": query.encode(),
-        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+        "headers": [(key.encode(), value.encode()) for key, value in sent_along.items() if value],
     }
     asyncio.run(app(scope, receive, send))
     start, *rest = sent

@@ -95,18 +95,26 @@ def test_a_leader_is_moved_and_elected() -> None:
         pytest.param(
             "brokers/4/stop", "", 404, "there is no broker 4; those there are: 1, 2, 3", id="an unknown broker"
         ),
-        pytest.param("brokers/x/stop", "", 400, "'x' in the path must be a number", id="no broker's id"),
+        pytest.param("brokers/x/stop", "", 400, "node_id: must be a node id, not 'x'", id="no broker's id"),
         pytest.param("brokers/1/start", "", 409, "broker 1 is running", id="a broker that runs is not started"),
         pytest.param("brokers/1/rejoin", "", 409, "broker 1 is running", id="a broker that is there"),
         pytest.param("brokers/1/stop", "{", 400, "Input data was truncated", id="no JSON"),
-        pytest.param("brokers/1/stop", '{"controled": 1}', 400, "unknown field `controled`", id="another field"),
-        pytest.param("brokers/1/stop", '{"controlled": 1}', 400, "Expected `bool`, got `int`", id="another type"),
+        pytest.param(
+            "brokers/1/stop",
+            '{"controled": 1}',
+            400,
+            "controled: there is no such field",
+            id="another field",
+        ),
+        pytest.param(
+            "brokers/1/stop", '{"controlled": 1}', 400, "controlled: must be true or false", id="another type"
+        ),
         pytest.param("brokers/1/stop", " " * 70_000, 400, "at most 65536 bytes", id="a large body"),
         pytest.param("partitions/u/0/leader", '{"node": 1}', 404, "there is no topic u", id="an unknown topic"),
         pytest.param("partitions/t/1/leader", '{"node": 1}', 404, "t has partitions 0 to 0, not 1", id="no partition"),
         pytest.param("partitions/t/0/leader", '{"node": 3}', 409, "broker 3 has no replica of t-0", id="no replica"),
         pytest.param("partitions/t/0/leader", "{}", 400, 'the body must be {"node": ID}', id="nothing wished"),
-        pytest.param("partitions/t/0/leader", '{"election": "fair"}', 400, "Invalid enum value 'fair'", id="unknown"),
+        pytest.param("partitions/t/0/leader", '{"election": "fair"}', 400, "election: 'fair': must be", id="unknown"),
     ],
 )
 def test_what_cannot_be_is_told(path: str, body: str, status: int, words: str) -> None:

@@ -21,7 +21,7 @@ class Admin:
         self._application: Starlette = application(self.broker.cluster_server)
 
     def ask(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
-        text = body if isinstance(body, str) else json.dumps(body)
+        text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
         status, _, answer = call(self._application, path, method, text)
         return status, json.loads(answer)
 
@@ -72,7 +72,7 @@ def test_the_schema_is_served() -> None:
 
 TAKEN = {"action": "close", "id": "a"}
 WRONG = {
-    "no JSON": ("action: close", 400, "JSON is malformed"),
+    "no JSON": ("action: close", 400, "the body must be JSON: JSON is malformed"),
     "no action": ({"api": "Produce"}, 400, "fault: object missing required field `action`"),
     "an action that there is not": (
         {"action": "explode"},

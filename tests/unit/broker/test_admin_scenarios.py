@@ -23,7 +23,7 @@ class Admin:
         self._application: Starlette = application(self.broker.cluster_server)
 
     def ask(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
-        text = body if isinstance(body, str) else json.dumps(body)
+        text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
         status, _, answer = call(self._application, path, method, text, **headers)
         return status, json.loads(answer)
 
@@ -81,7 +81,7 @@ WRONG = {
         400,
         "the body is nested too deeply",
     ),
-    "no JSON": ("name = 'x'", 400, "JSON is malformed"),
+    "no JSON": ("name = 'x'", 400, "the body must be JSON: JSON is malformed"),
     "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario. Did you mean rolling-restart?"),
     "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario."),
     "what contradicts itself": (

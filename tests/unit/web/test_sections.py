@@ -43,7 +43,7 @@ def test_fault_rules_are_told_as_the_admin_port_tells_them() -> None:
     broker = VirtualBroker()
     broker.cluster_server.faults.add({"action": "close", "id": "cut", "api": "Produce"})
     (row,) = faults(broker.cluster_server).rows
-    assert (row["id"], row["state"], row["hits"]) == ("cut", "in force", 0)
+    assert (row.id, row.state, row.hits) == ("cut", "in force", 0)
 
 
 def test_connections_that_wait_come_first_and_then_the_newest() -> None:
