@@ -21,7 +21,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,10 @@ test: setup ## run the whole test suite
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not realtime and not spark and not spark_long"
 	$(BIN)/pytest -m realtime || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
+
+# About ten minutes: every way to get a fault rule or a scenario wrong is asked.
+test-api: setup ## ask the admin port anything that its OpenAPI document tells of
+	$(BIN)/pytest -s --api-examples 100 --timeout 1800 tests/property/test_admin_api.py
 
 test-spark: setup ## Spark with all of its timeouts: the tests that make test leaves out too
 	$(BIN)/pytest -m "spark or spark_long" tests/spark tests/docs

@@ -15,6 +15,7 @@ pytest.register_assert_rewrite("tests.support")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--api-examples", type=int, help="how often tests/property/test_admin_api.py asks in each way")
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
     parser.addoption("--kills", type=int, help="how often the broker of tests/crash is killed in each run")
     parser.addoption("--week-seed", type=int, help="the one seed of tests/property/test_week_of_failures.py to run")
