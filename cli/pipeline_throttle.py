@@ -1,7 +1,5 @@
 """`sluice pipeline throttle`: runs the job and shows how far it is."""
 
-import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,30 +9,16 @@ import click
 from sluice.errors import ConfigError, SluiceError
 
 from .pipeline import spark_options, spark_settings
+from .pipeline_interval import Interval
 from .quota_client import QuotaClient, told
 
 if TYPE_CHECKING:
     from sluice.pipeline.byte_quotas import ByteQuotas
     from sluice.pipeline.progress import Tally
-    from sluice.pipeline.throttle_sinks import Queries
     from sluice.quotas.entity import Name, QuotaEntity
 
-_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
 _DESCRIBE_CLIENT_QUOTAS = 48
-_POLL_S = 1
-
-
-class _Interval(click.ParamType[str, str]):
-    """Such as 500ms, 10s, 2m, as Spark says it."""
-
-    name = "interval"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        match = re.fullmatch(r"(\d+)(ms|s|m|h)", value)
-        if not match:
-            self.fail(f"{value!r} is not a time such as 500ms, 10s, 2m or 1h", param, ctx)
-        return f"{int(match[1])} {_UNITS[match[2]]}"
 
 
 @click.command()
@@ -47,9 +31,9 @@ class _Interval(click.ParamType[str, str]):
     "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
     help="Where to begin, the first time.",
 )  # fmt: skip
-@click.option("--window", default="10s", show_default=True, type=_Interval(), help="How long a window is.")
-@click.option("--lateness", default="10s", show_default=True, type=_Interval(), help="How late events may come.")
-@click.option("--trigger", default="5s", show_default=True, type=_Interval(), help="How often to look for events.")
+@click.option("--window", default="10s", show_default=True, type=Interval(), help="How long a window is.")
+@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
+@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
 @click.option("--once", is_flag=True, help="End when all events that there are have been read.")
 @click.option("--output", metavar="DIR", help="Write windows and quarantine there, as Parquet, and go on from there.")
 @click.option("--to-topic", metavar="TOPIC", help="Write windows to this topic, too, as JSON; needs --output.")
@@ -86,8 +70,9 @@ def throttle(
     from rich.console import Console
 
     from sluice.pipeline.failures import told_in_one_line
-    from sluice.pipeline.progress import Tally
-    from sluice.pipeline.throttle import Journal, Windows
+    from sluice.pipeline.journal_topic import Journal
+    from sluice.pipeline.progress import Tally, follow
+    from sluice.pipeline.throttle import Windows
     from sluice.pipeline.throttle_sinks import Sinks, start
     from sluice.pipeline.throttle_table import show_quarantine, show_windows
 
@@ -104,7 +89,7 @@ def throttle(
         queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
         tallies = [Tally(query) for query in queries.all]
         with suppress(KeyboardInterrupt), log.status("") as status:
-            _follow(queries, tallies, status.update)
+            follow(queries.all, tallies, lambda: status.update(_summary(tallies)))
         for query in queries.all:
             query.stop()
     out.print(_summary(tallies), highlight=False)
@@ -134,22 +119,6 @@ def _entity(parts: dict[str, str | None]) -> "QuotaEntity":
         return (parts[type_] if parts[type_] is not None else DEFAULT) if type_ in parts else None
 
     return QuotaEntity(name("user"), name("client-id"))
-
-
-def _follow(queries: "Queries", tallies: "list[Tally]", show: Callable[[str], None]) -> None:
-    """Shows how far the queries are until the last has ended, or one of them fails."""
-    from sluice.pipeline.progress import running
-
-    while running(queries.all):
-        for query in queries.all:
-            if query.isActive:
-                query.awaitTermination(_POLL_S)
-                break
-        for tally in tallies:
-            tally.look()
-        show(_summary(tallies))
-    for tally in tallies:
-        tally.look()
 
 
 def _summary(tallies: "list[Tally]") -> str:

@@ -1,12 +1,13 @@
 """How far streaming queries are, added up from what Spark tells of each of their batches."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+_POLL_S = 1
 _NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # what Spark has before it has seen an event
 
 
@@ -45,9 +46,16 @@ class Tally:
         return self.total
 
 
-def running(queries: Iterable[StreamingQuery]) -> bool:
-    """Whether any of them goes on."""
-    return any(query.isActive for query in queries)
+def follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
+    """Calls `show` now and then while they run, until the last has ended or one of them fails."""
+    tallies = list(tallies)
+    while any(query.isActive for query in queries):
+        next(query for query in queries if query.isActive).awaitTermination(_POLL_S)
+        for tally in tallies:
+            tally.look()
+        show()
+    for tally in tallies:
+        tally.look()
 
 
 def _added(total: Progress, batch: StreamingQueryProgress) -> Progress:

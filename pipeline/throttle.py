@@ -14,18 +14,17 @@ no field for them, or where there is no answer.
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from sluice.journal_events import Gap, Request, Throttle
 
 from .byte_quotas import ByteQuotas, byte_quota
-from .events import EVENT, REASON, parsed
+from .events import EVENT, REASON
 
-JOURNAL_TOPIC = "__sluice_journal"
 # The job's requests have one name, so that a quota can be set for it, and it can be told from others.
 CLIENT_ID = "sluice-pipeline-throttle"
-_KINDS = (Request, Throttle, Gap)
+KINDS = (Request, Throttle, Gap)
 _FIRST_MUTED_FETCH = 8
 _FIRST_FLEXIBLE_FETCH = 12
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
@@ -34,43 +33,11 @@ _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _ACCURACY = 10_000
 
 
-class Journal(NamedTuple):
-    """Where events are read."""
-
-    bootstrap: str
-    topic: str = JOURNAL_TOPIC
-    starting_offsets: str = "earliest"
-    # Whether to go on where records are gone that were not read yet; else that ends the job.
-    skip_lost: bool = False
-
-
 class Windows(NamedTuple):
     """How events are put together; both are intervals such as "10 seconds"."""
 
     length: str = "10 seconds"
     lateness: str = "10 seconds"  # how late an event may come and still be counted
-
-
-def read(session: SparkSession, journal: Journal) -> DataFrame:
-    """The topic's records, with `event` and `reason` (see events.py), as they come."""
-    records = (
-        session.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", journal.bootstrap)
-        .option("kafka.client.id", CLIENT_ID)
-        .option("subscribe", journal.topic)
-        .option("startingOffsets", journal.starting_offsets)
-        .option("failOnDataLoss", str(not journal.skip_lost).lower())
-        .load()
-    )
-    return parsed(records, f.col("value").cast("string"), _KINDS)
-
-
-def quarantined(records: DataFrame) -> DataFrame:
-    """The records that are no journal events, as they were, with the reason."""
-    bad = records.where(f.col(REASON).isNotNull())
-    return bad.select("topic", "partition", "offset", "timestamp", REASON, "key", "value").observe(
-        "quarantine", f.count(f.lit(1)).alias("quarantined")
-    )
 
 
 def windows(records: DataFrame, how: Windows, quotas: ByteQuotas) -> DataFrame:

@@ -4,7 +4,6 @@ Parquet is exactly once: Spark keeps in the checkpoint how far it read, and besi
 topic it is at least once, as Spark's Kafka sink is, so after a crash a row may come twice, the same.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from .byte_quotas import ByteQuotas
-from .throttle import CLIENT_ID, Journal, Windows, quarantined, read, windows
-
-Show = Callable[[DataFrame], None]
+from .journal_topic import Journal, quarantined, read
+from .sinks import Show, parquet, shown, triggered
+from .throttle import CLIENT_ID, KINDS, Windows, windows
 
 
 class Sinks(NamedTuple):
@@ -41,30 +40,25 @@ def start(
 ) -> Queries:
     """Starts the job. It looks every `trigger` for what is new; None: it ends when all that there is has been read."""
     assert sinks.to_topic is None or sinks.output is not None, "a topic's checkpoint has to be somewhere"
-    records = read(session, journal)
+    records = read(session, journal, CLIENT_ID, KINDS)
     rows = windows(records, how, quotas)
     # Only what cannot change any more: a window whose time for late events is over.
     writers = []
     if sinks.output is not None:
         dated = rows.withColumn("date", f.to_date("start")).writeStream.partitionBy("date")
-        writers.append(_parquet(dated, sinks.output, "windows"))
+        writers.append(parquet(dated, sinks.output, "windows"))
     if sinks.to_topic is not None:
         writers.append(_topic(rows, journal.bootstrap, sinks.to_topic, f"{sinks.output}/checkpoints/topic"))
     if sinks.show_windows is not None:
-        writers.append(_shown(rows.writeStream.outputMode("update"), sinks.show_windows))
+        writers.append(shown(rows.writeStream.outputMode("update"), sinks.show_windows))
     bad = quarantined(records).writeStream
     if sinks.output is not None:
-        quarantine = _parquet(bad, sinks.output, "quarantine")
+        quarantine = parquet(bad, sinks.output, "quarantine")
     else:
         assert sinks.show_quarantine is not None, "what is no event is kept or shown"
-        quarantine = _shown(bad, sinks.show_quarantine)
-    started = [_triggered(writer, trigger).start() for writer in (*writers, quarantine)]
+        quarantine = shown(bad, sinks.show_quarantine)
+    started = [triggered(writer, trigger).start() for writer in (*writers, quarantine)]
     return Queries(started[:-1], started[-1])
-
-
-def _parquet(writer: DataStreamWriter, output: str, name: str) -> DataStreamWriter:
-    checkpoint = f"{output}/checkpoints/{name}"
-    return writer.format("parquet").option("path", f"{output}/{name}").option("checkpointLocation", checkpoint)
 
 
 def _topic(rows: DataFrame, bootstrap: str, topic: str, checkpoint: str) -> DataStreamWriter:
@@ -76,11 +70,3 @@ def _topic(rows: DataFrame, bootstrap: str, topic: str, checkpoint: str) -> Data
         .option("topic", topic)
         .option("checkpointLocation", checkpoint)
     )
-
-
-def _shown(writer: DataStreamWriter, show: Show) -> DataStreamWriter:
-    return writer.foreachBatch(lambda rows, _: show(rows))
-
-
-def _triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWriter:
-    return writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)

@@ -13,8 +13,9 @@ from sluice import SyncBroker
 from sluice.journal_events import Request, Throttle
 from sluice.pipeline.byte_quotas import byte_quota
 from sluice.pipeline.events import REASON, parsed
+from sluice.pipeline.journal_topic import Journal
 from sluice.pipeline.progress import Progress, Tally
-from sluice.pipeline.throttle import Journal, Windows
+from sluice.pipeline.throttle import Windows
 from sluice.pipeline.throttle_sinks import Queries, Sinks, start
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from tests.spark.journal_lines import request, throttle
