@@ -15,6 +15,7 @@ from sluice.errors import ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
+    "backoff": "How the clients of a fleet back off, from the journal.",
     "plan": "What quotas would do, and which ones to set, from what brokers wrote down.",
     "throttle": "What clients used and how long they waited, from the journal.",
 }

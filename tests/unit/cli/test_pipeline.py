@@ -1,5 +1,7 @@
 """`sluice pipeline` without Spark: what it offers, and what it refuses before a session is opened."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -25,9 +27,14 @@ def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        pytest.param(["compress"], "compress is not a job, which are plan, throttle", id="an unknown job"),
+        pytest.param(["compress"], "compress is not a job, which are backoff, plan, throttle", id="an unknown job"),
         pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
         pytest.param(["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a memory"),
+        pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal, and nowhere to write"),
+        pytest.param(["backoff", "--setting", "retries=3"], "retries is none of retry.backoff.ms, ", id="a setting"),
+        pytest.param(
+            ["backoff", "--setting", "retry.backoff.ms=1s"], "must be a whole number of milliseconds", id="a value"
+        ),
         pytest.param(["throttle", "--conf", "a"], "--conf a: must be KEY=VALUE", id="a property without a value"),
     ],
 )
@@ -35,6 +42,15 @@ def test_wrong_usage_is_told_in_one_line(args: list[str], line: str) -> None:
     result = CliRunner().invoke(cli, ["pipeline", *args])
     assert result.exit_code == 2
     assert line in result.output
+
+
+def test_a_journal_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:
+    words = ["pipeline", "backoff", str(tmp_path / "a.ndjson"), "--output", str(tmp_path)]
+    result = CliRunner().invoke(cli, words)
+    assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.ndjson: there is no such file\n")
+    (tmp_path / "a.ndjson").touch()
+    (tmp_path / "verdicts").mkdir()
+    assert "there are verdicts already" in CliRunner().invoke(cli, words).output
 
 
 def test_a_broker_that_is_not_there_is_told_before_spark_is_started() -> None:

@@ -1,0 +1,152 @@
+"""`sluice pipeline backoff`: runs the job on the journal's topic or on exports of it, and shows what it found."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.errors import ConfigError, SluiceError
+
+from .pipeline import spark_options, spark_settings
+from .pipeline_interval import Interval
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sluice.pipeline.backoff_files import Queries
+    from sluice.pipeline.progress import Tally
+
+_SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option(
+    "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
+    help="A broker's HOST:PORT.",
+)  # fmt: skip
+@click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
+@click.option(
+    "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
+    help="Where to begin, the first time.",
+)  # fmt: skip
+@click.option(
+    "--setting", "settings", multiple=True, metavar="NAME=MS",
+    help="What the clients are configured to, such as retry.backoff.ms=200; may come several times.  "
+    "[default: Kafka's own]",
+)  # fmt: skip
+@click.option("--quiet", default="60s", show_default=True, type=Interval(), help="So long with no failure ends a span.")
+@click.option("--longest", default="10m", show_default=True, type=Interval(), help="The longest that a span may be.")
+@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
+@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
+@click.option("--once", is_flag=True, help="End when all events that there are have been read.")
+@click.option("--output", metavar="DIR", help="Write verdicts and quarantine there, as Parquet, and go on from there.")
+@click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@spark_options
+def backoff(
+    inputs: tuple[str, ...],
+    bootstrap: str,
+    topic: str,
+    starting: str,
+    settings: tuple[str, ...],
+    quiet: str,
+    longest: str,
+    lateness: str,
+    trigger: str,
+    once: bool,
+    output: str | None,
+    skip_lost: bool,
+    master: str,
+    jars: str | None,
+    conf: tuple[str, ...],
+) -> None:
+    """Judges how the clients of a fleet back off, from the journal's topic.
+
+    With INPUT, files of `sluice journal export` (NDJSON or Parquet), it judges what is in these, and ends.
+    """
+    wanted = client_settings(settings)
+    if inputs:
+        _check(inputs, output)
+    from rich.console import Console
+
+    from sluice.pipeline.session import open_session, open_session_without_kafka
+
+    # What goes wrong is told here, in a line.
+    of_spark = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
+    name = "sluice backoff"
+    if inputs:
+        session = open_session_without_kafka(name, master=master, settings=of_spark)
+    else:
+        session = open_session(name, master=master, jars=None if jars is None else Path(jars), settings=of_spark)
+    from sluice.pipeline.backoff import How
+    from sluice.pipeline.backoff_files import Sinks, judge_files, start
+    from sluice.pipeline.backoff_spans import Limits
+    from sluice.pipeline.backoff_table import show_counts, show_rows
+    from sluice.pipeline.failures import told_in_one_line
+    from sluice.pipeline.journal_topic import Journal
+    from sluice.pipeline.throttle_table import show_quarantine
+
+    how = How(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
+    out, log = Console(), Console(stderr=True)
+    sinks = Sinks(output, lambda rows: show_rows(out, rows), lambda rows: show_quarantine(log, rows))
+    journal = Journal(bootstrap, topic, starting, skip_lost)
+    with told_in_one_line():
+        if output is not None and inputs:
+            show_counts(out, judge_files(session, inputs, how, output))
+        else:
+            _follow(start(session, journal, how, sinks, None if once else trigger), out, log)
+
+
+def _check(inputs: tuple[str, ...], output: str | None) -> None:
+    """That there is what is to be read, and nothing where it is to be written: before Spark takes its time."""
+    if output is None:
+        raise ConfigError("INPUT needs --output DIR, where the verdicts are written")
+    for path in inputs:
+        if "://" not in path and not Path(path).exists():
+            raise SluiceError(f"{path}: there is no such file")
+    if (Path(output) / "verdicts").exists():
+        raise SluiceError(f"{output}: there are verdicts already; --output must be a new folder for INPUT")
+
+
+def client_settings(given: tuple[str, ...]) -> dict[str, float]:
+    """What `--setting` says, on top of what Kafka's clients have by default. Raises ConfigError."""
+    from sluice.pipeline.backoff_rows import DEFAULTS
+
+    found = dict(DEFAULTS)
+    for item in given:
+        name, _, value = item.partition("=")
+        if name not in DEFAULTS:
+            raise ConfigError(f"--setting {item}: {name} is none of {', '.join(DEFAULTS)}")
+        if not value.isdecimal():
+            raise ConfigError(f"--setting {item}: must be a whole number of milliseconds, such as {name}=200")
+        found[name] = float(value)
+    return found
+
+
+def _nanoseconds(interval: str) -> int:
+    number, unit = interval.split()
+    return round(float(number) * _SECONDS[unit] * 1e9)
+
+
+def _follow(queries: "Queries", out: "Console", log: "Console") -> None:
+    from sluice.pipeline.progress import Tally, follow
+
+    tallies = [Tally(query) for query in queries]
+    with suppress(KeyboardInterrupt), log.status("") as status:
+        follow(queries, tallies, lambda: status.update(_summary(*tallies)))
+    for query in queries:
+        query.stop()
+    out.print(_summary(*tallies), highlight=False)
+
+
+def _summary(verdicts: "Tally", quarantine: "Tally") -> str:
+    found = verdicts.total
+    parts = [
+        f"{found.of('events'):,} events",
+        f"{found.of('verdicts'):,} verdicts",
+        f"{quarantine.total.of('quarantined'):,} quarantined",
+        f"{found.late:,} late",
+    ]
+    parts += [f"{found.of('lost'):,} lost before they were read"] if found.of("lost") else []
+    return ", ".join(parts)
