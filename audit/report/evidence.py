@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sluice.audit.observation import SubjectInfo
 from sluice.audit.verdict import Finding, Fit, Series, State, SubjectResult, Verdict
 
+from .citations import cited
 from .markup import Markup, element
 from .plots import MOST_SERIES, attempts_plot, waits_plot
 from .words import (
@@ -27,6 +28,9 @@ def verdict_dialog(identity: str, result: SubjectResult, verdict: Verdict, text:
     """All that there is to one verdict."""
     facts = [("Seen under", verdict.path)] if verdict.path else []
     facts += [("Looked at", _looked_at(result, verdict))]
+    citation = cited(result.subject.name, verdict.statement) if verdict.state is State.DEVIATES else None
+    if citation is not None:
+        facts.append(("It says so", element("a", citation.says, href=citation.source, rel="noreferrer")))
     body = [
         element("p", element("b", verdict.statement), " ", text, class_="statement"),
         element("p", verdict.why, class_="why"),

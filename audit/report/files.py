@@ -1,4 +1,4 @@
-"""The files of a report: report.json, junit.xml and report.html in one folder."""
+"""The files of a report: report.json, junit.xml, report.html and report.md in one folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,14 +9,20 @@ from sluice.audit.verdict import AuditResult
 from sluice.errors import SluiceError
 
 from .junit import junit
+from .markdown import markdown
 from .page import page
 
-JSON, JUNIT, PAGE = "report.json", "junit.xml", "report.html"
+JSON, JUNIT, PAGE, MATRIX = "report.json", "junit.xml", "report.html", "report.md"
 
 
 def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) -> Sequence[Path]:
-    """Writes all three, with the statements' texts by id; makes the folder where there is none. Raises SluiceError."""
-    files = {folder / JSON: as_json(result), folder / JUNIT: junit(result), folder / PAGE: page(result, texts).encode()}
+    """Writes all four, with the statements' texts by id; makes the folder where there is none. Raises SluiceError."""
+    files = {
+        folder / JSON: as_json(result),
+        folder / JUNIT: junit(result),
+        folder / PAGE: page(result, texts).encode(),
+        folder / MATRIX: markdown(result, texts).encode(),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, content in files.items():

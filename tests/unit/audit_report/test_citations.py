@@ -1,0 +1,18 @@
+"""The citations: each can be followed, and is about a statement that there is."""
+
+from sluice.audit.report.citations import Citation, citations, cited
+from sluice.audit.statements import STATEMENTS
+
+
+def test_each_is_about_a_statement_and_can_be_followed() -> None:
+    for (_, statement), one in citations().items():
+        assert statement in STATEMENTS
+        assert one.source.startswith("https://")
+        assert not set("[]()\n") & set(one.says), "it stands in a link"
+        assert not set(" ()\n") & set(one.source)
+
+
+def test_virtual_time_makes_no_other_client() -> None:
+    for subject, statement in citations():
+        assert cited(f"{subject}-virtual", statement) == cited(subject, statement)
+    assert cited("nobody", "KIP-580/1") is None

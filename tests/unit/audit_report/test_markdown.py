@@ -1,0 +1,47 @@
+"""The matrix as Markdown: every verdict has its cell, every deviation its line, and names are only text."""
+
+import re
+
+from sluice.audit.report.markdown import markdown
+from sluice.audit.verdict import State
+from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
+
+PAGE = markdown(with_everything(), TEXTS)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_every_verdict_has_its_cell() -> None:
+    (row,) = (line for line in PAGE.splitlines() if line.startswith("| **KIP-580/1**"))
+    assert _cells(row)[1:] == ["✓", "≠", ""]
+    (row,) = (line for line in PAGE.splitlines() if line.startswith("| **KIP-580/16**"))
+    assert _cells(row)[1:] == ["", "?", ""]
+
+
+def test_tables_are_whole() -> None:
+    """Each row has as many cells as the head of its table."""
+    for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE):
+        widths = {len(_cells(line)) for line in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+def test_every_deviation_has_its_line_with_the_numbers() -> None:
+    assert (
+        "- ≠ **KIP-580/1** differs from the KIP: waits stay at 104 ms where they should double up to 1 s "
+        "(first gap 104 ms, cap 104 ms) Seen under answered with error 7." in PAGE
+    )
+    assert "30.2 s" in PAGE
+    assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE
+
+
+def test_what_a_client_chose_is_text() -> None:
+    assert HOSTILE not in PAGE
+    assert not re.search(r"(?<!\\)<", PAGE)
+
+
+def test_nothing_but_verdicts_is_a_page_without_the_rest() -> None:
+    page = markdown(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
+    assert "## KIP-91: Delivery timeout" in page
+    assert not re.search(r"Deviations|Findings|Recovery", page)
