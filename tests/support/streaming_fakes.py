@@ -1,0 +1,286 @@
+"""Clients that do what a test says, for the parts of a Streams runtime by themselves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sluice import testing
+from sluice.client import errors
+from sluice.client.admin import NewTopic, Outcomes
+from sluice.client.cluster import TopicPartition
+from sluice.client.consumer import RebalanceListener
+from sluice.client.consumer_record import ConsumerRecord, Header, OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.errors import KafkaException
+from sluice.client.offset_reset import EARLIEST, OffsetReset
+from sluice.client.producer import RecordMetadata
+from sluice.clock import LoopClock
+from sluice.streams.changelog import ChangelogReader
+from sluice.streams.errors import TaskId
+from sluice.streams.record_collector import RecordCollector
+from sluice.streams.store import GlobalTable
+from sluice.streams.task import StreamTask, TaskSettings
+from sluice.streams.topology import Subtopology, Topology
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class End:
+    """What an admin client tells of where a log ends."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class Described:
+    """What it tells of a topic."""
+
+    partitions: list[int]
+
+
+IN0, IN1 = TopicPartition("in", 0), TopicPartition("in", 1)
+
+
+def in_virtual_time(test: Callable[[], Awaitable[T]]) -> T:
+    async def main() -> T:
+        return await test()
+
+    return testing.run(main())
+
+
+def clock() -> LoopClock:
+    """Of the loop that runs."""
+    return LoopClock(asyncio.get_running_loop())
+
+
+def record(
+    value: bytes | None = b"v",
+    *,
+    offset: int = 0,
+    timestamp: int = 1000,
+    partition: TopicPartition = IN0,
+    key: bytes | None = b"k",
+) -> ConsumerRecord:
+    """One that was read."""
+    return ConsumerRecord(partition.topic, partition.partition, offset, timestamp, 0, key, value, (), 5)
+
+
+@dataclass
+class Script:
+    """What calls do: those of a name fail, one after the other, with what was given for them."""
+
+    failures: dict[str, list[Exception]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+
+    def fail(self, name: str, *errors: Exception) -> None:
+        self.failures.setdefault(name, []).extend(errors)
+
+    def called(self, name: str) -> None:
+        self.calls.append(name)
+        if self.failures.get(name):
+            raise self.failures[name].pop(0)
+
+
+class FakeConsumer(Script):
+    """A consumer, of a thread or for restoring. What it is to hand out is in `records`, poll by poll."""
+
+    def __init__(self, *assigned: TopicPartition) -> None:
+        super().__init__()
+        self.assigned = set(assigned)
+        self.paused: set[TopicPartition] = set()
+        self.lags: dict[TopicPartition, int | None] = {}
+        self.sought: dict[TopicPartition, str] = {}
+        self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.times: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        self.positions: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        self.records: list[list[ConsumerRecord]] = []
+        self.listener = RebalanceListener()
+        self.is_rebalancing = False
+
+    def assignment(self) -> set[TopicPartition]:
+        return set(self.assigned)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self.assigned = set(partitions)
+
+    def subscribe(self, topics: Iterable[str], *, listener: RebalanceListener | None = None) -> None:
+        self.called(f"subscribe {' '.join(sorted(topics))}")
+        self.listener = listener or self.listener
+
+    async def unsubscribe(self) -> None:
+        self.called("unsubscribe")
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self.paused -= set(partitions)
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        return self.lags.get(partition, 0)
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        self.sought[partition] = str(offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
+        self.sought |= dict.fromkeys(partitions, "beginning")
+        self.positions |= dict.fromkeys(partitions, 0)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        self.sought |= dict.fromkeys(partitions, "end")
+
+    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]:
+        self.called("poll")
+        records = self.records.pop(0) if self.records else []
+        if not records:
+            await asyncio.sleep(timeout_ms / 1e3)
+        for one in records:
+            self.positions[TopicPartition(one.topic, one.partition)] = one.offset + 1
+        return records
+
+    async def position(self, partition: TopicPartition) -> int:
+        self.called("position")
+        return self.positions[partition]
+
+    async def partitions_for(self, topic: str) -> Sequence[int]:
+        self.called("partitions_for")
+        return [partition.partition for partition in sorted(self.ends) if partition.topic == topic]
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        self.called("end_offsets")
+        return {partition: self.ends[partition] for partition in partitions}
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self.called("commit")
+        self.offsets |= offsets
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        self.called("committed")
+        return {partition: self.offsets.get(partition) for partition in partitions}
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, OffsetAndTimestamp | None]:
+        self.called(f"offsets_for_times {' '.join(map(str, timestamps.values()))}")
+        return {partition: self.times.get(partition) for partition in timestamps}
+
+
+class FakeProducer(Script):
+    """A producer that keeps what it is given. `outcomes`: what the next records fail with; None: they are written."""
+
+    def __init__(self, partitions: int = 2) -> None:
+        super().__init__()
+        self.partitions = partitions
+        self.sent: list[tuple[str, bytes | None, bytes | None, int | None]] = []
+        self.outcomes: list[KafkaException | None] = []
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> asyncio.Future[RecordMetadata]:
+        self.called("send")
+        self.sent.append((topic, key, value, partition))
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is None:
+            future.set_result(RecordMetadata(topic, partition or 0, 0, 0))
+        else:
+            future.set_exception(outcome)
+        return future
+
+    async def partitions_for(self, topic: str) -> Sequence[int]:
+        self.called("partitions_for")
+        return range(self.partitions)
+
+    async def flush(self) -> None:
+        self.called("flush")
+        await asyncio.sleep(0)
+
+
+def settings_of(
+    timeout_ms: int = 5000, *, idle_ms: int = 0, buffered: int = 1000, reset: OffsetReset = EARLIEST
+) -> TaskSettings:
+    return TaskSettings(timeout_ms, "kafka", idle_ms, buffered, reset)
+
+
+def part_of(topology: Topology, number: int = 0) -> Subtopology:
+    return topology.build("app").subtopologies[number]
+
+
+def task_with(
+    topology: Topology,
+    consumer: FakeConsumer,
+    producer: FakeProducer,
+    *,
+    settings: TaskSettings | None = None,
+    partitions: Collection[TopicPartition] = (IN0,),
+    tables: Mapping[str, GlobalTable] | None = None,
+    number: int = 0,
+) -> StreamTask:
+    """A task of the first part of a topology."""
+    task_id = TaskId(number, min(partition.partition for partition in partitions))
+    collector = RecordCollector(task_id, producer, "kafka")
+    return StreamTask(
+        task_id,
+        part_of(topology, number),
+        partitions,
+        consumer,
+        collector,
+        tables or {},
+        settings or settings_of(),
+        lambda: 1_700_000_000_000,
+    )
+
+
+class FakeAdmin(Script):
+    """An admin client. `ends`: where logs end; `topics`: how many partitions there are."""
+
+    def __init__(self, ends: Mapping[TopicPartition, int] | None = None) -> None:
+        super().__init__()
+        self.ends = dict(ends or {})
+        self.topics: dict[str, int] = {}
+        self.told: dict[str, list[KafkaException]] = {}  # of a topic, call by call; then the truth
+        self.made: list[NewTopic] = []
+
+    async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, End]:
+        self.called("list_offsets")
+        return Outcomes({partition: End(self.ends.get(partition, 0)) for partition in timestamps})
+
+    async def describe_topics(self, names: Iterable[str]) -> Outcomes[str, Described]:
+        wanted = sorted(names)
+        self.called(f"describe {' '.join(wanted)}")
+        return Outcomes({name: self._outcome(name, "describe", self._described(name)) for name in wanted})
+
+    async def create_topics(self, topics: Iterable[NewTopic]) -> Outcomes[str, None]:
+        new = sorted(topics)
+        self.called(f"create {' '.join(topic.name for topic in new)}")
+        outcomes: dict[str, KafkaException | None] = {}
+        for topic in new:
+            outcomes[topic.name] = self._outcome(topic.name, "create", None)
+            if outcomes[topic.name] is None:
+                self.made.append(topic)
+                self.topics[topic.name] = topic.num_partitions
+        return Outcomes(outcomes)
+
+    def _described(self, name: str) -> Described | KafkaException:
+        if name in self.topics:
+            return Described(list(range(self.topics[name])))
+        return errors.UnknownTopicOrPartitionException(name)
+
+    def _outcome(self, name: str, call: str, otherwise: T) -> T | KafkaException:
+        told = self.told.get(f"{call} {name}")
+        return told.pop(0) if told else otherwise
+
+
+def reader_of(consumer: FakeConsumer, admin: FakeAdmin) -> ChangelogReader:
+    return ChangelogReader(consumer, admin, clock(), 100, 100)

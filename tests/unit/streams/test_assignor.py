@@ -1,0 +1,53 @@
+"""How tasks are divided: whole, evenly, and where they were."""
+
+from collections.abc import Mapping
+
+from sluice.client.assignors import GroupMember, Plan
+from sluice.client.cluster import TopicPartition
+from sluice.streams.assignor import assign_tasks
+from sluice.streams.topology import Topology
+from tests.support.streaming import split, word_count
+
+TOPICS = frozenset({"lines", "app-words-repartition"})
+COUNTS = {"lines": 4, "app-words-repartition": 4}
+
+
+def member(name: str, *owned: TopicPartition, topics: frozenset[str] = TOPICS) -> GroupMember:
+    return GroupMember(name, None, topics, frozenset(owned), 1 if owned else -1)
+
+
+def plan_of(*members: GroupMember, topology: Topology | None = None, counts: Mapping[str, int] = COUNTS) -> Plan:
+    return assign_tasks((topology or word_count()).build("app").subtopologies, members, counts)
+
+
+def test_tasks_come_out_even() -> None:
+    plan = plan_of(member("a"), member("b"), member("c"))
+    assert sorted(map(len, plan.values())) == [2, 3, 3]
+    given = [partition for theirs in plan.values() for partition in theirs]
+    assert sorted(given) == sorted(TopicPartition(topic, index) for topic in TOPICS for index in range(4))
+
+
+def test_partitions_of_a_task_stay_together_and_the_largest_topic_counts() -> None:
+    topology = Topology()
+    topology.source("orders").process(split, topology.source("payments")).sink("out")
+    members = [member(name, topics=frozenset({"orders", "payments"})) for name in "ab"]
+    plan = plan_of(*members, topology=topology, counts={"orders": 3, "payments": 2})
+    for theirs in plan.values():
+        for index in {partition.partition for partition in theirs}:
+            topics = {partition.topic for partition in theirs if partition.partition == index}
+            assert topics == ({"orders"} if index == 2 else {"orders", "payments"})
+
+
+def test_members_keep_their_tasks_and_give_one_up_before_another_has_it() -> None:
+    everything = [TopicPartition(topic, index) for topic in sorted(TOPICS) for index in range(4)]
+    plan = plan_of(member("a", *everything), member("b"))
+    assert len(plan["a"]) == 4
+    assert set(plan["a"]) < set(everything)
+    assert plan["b"] == [], "what a has is not b's before a has given it up"
+    again = plan_of(member("a", *plan["a"]), member("b"))
+    assert set(again["a"]) == set(plan["a"])
+    assert set(again["b"]) == set(everything) - set(plan["a"])
+
+
+def test_a_topic_that_there_is_not_makes_no_task() -> None:
+    assert plan_of(member("a"), counts={"lines": 1}) == {"a": [TopicPartition("lines", 0)]}

@@ -1,0 +1,165 @@
+"""Restoring stores: up to where their changelogs ended, and whose time runs where that takes long."""
+
+import pytest
+
+from sluice.client import errors
+from sluice.client.cluster import TopicPartition
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.fetcher import OffsetOutOfRangeError
+from sluice.streams.errors import StreamsException, TaskCorruptedException
+from sluice.streams.task import StreamTask
+from sluice.streams.topology import Topology
+from tests.support.streaming import count, now_ms
+from tests.support.streaming_fakes import (
+    IN0,
+    IN1,
+    FakeAdmin,
+    FakeConsumer,
+    FakeProducer,
+    in_virtual_time,
+    reader_of,
+    record,
+    settings_of,
+    task_with,
+)
+
+LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-counts-changelog", 1)
+
+
+async def restoring(index: int = 0, timeout_ms: int = 5000) -> StreamTask:
+    """A task whose store is to be restored."""
+    topology = Topology()
+    topology.store("counts")
+    topology.source("in").process(count, stores=["counts"])
+    partition = (IN0, IN1)[index]
+    task = task_with(
+        topology, FakeConsumer(partition), FakeProducer(), partitions=[partition], settings=settings_of(timeout_ms)
+    )
+    await task.initialize()
+    return task
+
+
+def test_a_store_is_restored_up_to_where_its_changelog_ended() -> None:
+    async def test() -> None:
+        consumer, task = FakeConsumer(), await restoring()
+        reader = reader_of(consumer, FakeAdmin({LOG0: 4}))
+        reader.register(task)
+        consumer.records = [
+            [record(b"1", key=b"a", offset=0, partition=LOG0), record(b"2", key=b"b", offset=1, partition=LOG0)],
+            [
+                record(b"no key", key=None, offset=2, partition=LOG0),
+                record(None, key=b"a", offset=3, partition=LOG0),
+                record(b"later", key=b"c", offset=4, partition=LOG0),
+            ],
+        ]
+        await reader.restore()
+        assert not reader.is_restored(task)
+        assert consumer.assigned == {LOG0}
+        assert consumer.sought == {LOG0: "beginning"}
+        await reader.restore()
+        assert reader.is_restored(task)
+        assert dict(task.stores["counts"]) == {b"b": b"2"}
+        assert reader.restored == 3
+        assert consumer.assigned == set()
+
+    in_virtual_time(test)
+
+
+def test_an_empty_changelog_is_restored() -> None:
+    async def test() -> None:
+        reader, task = reader_of(FakeConsumer(), FakeAdmin()), await restoring()
+        reader.register(task)
+        await reader.restore()
+        assert reader.is_restored(task)
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TimeoutException("late"), errors.UnknownTopicOrPartitionException("not made yet")],
+    ids=["a timeout", "any other error, as with Kafka"],
+)
+def test_where_the_ends_cannot_be_told_every_task_has_a_deadline(error: KafkaException) -> None:
+    async def test() -> None:
+        admin, first, second = FakeAdmin({LOG0: 1, LOG1: 1}), await restoring(0), await restoring(1)
+        admin.fail("list_offsets", error)
+        consumer = FakeConsumer()
+        reader = reader_of(consumer, admin)
+        reader.register(first)
+        reader.register(second)
+        began_ms = now_ms()
+        await reader.restore()
+        assert [task.timeout.deadline_ms for task in (first, second)] == [began_ms + 5000] * 2
+        assert now_ms() == began_ms + 100, "the next attempt waits for retry.backoff.ms"
+        await reader.restore()
+        assert [task.timeout.deadline_ms for task in (first, second)] == [None] * 2
+        assert consumer.assigned == {LOG0, LOG1}
+
+    in_virtual_time(test)
+
+
+def test_when_its_time_is_over_it_is_told_of_which_task() -> None:
+    async def test() -> None:
+        admin, task = FakeAdmin(), await restoring(timeout_ms=150)
+        admin.fail("list_offsets", *[TimeoutException("late")] * 3)
+        reader = reader_of(FakeConsumer(), admin)
+        reader.register(task)
+        await reader.restore()
+        await reader.restore()
+        with pytest.raises(StreamsException, match=r"Admin\.list_offsets of changelogs") as raised:
+            await reader.restore()
+        assert raised.value.task_id == task.id
+
+    in_virtual_time(test)
+
+
+def test_polls_that_bring_nothing_count_for_nothing_and_records_are_progress() -> None:
+    async def test() -> None:
+        consumer, task = FakeConsumer(), await restoring()
+        reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
+        reader.register(task)
+        consumer.fail("position", TimeoutException("late"))
+        began_ms = now_ms()
+        await reader.restore()
+        deadline_ms = task.timeout.deadline_ms
+        assert deadline_ms == began_ms + 100 + 5000, "the position was not known"
+        for _ in range(3):
+            await reader.restore()
+        assert task.timeout.deadline_ms == deadline_ms
+        consumer.records = [[record(partition=LOG0)]]
+        await reader.restore()
+        assert task.timeout.deadline_ms is None
+
+    in_virtual_time(test)
+
+
+def test_a_changelog_that_is_truncated_meanwhile_corrupts_its_task() -> None:
+    async def test() -> None:
+        consumer, first, second = FakeConsumer(), await restoring(0), await restoring(1)
+        reader = reader_of(consumer, FakeAdmin({LOG0: 2, LOG1: 2}))
+        reader.register(first)
+        reader.register(second)
+        consumer.fail("poll", OffsetOutOfRangeError({LOG1: 0}), errors.TopicAuthorizationException("no"))
+        with pytest.raises(TaskCorruptedException) as raised:
+            await reader.restore()
+        assert raised.value.tasks == {second.id}
+        with pytest.raises(StreamsException, match="changelogs cannot be read"):
+            await reader.restore()
+
+    in_virtual_time(test)
+
+
+def test_a_task_that_is_taken_away_is_restored_no_further() -> None:
+    async def test() -> None:
+        consumer, task = FakeConsumer(), await restoring()
+        reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
+        reader.register(task)
+        await reader.restore()
+        reader.unregister(task)
+        assert consumer.assigned == set()
+        began_ms = now_ms()
+        await reader.restore()
+        assert now_ms() == began_ms, "there is nothing to poll for"
+
+    in_virtual_time(test)

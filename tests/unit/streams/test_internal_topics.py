@@ -1,0 +1,154 @@
+"""The topics that an application has for itself: which, how large, and made round by round."""
+
+import pytest
+
+from sluice.client import errors
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.streams.errors import StreamsException
+from sluice.streams.internal_topics import InternalTopicManager, repartition_counts
+from sluice.streams.topology import Topology
+from tests.support.streaming import count, now_ms, split, word_count
+from tests.support.streaming_fakes import FakeAdmin, clock, in_virtual_time
+
+REPARTITION, CHANGELOG = "app-words-repartition", "app-counts-changelog"
+
+
+def manager(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> InternalTopicManager:
+    return InternalTopicManager(
+        admin,
+        clock(),
+        replication_factor=3,
+        retry_backoff_ms=100,
+        max_poll_interval_ms=max_poll_interval_ms,
+        topic_configs={"segment.bytes": "1000"},
+    )
+
+
+async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict[str, int]:
+    return await manager(admin, max_poll_interval_ms).prepare(word_count().build("app"))
+
+
+def test_what_is_missing_is_made() -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = {"lines": 4}
+        assert await prepared(admin) == {"lines": 4, REPARTITION: 4}
+        assert admin.calls == [
+            "describe lines",
+            f"describe {CHANGELOG} {REPARTITION}",
+            f"create {CHANGELOG} {REPARTITION}",
+        ]
+        changelog, repartition = admin.made
+        assert (changelog.num_partitions, changelog.replication_factor) == (4, 3)
+        assert (changelog.configs["cleanup.policy"], changelog.configs["segment.bytes"]) == ("compact", "1000")
+        assert (repartition.configs["cleanup.policy"], repartition.configs["retention.ms"]) == ("delete", "-1")
+
+    in_virtual_time(test)
+
+
+def test_what_is_there_is_left_alone() -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = {"lines": 4, REPARTITION: 4, CHANGELOG: 4}
+        await prepared(admin)
+        assert admin.made == []
+
+    in_virtual_time(test)
+
+
+PASSES = {
+    "no leader yet": (f"describe {CHANGELOG}", errors.LeaderNotAvailableException("not yet")),
+    "describing took too long": (f"describe {CHANGELOG}", TimeoutException("late")),
+    "being deleted": (f"create {CHANGELOG}", errors.TopicExistsException("still")),
+    "making took too long": (f"create {CHANGELOG}", TimeoutException("late")),
+    "no leader of a source": ("describe lines", errors.LeaderNotAvailableException("not yet")),
+}
+
+
+@pytest.mark.parametrize(("call", "error"), PASSES.values(), ids=PASSES)
+def test_what_passes_is_tried_again_after_the_same_time(call: str, error: KafkaException) -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = {"lines": 4}
+        admin.told = {call: [error] * 3}
+        began_ms = now_ms()
+        await prepared(admin)
+        assert now_ms() - began_ms == 300
+        assert admin.topics.keys() == {"lines", REPARTITION, CHANGELOG}
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize("call", [f"describe {CHANGELOG} {REPARTITION}", f"create {CHANGELOG} {REPARTITION}"])
+def test_a_whole_call_that_takes_too_long_is_tried_again(call: str) -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = {"lines": 4}
+        admin.fail(call, TimeoutException("late"), TimeoutException("late"))
+        await prepared(admin)
+        assert admin.calls.count(call) == 3
+
+    in_virtual_time(test)
+
+
+def test_rounds_end_at_half_of_the_poll_interval() -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = {"lines": 4}
+        admin.told = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
+        began_ms = now_ms()
+        with pytest.raises(TimeoutException, match=f"topics {CHANGELOG} were not ready within 10000 ms"):
+            await prepared(admin, 20_001)
+        assert now_ms() - began_ms == 10_000
+        assert len(admin.calls) == 1 + 2 * 101
+
+    in_virtual_time(test)
+
+
+FATAL = {
+    "no source": ({}, {}, "source topic lines does not exist"),
+    "other partitions": ({CHANGELOG: 3}, {}, f"topic {CHANGELOG} has 3 partitions, and needs 4"),
+    "may not describe": (
+        {},
+        {f"describe {CHANGELOG}": errors.TopicAuthorizationException("no")},
+        f"topic {CHANGELOG} cannot be described: no",
+    ),
+    "may not make": (
+        {},
+        {f"create {CHANGELOG}": errors.TopicAuthorizationException("no")},
+        f"topic {CHANGELOG} cannot be made: no",
+    ),
+}
+
+
+@pytest.mark.parametrize(("topics", "told", "line"), FATAL.values(), ids=FATAL)
+def test_what_does_not_pass_ends_it(topics: dict[str, int], told: dict[str, KafkaException], line: str) -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.topics = ({} if line.startswith("source") else {"lines": 4}) | topics
+        admin.told = {call: [error] for call, error in told.items()}
+        with pytest.raises(StreamsException, match=line):
+            await prepared(admin)
+
+    in_virtual_time(test)
+
+
+def test_a_call_that_fails_as_a_whole_ends_it() -> None:
+    async def test() -> None:
+        admin = FakeAdmin()
+        admin.fail("describe lines", errors.ClusterAuthorizationException("no"))
+        with pytest.raises(StreamsException, match="describing lines failed: no"):
+            await prepared(admin)
+
+    in_virtual_time(test)
+
+
+def test_a_repartition_topic_is_as_large_as_the_largest_that_it_is_written_from() -> None:
+    topology = Topology()
+    first = topology.source("small", "large").process(split).repartition("first")
+    first.process(count).repartition("second").sink("out")
+    parts = topology.build("app").subtopologies
+    assert repartition_counts(parts, {"small": 2, "large": 7}) == {
+        "app-first-repartition": 7,
+        "app-second-repartition": 7,
+    }

@@ -1,0 +1,122 @@
+"""Restoring beside the thread: what it takes, gives back, and tells of failures."""
+
+import asyncio
+
+import pytest
+
+from sluice.client.cluster import TopicPartition
+from sluice.client.errors import TimeoutException
+from sluice.client.fetcher import OffsetOutOfRangeError
+from sluice.streams.errors import StreamsException, TaskCorruptedException
+from sluice.streams.state_updater import StateUpdater
+from sluice.streams.task import StreamTask
+from sluice.streams.topology import Topology
+from tests.support.streaming import count
+from tests.support.streaming_fakes import (
+    IN0,
+    IN1,
+    FakeAdmin,
+    FakeConsumer,
+    FakeProducer,
+    in_virtual_time,
+    reader_of,
+    record,
+    settings_of,
+    task_with,
+)
+
+LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-counts-changelog", 1)
+
+
+async def restoring(index: int, *, has_store: bool = True, timeout_ms: int = 5000) -> StreamTask:
+    topology = Topology()
+    if has_store:
+        topology.store("counts")
+    topology.source("in").process(count, stores=["counts"] * has_store)
+    partition = (IN0, IN1)[index]
+    task = task_with(
+        topology, FakeConsumer(partition), FakeProducer(), partitions=[partition], settings=settings_of(timeout_ms)
+    )
+    await task.initialize()
+    return task
+
+
+def test_tasks_are_given_back_when_they_are_restored() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer()
+        quick, slow = await restoring(0, has_store=False), await restoring(1)
+        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 2}))) as updater:
+            updater.add(quick)
+            updater.add(slow)
+            await asyncio.sleep(1)
+            assert updater.take_restored() == [quick]
+            consumer.records = [[record(offset=0, partition=LOG1)], [record(offset=1, partition=LOG1)]]
+            await asyncio.sleep(1)
+            assert updater.take_restored() == [slow]
+            assert updater.take_restored() == []
+
+    in_virtual_time(test)
+
+
+def test_a_task_whose_time_is_over_fails_and_others_go_on() -> None:
+    async def test() -> None:
+        admin, consumer = FakeAdmin({LOG0: 1}), FakeConsumer()
+        admin.fail("list_offsets", *[TimeoutException("late")] * 3)
+        impatient, patient = await restoring(1, timeout_ms=150), await restoring(0)
+        async with StateUpdater(reader_of(consumer, admin)) as updater:
+            updater.add(impatient)
+            updater.add(patient)
+            await asyncio.sleep(1)
+            with pytest.raises(StreamsException, match="task 0_1: "):
+                updater.raise_failure()
+            updater.raise_failure()
+            consumer.records = [[record(partition=LOG0)]]
+            await asyncio.sleep(1)
+            assert updater.take_restored() == [patient]
+
+    in_virtual_time(test)
+
+
+def test_tasks_that_are_corrupted_are_given_up() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer()
+        consumer.fail("poll", OffsetOutOfRangeError({LOG0: 0}))
+        task = await restoring(0)
+        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
+            updater.add(task)
+            await asyncio.sleep(1)
+            with pytest.raises(TaskCorruptedException):
+                updater.raise_failure()
+            assert consumer.assigned == set()
+
+    in_virtual_time(test)
+
+
+def test_a_task_that_is_removed_is_not_given_back() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer()
+        quick, slow = await restoring(0, has_store=False), await restoring(1)
+        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 1}))) as updater:
+            updater.add(quick)
+            updater.add(slow)
+            await asyncio.sleep(1)
+            updater.remove(quick)
+            updater.remove(slow)
+            consumer.records = [[record(partition=LOG1)]]
+            await asyncio.sleep(1)
+            assert updater.take_restored() == []
+
+    in_virtual_time(test)
+
+
+def test_a_mistake_of_its_own_is_not_silent() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer()
+        consumer.fail("poll", ZeroDivisionError("a mistake"))
+        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
+            updater.add(await restoring(0))
+            await asyncio.sleep(1)
+            with pytest.raises(ZeroDivisionError):
+                updater.raise_failure()
+
+    in_virtual_time(test)

@@ -1,0 +1,330 @@
+"""Streams applications as a whole, against brokers of ours, in virtual time."""
+
+import asyncio
+import logging
+import re
+from collections import Counter
+
+import pytest
+
+from sluice.client.admin import AdminClient, ConfigResource, ResourceType
+from sluice.errors import ConfigError
+from sluice.streams.errors import StreamsException, TopologyException
+from sluice.streams.processor import Context, Processor, Record
+from sluice.streams.streams import State, Streams
+from sluice.streams.topology import Topology
+from tests.support.streaming import APP, Flaky, Settings, Stage, split, streaming, word_count
+
+LINES = [b"to be or not to be", b"that is the question", b"to die to sleep", b"no more and by a sleep to say we end"]
+WORDS: dict[str, int] = {"lines": 3, "word-counts": 2}
+
+
+def counted(lines: list[bytes]) -> dict[bytes, int]:
+    return dict(Counter(word for line in lines for word in line.split()))
+
+
+async def counts(stage: Stage) -> dict[bytes, int]:
+    return {word: int(times) for word, times in (await stage.latest("word-counts")).items()}
+
+
+async def write_lines(stage: Stage, lines: list[bytes]) -> None:
+    for number, line in enumerate(lines):
+        await stage.write("lines", line, partition=number % 3)
+
+
+def test_words_are_counted_exactly_where_nothing_fails() -> None:
+    async def test(stage: Stage) -> None:
+        lines = LINES * 10
+        async with stage.streams(word_count()) as streams:
+            await stage.running(streams)
+            assert [str(task_id) for task_id in streams.tasks] == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
+            await write_lines(stage, lines)
+            await asyncio.sleep(5)
+            metrics = streams.metrics()
+            words = sum(counted(lines).values())
+            assert metrics["process-total"] == len(lines) + words
+            assert metrics["task-created-total"] == 6
+            assert metrics["alive-stream-threads"] == 1
+        assert streams.state is State.NOT_RUNNING
+        assert streams.metrics()["alive-stream-threads"] == 0
+        assert await counts(stage) == counted(lines)
+        assert len(await stage.read("word-counts")) == words, "each count once"
+
+    streaming(test, WORDS)
+
+
+@pytest.mark.parametrize(
+    ("away_s", "revived"),
+    [
+        pytest.param(5, 0, id="for 5 s"),
+        pytest.param(60, 0, id="for 60 s"),
+        pytest.param(200, 3, id="for 200 s, longer than a record may take to be delivered"),
+    ],
+)
+def test_no_word_is_lost_when_the_broker_is_away(away_s: int, revived: int) -> None:
+    async def test(stage: Stage) -> None:
+        before, meanwhile = LINES * 5, LINES * 3
+        async with stage.streams(word_count()) as streams:
+            await stage.running(streams)
+            fault = stage.broker.faults.add("black-hole", api="Produce", client_id="*-producer")
+            await write_lines(stage, before)
+            await stage.broker.wait_for(fault)  # records are on their way, of which nothing is committed
+            await stage.broker.cluster.stop(1)
+            fault.remove()
+            await asyncio.sleep(away_s)
+            await stage.broker.cluster.start(1)
+            await write_lines(stage, meanwhile)
+            await asyncio.sleep(120)
+            assert streams.state is State.RUNNING
+            assert streams.metrics()["task-closed-total"] == revived, "those whose records ran out of time begin anew"
+        found, expected = await counts(stage), counted(before + meanwhile)
+        assert found.keys() == expected.keys()
+        assert all(found[word] >= times for word, times in expected.items()), "at least once"
+        assert revived or found == expected, "what is delivered late is not delivered twice"
+
+    streaming(test, WORDS, seed=away_s)
+
+
+def test_two_runtimes_divide_the_tasks_and_take_over() -> None:
+    async def test(stage: Stage) -> None:
+        async with stage.streams(word_count(), seed=1) as first:
+            await stage.running(first)
+            await write_lines(stage, LINES)
+            await asyncio.sleep(3)
+            async with stage.streams(word_count(), seed=2) as second:
+                await stage.running(second)
+                await asyncio.sleep(10)
+                await stage.running(first)
+                both = [set(first.tasks), set(second.tasks)]
+                assert [len(tasks) for tasks in both] == [3, 3]
+                assert not both[0] & both[1]
+                assert second.metrics()["restore-total"] > 0, "its counts go on where the other's were"
+                await write_lines(stage, LINES)
+                await asyncio.sleep(5)
+                assert second.metrics()["process-total"] > 0
+            await asyncio.sleep(10)
+            assert len(first.tasks) == 6
+            await write_lines(stage, LINES)
+            await asyncio.sleep(5)
+        assert await counts(stage) == counted(LINES * 3), "a task is committed before it moves: nothing is done twice"
+
+    streaming(test, WORDS)
+
+
+def test_another_runtime_takes_the_tasks_of_one_that_died() -> None:
+    async def test(stage: Stage) -> None:
+        def poisonous(ctx: Context, record: Record) -> None:
+            if record.value == b"poison" and "mortal" in alive:
+                raise ValueError("this kills")
+            ctx.forward(record)
+
+        alive = {"mortal"}
+        topology = Topology()
+        topology.source("in").process(poisonous).sink("out")
+        async with stage.streams(topology, seed=1) as first:
+            await stage.running(first)
+            await stage.write("in", b"a", b"poison", b"b")
+            with pytest.raises(StreamsException, match=r"processor poisonous failed at in-0 offset 1: ValueError"):
+                await first.run()
+            assert first.state is State.ERROR
+            assert first.metrics()["failed-stream-threads"] == 1
+            alive.clear()
+            async with stage.streams(topology, seed=2) as second:
+                await stage.running(second)
+                await asyncio.sleep(5)
+        assert [record.value for record in await stage.read("out") if record.value != b"a"] == [b"poison", b"b"]
+
+    streaming(test, {"in": 1, "out": 1})
+
+
+def test_counts_go_on_after_a_restart() -> None:
+    async def test(stage: Stage) -> None:
+        for restarts in range(3):
+            async with stage.streams(word_count(), seed=restarts) as streams:
+                await stage.running(streams)
+                assert (streams.metrics()["restore-total"] > 0) == (restarts > 0)
+                await write_lines(stage, LINES)
+                await asyncio.sleep(3)
+        assert await counts(stage) == counted(LINES * 3)
+
+    streaming(test, WORDS)
+
+
+def test_a_global_table_is_restored_before_and_followed() -> None:
+    async def test(stage: Stage) -> None:
+        def name(ctx: Context, record: Record) -> None:
+            names = ctx.table("names")
+            ctx.forward(record._replace(value=names.get(record.value or b"", b"nobody")))
+
+        topology = Topology()
+        topology.global_table("names", "names-topic")
+        topology.source("in").process(name).sink("out")
+        for key, value in ((b"1", b"Ann"), (b"2", b"Bob"), (b"3", b"Cy")):
+            await stage.write("names-topic", value, partition=None, key=key)
+        await stage.write("in", b"1", b"2", b"4")
+        async with stage.streams(topology) as streams:
+            await stage.running(streams)
+            await asyncio.sleep(2)
+            await stage.write("names-topic", b"Dan", partition=None, key=b"4")
+            await asyncio.sleep(1)
+            await stage.write("in", b"4", b"3")
+            await asyncio.sleep(2)
+        found = [record.value for record in await stage.read("out")]
+        assert found == [b"Ann", b"Bob", b"nobody", b"Dan", b"Cy"]
+
+    streaming(test, {"in": 1, "out": 1, "names-topic": 3})
+
+
+def test_topics_of_the_application_are_made_with_their_settings() -> None:
+    async def test(stage: Stage) -> None:
+        async with stage.streams(word_count(), {"topic.min.insync.replicas": 1, "replication.factor": 2}) as streams:
+            await stage.running(streams)
+        async with AdminClient({"bootstrap.servers": stage.broker.bootstrap}) as admin:
+            names = [f"{APP}-words-repartition", f"{APP}-counts-changelog"]
+            described = (await admin.describe_topics(names)).all()
+            assert [len(described[name].partitions) for name in names] == [3, 3]
+            assert [len(described[name].partitions[0].replica_nodes) for name in names] == [2, 2]
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+            configs = (await admin.describe_configs(resources)).all()
+        found = [{one.name: one.value for one in configs[resource]} for resource in resources]
+        assert [config["cleanup.policy"] for config in found] == ["delete", "compact"]
+        assert found[0]["retention.ms"] == "-1"
+        assert [config["min.insync.replicas"] for config in found] == ["1", "1"]
+
+    streaming(test, WORDS, brokers=2)
+
+
+def test_a_source_that_is_not_there_ends_the_application() -> None:
+    async def test(stage: Stage) -> None:
+        topology = Topology()
+        topology.source("in", "not-there").sink("out")
+        async with stage.streams(topology) as streams:
+            with pytest.raises(StreamsException, match="source topic not-there does not exist"):
+                await streams.run()
+
+    streaming(test)
+
+
+def test_a_topic_of_the_application_with_other_partitions_ends_it() -> None:
+    async def test(stage: Stage) -> None:
+        async with stage.streams(word_count()) as streams:
+            with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog has 7 partitions, and needs 3"):
+                await streams.run()
+
+    streaming(test, {**WORDS, f"{APP}-counts-changelog": 7})
+
+
+def test_a_processor_can_be_a_class_with_one_object_for_each_task() -> None:
+    async def test(stage: Stage) -> None:
+        made: list[Processor] = []
+
+        class Numbering(Processor):
+            def __init__(self, ctx: Context) -> None:
+                super().__init__(ctx)
+                made.append(self)
+                self.number = 0
+                self.is_closed = False
+
+            def process(self, record: Record) -> None:
+                self.number += 1
+                place = f"{self.ctx.task_id} {self.number} {self.ctx.metadata.topic}-{self.ctx.metadata.offset}"
+                self.ctx.forward(record._replace(value=place.encode()))
+
+            def close(self) -> None:
+                self.is_closed = True
+
+        topology = Topology()
+        topology.source("in").process(Numbering).sink("out", partitioner=lambda _record, _partitions: 0)
+        async with stage.streams(topology) as streams:
+            await stage.running(streams)
+            await stage.write("in", b"a", b"b", partition=0)
+            await stage.write("in", b"c", partition=1)
+            await asyncio.sleep(3)
+        assert len(made) == 2
+        assert all(isinstance(one, Numbering) and one.is_closed for one in made)
+        assert {record.value for record in await stage.read("out")} == {b"0_0 1 in-0", b"0_0 2 in-1", b"0_1 1 in-0"}
+
+    streaming(test)
+
+
+def test_records_of_two_topics_are_processed_by_their_time() -> None:
+    async def test(stage: Stage) -> None:
+        topology = Topology()
+        left, right = topology.source("left"), topology.source("right")
+        left.process(split, right).sink("out")
+        for topic, value in (("left", b"1"), ("right", b"2"), ("right", b"3"), ("left", b"4"), ("right", b"5")):
+            await stage.write(topic, value)
+            await asyncio.sleep(1)
+        async with stage.streams(topology) as streams:
+            await stage.running(streams)
+            await asyncio.sleep(5)
+        assert [record.value for record in await stage.read("out")] == [b"1", b"2", b"3", b"4", b"5"]
+
+    streaming(test, {"left": 1, "right": 1, "out": 1})
+
+
+def test_a_slow_task_is_paused_when_it_has_enough() -> None:
+    async def test(stage: Stage) -> None:
+        flaky = Flaky(lambda record: record.value == b"0" and len(flaky.attempts) < 100)
+        topology = Topology()
+        topology.source("in").process(flaky).sink("out")
+        await stage.write("in", *(b"%d" % number for number in range(50)))
+        config: Settings = {"buffered.records.per.partition": 10, "main.consumer.max.poll.records": 5}
+        async with stage.streams(topology, config) as streams:
+            await stage.running(streams)
+            await asyncio.sleep(5)
+            assert streams._stream_thread is not None
+            (task,) = streams._stream_thread.tasks.tasks.values()
+            assert task.buffered == 15, "14 that wait are more than ten, 9 were not; and one is tried"
+            await asyncio.sleep(15)
+        assert [record.value for record in await stage.read("out")] == [b"%d" % number for number in range(50)]
+
+    streaming(test, {"in": 1, "out": 1})
+
+
+def test_a_thread_that_the_group_left_behind_joins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(stage: Stage) -> None:
+        async with stage.streams(word_count(), {"session.timeout.ms": 6000}) as streams:
+            await stage.running(streams)
+            await write_lines(stage, LINES)
+            with stage.broker.faults.add("black-hole", api="Heartbeat"):
+                await asyncio.sleep(20)
+            await write_lines(stage, LINES)
+            await asyncio.sleep(30)
+            assert streams.state is State.RUNNING
+        found, expected = await counts(stage), counted(LINES * 2)
+        assert all(found[word] >= times for word, times in expected.items())
+
+    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
+        streaming(test, WORDS)
+    assert any(told.startswith("the group went on without this thread, which joins anew") for told in caplog.messages)
+
+
+def test_it_ends_at_once_when_its_block_is_left_by_an_exception() -> None:
+    async def test(stage: Stage) -> None:
+        flaky = Flaky(lambda _record: True)
+        topology = Topology()
+        topology.source("in").process(flaky).sink("out")
+        streams, began_ms = stage.streams(topology), 0
+
+        async def fail() -> None:
+            nonlocal began_ms
+            async with streams:
+                await stage.running(streams)
+                await stage.broker.cluster.stop(1)
+                began_ms = stage.now_ms
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        assert stage.now_ms - began_ms < 31_000, "no longer than the consumer takes to leave its group"
+        assert streams.state is State.NOT_RUNNING
+
+    streaming(test)
+
+
+def test_what_cannot_be_run_is_told_before_anything_is_connected() -> None:
+    with pytest.raises(TopologyException, match="the topology has no source"):
+        Streams(Topology(), {"application.id": "a", "bootstrap.servers": "a:1"})
+    with pytest.raises(ConfigError, match=re.escape("streams: application.id is missing")):
+        Streams(word_count(), {"bootstrap.servers": "a:1"})

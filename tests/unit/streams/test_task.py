@@ -1,0 +1,294 @@
+"""One task: what it processes, sends and commits, and where it begins."""
+
+import pytest
+
+from sluice.client.consumer_record import OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+from sluice.streams.errors import ClientTimeoutException, StreamsException, TaskCorruptedException
+from sluice.streams.processor import Context, Processor, Record
+from sluice.streams.store import GlobalTable
+from sluice.streams.task import StreamTask, TaskState
+from sluice.streams.topology import Topology
+from tests.support.streaming import count
+from tests.support.streaming_fakes import (
+    IN0,
+    IN1,
+    FakeConsumer,
+    FakeProducer,
+    in_virtual_time,
+    record,
+    settings_of,
+    task_with,
+)
+
+
+def counting() -> Topology:
+    topology = Topology()
+    topology.store("counts")
+    topology.source("in").process(count, stores=["counts"]).sink("out")
+    return topology
+
+
+async def run(task: StreamTask) -> None:
+    """Until it is running."""
+    await task.initialize()
+    await task.complete_restoration()
+
+
+def test_a_task_goes_from_created_to_closed() -> None:
+    async def test() -> None:
+        consumer, producer = FakeConsumer(IN0), FakeProducer()
+        task = task_with(counting(), consumer, producer)
+        states = [task.state]
+        await task.initialize()
+        states.append(task.state)
+        await task.complete_restoration()
+        states.append(task.state)
+        task.close()
+        task.close()
+        states.append(task.state)
+        await task.revive()
+        states.append(task.state)
+        assert [state.value for state in states] == ["created", "restoring", "running", "closed", "created"]
+        assert consumer.paused == {IN0}
+
+    in_virtual_time(test)
+
+
+def test_what_a_record_does_is_sent_and_then_committed() -> None:
+    async def test() -> None:
+        consumer, producer = FakeConsumer(IN0), FakeProducer()
+        task = task_with(counting(), consumer, producer)
+        await run(task)
+        assert await task.prepare_commit() == {}
+        task.add_records(IN0, [record(offset=4, key=b"to"), record(offset=9, key=b"to")])
+        assert [await task.process(0) for _ in range(3)] == [True, True, False]
+        assert producer.sent == [
+            ("app-counts-changelog", b"to", b"1", 0),
+            ("out", b"to", b"1", None),
+            ("app-counts-changelog", b"to", b"2", 0),
+            ("out", b"to", b"2", None),
+        ]
+        assert task.commit_needed
+        assert await task.prepare_commit() == {IN0: OffsetAndMetadata(10, "", 5)}
+        assert producer.calls[-1] == "flush"
+        task.post_commit()
+        assert await task.prepare_commit() == {}
+
+    in_virtual_time(test)
+
+
+def test_a_record_that_takes_too_long_is_processed_again_from_its_source() -> None:
+    async def test() -> None:
+        seen: list[bytes | None] = []
+        failures = [TimeoutException("late")]
+
+        def slow(ctx: Context, record: Record) -> None:
+            seen.append(record.value)
+            ctx.forward(record._replace(value=b"before"))
+            if failures:
+                raise failures.pop()
+
+        topology = Topology()
+        topology.source("in").process(slow).sink("out")
+        producer = FakeProducer()
+        task = task_with(topology, FakeConsumer(IN0), producer)
+        await run(task)
+        task.add_records(IN0, [record(b"1"), record(b"2", offset=1)])
+        with pytest.raises(TimeoutException):
+            await task.process(0)
+        assert task.buffered == 2
+        assert not task.commit_needed
+        assert producer.sent == [], "what it sent in vain is not sent"
+        assert await task.process(0)
+        assert await task.process(0)
+        assert seen == [b"1", b"1", b"2"]
+        assert len(producer.sent) == 2
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KafkaException("not for the task")], ids=["any", "Kafka's"])
+def test_what_a_processor_raises_is_told_with_where(error: Exception) -> None:
+    async def test() -> None:
+        def inner(_ctx: Context, _record: Record) -> None:
+            raise error
+
+        topology = Topology()
+        topology.source("in").process(lambda ctx, record: ctx.forward(record), name="outer").process(inner)
+        task = task_with(topology, FakeConsumer(IN0), FakeProducer())
+        await run(task)
+        task.add_records(IN0, [record(offset=7)])
+        with pytest.raises(StreamsException, match="task 0_0: processor inner failed at in-0 offset 7: ") as raised:
+            await task.process(0)
+        assert raised.value.__cause__ is error
+        assert raised.value.task_id == task.id
+
+    in_virtual_time(test)
+
+
+def test_what_was_not_delivered_ends_a_commit() -> None:
+    async def test() -> None:
+        producer = FakeProducer()
+        producer.outcomes = [TimeoutException("120000 ms")]
+        task = task_with(counting(), FakeConsumer(IN0), producer)
+        await run(task)
+        task.add_records(IN0, [record()])
+        await task.process(0)
+        with pytest.raises(TaskCorruptedException):
+            await task.prepare_commit()
+
+    in_virtual_time(test)
+
+
+AN_HOUR = OffsetReset("by_duration", 3_600_000)
+AN_HOUR_AGO_MS = 1_700_000_000_000 - 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("reset", "committed", "sought"),
+    [
+        pytest.param(EARLIEST, 12, "12", id="where it has committed"),
+        pytest.param(EARLIEST, None, "beginning", id="nowhere: at the beginning"),
+        pytest.param(LATEST, None, "end", id="nowhere: at the end"),
+        pytest.param(AN_HOUR, None, "77", id="nowhere: an hour ago"),
+        pytest.param(NONE, 12, "12", id="no policy, and none is needed"),
+    ],
+)
+def test_a_task_that_was_revived_goes_back(reset: OffsetReset, committed: int | None, sought: str) -> None:
+    async def test() -> None:
+        consumer = FakeConsumer(IN0)
+        consumer.times = {IN0: OffsetAndTimestamp(77, 1)}
+        task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(reset=reset))
+        await run(task)
+        assert consumer.sought == {}, "a task that is new begins where the consumer does"
+        task.add_records(IN0, [record()])
+        task.close()
+        await task.revive()
+        if committed is not None:
+            consumer.offsets = {IN0: OffsetAndMetadata(committed)}
+        await run(task)
+        assert consumer.sought == {IN0: sought}
+        assert not await task.process(0), "what it had buffered is gone"
+        if reset == AN_HOUR:
+            assert consumer.calls[-1] == f"offsets_for_times {AN_HOUR_AGO_MS}"
+
+    in_virtual_time(test)
+
+
+def test_nowhere_to_begin_ends_it() -> None:
+    async def test() -> None:
+        task = task_with(counting(), FakeConsumer(IN0), FakeProducer(), settings=settings_of(reset=NONE))
+        task.close()
+        await task.revive()
+        await task.initialize()
+        with pytest.raises(StreamsException, match=r"nothing was committed for in-0, and auto\.offset\.reset=none"):
+            await task.complete_restoration()
+
+    in_virtual_time(test)
+
+
+def test_a_duration_that_nothing_is_newer_than_is_the_end() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer(IN0)
+        consumer.times = {IN0: None}
+        task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(reset=AN_HOUR))
+        task.close()
+        await task.revive()
+        await run(task)
+        assert consumer.sought == {IN0: "end"}
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize("call", ["committed", f"offsets_for_times {AN_HOUR_AGO_MS}"])
+def test_finding_where_to_begin_can_take_too_long_and_be_tried_again(call: str) -> None:
+    async def test() -> None:
+        consumer = FakeConsumer(IN0)
+        consumer.fail(call, TimeoutException("late"))
+        task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(reset=AN_HOUR))
+        task.close()
+        await task.revive()
+        await task.initialize()
+        with pytest.raises(ClientTimeoutException, match="Consumer"):
+            await task.complete_restoration()
+        states = [task.state]
+        await task.complete_restoration()
+        assert [*states, task.state] == [TaskState.RESTORING, TaskState.RUNNING]
+
+    in_virtual_time(test)
+
+
+def test_a_partition_with_enough_is_paused_until_less_is_left() -> None:
+    async def test() -> None:
+        consumer = FakeConsumer(IN0)
+        task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(buffered=2))
+        await run(task)
+        task.add_records(IN0, [record(offset=offset) for offset in range(2)])
+        assert consumer.paused == set()
+        task.add_records(IN0, [record(offset=2), record(offset=3)])
+        assert consumer.paused == {IN0}
+        await task.process(0)
+        task.resume_polling()
+        assert consumer.paused == {IN0}, "three wait"
+        await task.process(0)
+        task.resume_polling()
+        assert consumer.paused == set()
+
+    in_virtual_time(test)
+
+
+def test_processors_are_closed_also_where_one_cannot_be() -> None:
+    async def test() -> None:
+        closed: list[str] = []
+
+        class Failing(Processor):
+            def close(self) -> None:
+                closed.append("failing")
+                raise ValueError("not closed")
+
+        class Closing(Processor):
+            def close(self) -> None:
+                closed.append("closing")
+
+        topology = Topology()
+        source = topology.source("in")
+        for processor in (Closing, Failing, Closing):
+            source.process(processor)
+        task = task_with(topology, FakeConsumer(IN0), FakeProducer())
+        await run(task)
+        task.close()
+        assert sorted(closed) == ["closing", "closing", "failing"]
+
+    in_virtual_time(test)
+
+
+def test_tables_are_looked_up_in() -> None:
+    async def test() -> None:
+        table = GlobalTable()
+        table.update([(b"v", b"found")])
+        topology = Topology()
+        topology.global_table("names", "names-topic")
+
+        def look_up(ctx: Context, record: Record) -> None:
+            ctx.forward(record._replace(value=ctx.table("names")[record.value or b""]))
+
+        topology.source("in").process(look_up).sink("out")
+        producer = FakeProducer()
+        task = task_with(topology, FakeConsumer(IN0), producer, tables={"names": table})
+        await run(task)
+        task.add_records(IN0, [record(b"v")])
+        await task.process(0)
+        assert producer.sent == [("out", b"k", b"found", None)]
+
+    in_virtual_time(test)
+
+
+def test_a_task_has_the_partitions_of_one_number() -> None:
+    async def test() -> None:
+        task = task_with(counting(), FakeConsumer(IN1), FakeProducer(), partitions=[IN1])
+        assert str(task.id) == "0_1"
+        assert [str(partition) for partition in task.changelogs] == ["app-counts-changelog-1"]
+
+    in_virtual_time(test)

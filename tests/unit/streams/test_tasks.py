@@ -1,0 +1,362 @@
+"""The tasks of a thread: made, run, committed, revived, closed; beside what KIP-572 says of that (test_kip572)."""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from sluice.client.cluster import TopicPartition
+from sluice.client.consumer_record import OffsetAndMetadata
+from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
+from sluice.client.group_offsets import CommitFailedError
+from sluice.streams.errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException
+from sluice.streams.record_collector import RecordCollector
+from sluice.streams.state_updater import StateUpdater
+from sluice.streams.task import StreamTask, TaskState
+from sluice.streams.tasks import InitBackoff, TaskManager
+from sluice.streams.topology import Subtopology
+from tests.support.streaming import now_ms, word_count
+from tests.support.streaming_fakes import (
+    FakeAdmin,
+    FakeConsumer,
+    FakeProducer,
+    clock,
+    in_virtual_time,
+    reader_of,
+    record,
+    settings_of,
+)
+
+LINES0, LINES1 = TopicPartition("lines", 0), TopicPartition("lines", 1)
+WORDS0 = TopicPartition("app-words-repartition", 0)
+T00, T01, T10 = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
+
+
+class Managed:
+    """A manager with clients that do what a test says."""
+
+    def __init__(self, clients: AsyncExitStack, timeout_ms: int) -> None:
+        self.consumer = FakeConsumer()
+        self.producer = FakeProducer()
+        self.admin = FakeAdmin()
+        self.updater = StateUpdater(reader_of(FakeConsumer(), self.admin))
+        self._clients = clients
+        self._settings = settings_of(timeout_ms)
+        parts = word_count().build("app").subtopologies
+        self.manager = TaskManager(parts, self.consumer, self.updater, self._make, clock(), Random(1).uniform)
+
+    def _make(self, task_id: TaskId, part: Subtopology, partitions: Collection[TopicPartition]) -> StreamTask:
+        collector = RecordCollector(task_id, self.producer, "kafka")
+        return StreamTask(task_id, part, partitions, self.consumer, collector, {}, self._settings, lambda: 0)
+
+    def assign(self, *partitions: TopicPartition) -> None:
+        self.consumer.assigned = set(partitions)
+        self.manager.handle_assignment(self.consumer.assigned)
+
+    async def run(self, *partitions: TopicPartition) -> None:
+        """Until all of the tasks are running."""
+        self.assign(*partitions)
+        while not self.manager.is_all_running:
+            await self.manager.check_restoration()
+            await asyncio.sleep(0.1)
+
+    async def processed(self, *partitions: TopicPartition) -> None:
+        """A record of each."""
+        for partition in partitions:
+            self.manager.add_records([record(b"to be", partition=partition, offset=7)])
+        await self.manager.process(10)
+
+    def states(self) -> dict[str, str]:
+        return {str(task_id): task.state.value for task_id, task in sorted(self.manager.tasks.items())}
+
+
+async def managed(clients: AsyncExitStack, timeout_ms: int = 5000) -> Managed:
+    found = Managed(clients, timeout_ms)
+    await clients.enter_async_context(found.updater)
+    return found
+
+
+def test_tasks_are_made_of_what_is_assigned() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            stage.assign(LINES0, LINES1, WORDS0)
+            assert stage.states() == {"0_0": "created", "0_1": "created", "1_0": "created"}
+            assert stage.consumer.paused == {LINES0, LINES1, WORDS0}, "nothing is read before they run"
+            kept = stage.manager.tasks[T00]
+            await stage.run(LINES0, WORDS0)
+            assert stage.manager.tasks[T00] is kept
+            assert stage.states() == {"0_0": "running", "1_0": "running"}
+            assert stage.consumer.paused & stage.consumer.assigned == set()
+            stage.assign(LINES0, WORDS0, LINES1)
+            assert stage.consumer.paused == {LINES1}, "those that run are read on"
+            assert stage.manager.totals["task-created"] == 4
+            assert stage.manager.totals["task-closed"] == 1
+
+    in_virtual_time(test)
+
+
+def test_a_beginning_that_takes_too_long_waits_longer_each_time() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients, 300_000)
+            stage.producer.fail("partitions_for", *[TimeoutException("late")] * 5)
+            stage.assign(WORDS0)
+            attempts: list[int] = []
+            while not stage.manager.is_all_running:
+                before = stage.producer.calls.count("partitions_for")
+                await stage.manager.check_restoration()
+                if stage.producer.calls.count("partitions_for") > before:
+                    attempts.append(now_ms())
+                if len(attempts) == 1:
+                    assert stage.manager.tasks[T10].timeout.deadline_ms == attempts[0] + 300_000
+                await asyncio.sleep(0.1)
+            gaps = [later - earlier for earlier, later in pairwise(attempts)]
+            for gap, base in zip(gaps, [2000, 4000, 8000, 10_000, 10_000], strict=True):
+                assert base / 2 <= gap <= 1.5 * base + 100, gaps
+            assert stage.manager.tasks[T10].timeout.deadline_ms is None
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize(
+    ("draw", "attempts", "waits_ms"),
+    [(1.0, 1, 2000), (1.0, 2, 4000), (1.0, 3, 8000), (1.0, 4, 10_000), (0.5, 1, 1000), (1.49, 1, 2980)],
+)
+def test_the_waiting_is_kafkas(draw: float, attempts: int, waits_ms: int) -> None:
+    backoff = InitBackoff(0, lambda _low, _high: draw)
+    for _ in range(attempts - 1):
+        backoff.failed(0)
+    assert not backoff.can_attempt(waits_ms - 1)
+    assert backoff.can_attempt(waits_ms)
+
+
+def test_finding_where_to_begin_is_tried_again_in_the_next_turn() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            stage.consumer.fail("committed", *[TimeoutException("late")] * 3)
+            stage.assign(LINES0)
+            deadlines = []
+            for _ in range(5):
+                await stage.manager.check_restoration()
+                deadlines.append(stage.manager.tasks[T00].timeout.deadline_ms)
+                await asyncio.sleep(0.1)
+            began_ms = now_ms() - 500
+            assert deadlines == [None, *[began_ms + 100 + 5000] * 3, None]
+            assert stage.states() == {"0_0": "running"}
+
+    in_virtual_time(test)
+
+
+def test_a_commit_is_of_all_that_have_something_to_commit() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1)
+            await stage.processed(LINES0)
+            assert await stage.manager.commit_all()
+            assert stage.consumer.offsets == {LINES0: OffsetAndMetadata(8, "", 5)}
+            assert stage.manager.totals["commit"] == 1
+            assert await stage.manager.commit_all()
+            assert stage.consumer.calls.count("commit") == 1, "there was nothing new"
+
+    in_virtual_time(test)
+
+
+def test_nothing_is_committed_while_the_group_is_joined() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            stage.consumer.is_rebalancing = True
+            assert not await stage.manager.commit_all()
+            stage.consumer.is_rebalancing = False
+            stage.consumer.fail("commit", RebalanceInProgressException("others join"))
+            assert not await stage.manager.commit_all()
+            assert stage.manager.tasks[T00].timeout.deadline_ms is None
+            assert await stage.manager.commit_all()
+            assert LINES0 in stage.consumer.offsets
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(CommitFailedError("gone on"), TaskMigratedException), (KafkaException("odd"), StreamsException)],
+    ids=["the group has gone on", "anything else"],
+)
+def test_a_commit_that_is_not_taken(error: KafkaException, raised: type[StreamsException]) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            stage.consumer.fail("commit", error)
+            with pytest.raises(StreamsException) as met:
+                await stage.manager.commit_all()
+            assert type(met.value) is raised
+
+    in_virtual_time(test)
+
+
+def test_what_is_revoked_is_committed_with_the_rest_and_closed() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1, WORDS0)
+            await stage.processed(LINES0, LINES1)
+            stage.consumer.is_rebalancing = True
+            await stage.manager.handle_revocation([LINES0])
+            assert stage.consumer.offsets.keys() == {LINES0, LINES1}
+            assert stage.states() == {"0_1": "running", "1_0": "running"}
+
+    in_virtual_time(test)
+
+
+def test_where_what_is_revoked_has_nothing_to_commit_nothing_is() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1)
+            await stage.processed(LINES1)
+            await stage.manager.handle_revocation([LINES0])
+            assert stage.consumer.offsets == {}
+            assert stage.states() == {"0_1": "running"}
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TimeoutException("late"), RebalanceInProgressException("again"), CommitFailedError("gone on")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_commit_that_fails_in_a_rebalance_lets_the_others_begin_anew(error: KafkaException) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1, WORDS0)
+            await stage.processed(LINES0, LINES1)
+            stage.consumer.fail("commit", error)
+            await stage.manager.handle_revocation([LINES0])
+            assert stage.states() == {"0_1": "created", "1_0": "running"}
+            assert {task.timeout.deadline_ms for task in stage.manager.tasks.values()} == {None}
+            assert LINES1 in stage.consumer.paused
+
+    in_virtual_time(test)
+
+
+def test_what_is_lost_is_closed_as_it_is() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            stage.manager.handle_lost_all()
+            assert stage.manager.tasks == {}
+            assert stage.consumer.offsets == {}
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize(
+    ("others", "states", "committed"),
+    [
+        pytest.param(None, {"0_0": "created", "0_1": "running"}, {LINES1}, id="the others commit before"),
+        pytest.param(TimeoutException("late"), {"0_0": "created", "0_1": "created"}, set(), id="... or cannot"),
+    ],
+)
+def test_a_task_that_is_corrupted_begins_anew(
+    others: KafkaException | None, states: dict[str, str], committed: set[TopicPartition]
+) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1)
+            await stage.processed(LINES0, LINES1)
+            if others is not None:
+                stage.consumer.fail("commit", others)
+            await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
+            assert stage.states() == states
+            assert stage.consumer.offsets.keys() == committed
+            assert LINES0 in stage.consumer.paused
+            await stage.run(LINES0, LINES1)
+            assert stage.consumer.sought[LINES0] == "beginning"
+            assert LINES0 not in stage.consumer.paused
+
+    in_virtual_time(test)
+
+
+def test_others_that_turn_out_to_be_corrupted_begin_anew_too() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1)
+            stage.producer.outcomes = [None, TimeoutException("late")]
+            await stage.processed(LINES0)
+            stage.producer.outcomes = [TimeoutException("late")]
+            await stage.processed(LINES1)
+            await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
+            assert stage.states() == {"0_0": "created", "0_1": "created"}
+            assert stage.consumer.offsets == {}
+
+    in_virtual_time(test)
+
+
+def test_a_task_whose_restoring_failed_ends_the_thread() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients, timeout_ms=0)
+            stage.admin.fail("list_offsets", *[TimeoutException("late")] * 2)
+            with pytest.raises(StreamsException, match=r"task 1_0: .*Admin\.list_offsets"):
+                await stage.run(WORDS0)
+
+    in_virtual_time(test)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_the_end_is_a_last_commit_where_nothing_has_gone_wrong(commits: bool) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            await stage.manager.shutdown(commits=commits)
+            assert stage.manager.tasks == {}
+            assert bool(stage.consumer.offsets) == commits
+
+    in_virtual_time(test)
+
+
+def test_a_last_commit_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            stage.consumer.fail("commit", TimeoutException("late"))
+            await stage.manager.shutdown(commits=True)
+
+    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
+        in_virtual_time(test)
+    assert caplog.messages == ["the last commit failed: Consumer.commit: late"]
+
+
+def test_tasks_take_turns() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            stage = await managed(clients)
+            await stage.run(LINES0, LINES1)
+            for partition in (LINES0, LINES1):
+                stage.manager.add_records([record(b"a", partition=partition, offset=offset) for offset in range(5)])
+            assert [await stage.manager.process(2) for _ in range(4)] == [4, 4, 2, 0]
+            assert stage.manager.totals["process"] == 10
+            assert all(task.state is TaskState.RUNNING for task in stage.manager.tasks.values())
+
+    in_virtual_time(test)

@@ -1,0 +1,98 @@
+"""Topologies: what hangs together, what topics are called, and what cannot work."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.streams.errors import TopologyException
+from sluice.streams.processor import Context, Record
+from sluice.streams.topology import Topology
+from tests.support.streaming import split, word_count
+
+
+def keep(ctx: Context, record: Record) -> None:
+    ctx.forward(record)
+
+
+def test_a_repartition_topic_parts_a_topology() -> None:
+    first, second = word_count().build("app").subtopologies
+    assert set(first.sources) == {"lines"}
+    assert first.sinks == {"app-words-repartition"}
+    assert first.stores == {}
+    assert set(second.sources) == second.repartition_sources == {"app-words-repartition"}
+    assert second.sinks == {"word-counts"}
+    assert second.stores == {"counts": "app-counts-changelog"}
+
+
+def numbers(topology: Topology) -> list[list[str]]:
+    return [sorted(part.sources) for part in topology.build("app").subtopologies]
+
+
+def test_what_hangs_together_is_one_part() -> None:
+    topology = Topology()
+    topology.store("shared")
+    a, b, c, d = (topology.source(topic) for topic in "abcd")
+    a.process(keep).sink("out-a")
+    b.process(keep, d).sink("out-bd")
+    c.process(keep, stores=["shared"])
+    a.process(keep, stores=["shared"])
+    assert numbers(topology) == [["a", "c"], ["b", "d"]], "by the store a and c, by the processor b and d"
+
+
+def test_parts_are_numbered_by_their_first_nodes() -> None:
+    topology = Topology()
+    topology.source("z").sink("out-z")
+    topology.source("a").sink("out-a")
+    assert numbers(topology) == [["z"], ["a"]]
+
+
+def test_nodes_are_named_by_what_they_are() -> None:
+    topology = Topology()
+    source = topology.source("in", "more")
+    nodes = [source, source.process(keep), source.process(keep), source.process(split, name="words")]
+    assert [node.name for node in nodes] == ["source in, more", "keep", "keep-2", "words"]
+
+
+def two_sources_of_a_topic(topology: Topology) -> None:
+    topology.source("in", "a")
+    topology.source("b", "in")
+
+
+def two_stores_of_a_name(topology: Topology) -> None:
+    topology.global_table("x", "topic")
+    topology.store("x")
+
+
+def a_store_for_nobody(topology: Topology) -> None:
+    topology.store("x")
+    topology.source("in").sink("out")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        pytest.param(lambda _: None, "there is nothing to read: the topology has no source", id="nothing"),
+        pytest.param(lambda topology: topology.source(), "a source without topics", id="no topics"),
+        pytest.param(two_sources_of_a_topic, "source in, a reads topic in already", id="a topic read twice"),
+        pytest.param(two_stores_of_a_name, "there is already a store or a global table x", id="one name twice"),
+        pytest.param(a_store_for_nobody, "no processor has the store x", id="a store for nobody"),
+        pytest.param(
+            lambda topology: topology.source("in").process(keep, stores=["x"]),
+            "processor keep: there is no store x",
+            id="a store that is not there",
+        ),
+        pytest.param(
+            lambda topology: [topology.source("in").repartition("x") for _ in range(2)],
+            "there is already a s",
+            id="two repartition topics of a name",
+        ),
+    ],
+)
+def test_what_cannot_work_is_told(make: Callable[[Topology], object], told: str) -> None:
+    def build() -> None:
+        topology = Topology()
+        make(topology)
+        topology.build("app")
+
+    with pytest.raises(TopologyException, match=told):
+        build()
