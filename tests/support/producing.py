@@ -147,14 +147,15 @@ def on_stage(
     *,
     broker_config: dict[str, str | float] | None = None,
     seed: int = 0,
+    random: Random | None = None,
     profile: Profile = "kafka",
 ) -> T:
-    """Runs a test with a producer of this configuration."""
+    """Runs a test with a producer of this configuration. `random`: its chance, if not by the seed."""
 
     async def main() -> T:
         async with Broker(config=broker_config or {}, seed=seed) as broker:
             given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
-            async with Producer(given, random=Random(seed), profile=profile) as producer:
+            async with Producer(given, random=random or Random(seed), profile=profile) as producer:
                 await producer.partitions_for(TOPIC)
                 await (await producer.send(TOPIC, b"first", partition=0))
                 return await test(Stage(broker, producer, asyncio.get_running_loop().time()))

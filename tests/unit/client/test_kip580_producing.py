@@ -48,6 +48,38 @@ def test_kip580_01_each_retry_of_a_batch_waits_twice_as_long(seed: int) -> None:
     on_stage(test, {"delivery.timeout.ms": 6000, "request.timeout.ms": 2000}, seed=seed)
 
 
+PATIENT: dict[str, str | int] = {"delivery.timeout.ms": 20_000, "request.timeout.ms": 2000}
+
+
+def retries_for_20_s(config: dict[str, str | int], seed: int = 0, random: Random | None = None) -> list[float]:
+    """When a record is sent that is refused until its time is over."""
+
+    async def test(stage: Stage) -> list[float]:
+        stage.broker.faults.add(RETRIED, api="Produce")
+        await stage.ended(await stage.send())
+        (times,) = times_of_batches(stage)
+        return times
+
+    return on_stage(test, {**PATIENT, **config}, seed=seed, random=random)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kip580_02_a_batch_at_the_cap_waits_800_to_1000_ms(seed: int) -> None:
+    at_the_cap = gaps(retries_for_20_s({}, seed))[4:]
+    assert len(at_the_cap) >= 15
+    assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
+
+
+@pytest.mark.parametrize(
+    ("base", "maximum"),
+    [pytest.param(500, 200, id="03 a base above the maximum"), pytest.param(200, 200, id="04 equal base and maximum")],
+)
+def test_kip580_03_and_04_a_batch_waits_the_maximum_without_jitter(base: int, maximum: int) -> None:
+    found = gaps(retries_for_20_s({"retry.backoff.ms": base, "retry.backoff.max.ms": maximum}))
+    assert len(found) > 90
+    assert all(maximum <= gap <= maximum + 1 for gap in found), found
+
+
 def test_kip580_05_batches_of_two_partitions_count_for_themselves() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
@@ -89,6 +121,35 @@ def test_kip580_07_a_newer_leader_is_tried_at_once() -> None:
         assert gap < 50, "no backoff, but for a connection that may be new"
 
     on_stage(test, broker_config={"sluice.brokers": 2, "default.replication.factor": 2})
+
+
+def test_kip580_16_batches_of_two_producers_do_not_come_at_the_same_time() -> None:
+    one, two = (retries_for_20_s({}, seed) for seed in (1, 2))
+    assert all(abs(first - second) > 5 for first, second in zip(one[3:10], two[3:10], strict=True)), (one, two)
+
+
+def in_the_first_second(times: list[float]) -> int:
+    return sum(at_ms - times[0] < 1000 for at_ms in times)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kip580_17_a_batch_is_tried_four_times_in_the_first_second(seed: int) -> None:
+    assert in_the_first_second(retries_for_20_s({}, seed)) in (4, 5)
+
+
+class WithoutJitter(Random):
+    """Draws the middle."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+
+def test_kip580_17_the_example_of_the_text_is_4_attempts_in_a_second_where_a_constant_100_ms_made_10() -> None:
+    growing = retries_for_20_s({}, random=WithoutJitter(0))
+    constant = retries_for_20_s({"retry.backoff.max.ms": 100})
+    assert gaps(growing)[:6] == [100, 200, 400, 800, 1000, 1000]
+    assert in_the_first_second(growing) == 4
+    assert in_the_first_second(constant) == 10
 
 
 def test_kip580_14_asking_for_a_producer_id_waits_the_same_each_time() -> None:

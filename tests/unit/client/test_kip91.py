@@ -292,3 +292,69 @@ def test_kip91_16_the_time_runs_while_the_broker_throttles() -> None:
         assert stage.log() == [b"throttled"]
 
     on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
+
+
+# -- the text's examples -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phase", "config"),
+    [
+        pytest.param("batching", {"linger.ms": 4000, "request.timeout.ms": 2000}, id="while it waits in the batch"),
+        pytest.param("waiting", {}, id="while there is no broker"),
+        pytest.param("retries", {}, id="between retries"),
+        pytest.param("in flight", {"request.timeout.ms": 6000}, id="on its way"),
+        pytest.param("all", {"linger.ms": 2000, "request.timeout.ms": 2000}, id="in one after the other"),
+    ],
+)
+def test_kip91_example_the_bound_holds_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
+    async def test(stage: Stage) -> None:
+        if phase in ("batching", "waiting"):
+            testing.network().partition("localhost")
+        elif phase == "retries":
+            stage.broker.faults.add(RETRIED, api="Produce")
+        else:
+            stage.broker.faults.add(RETRIED, api="Produce", times=3 if phase == "all" else 1)
+            stage.broker.faults.add(BlackHole(), api="Produce")
+        await stage.ended(await stage.send())
+        assert fails_after(stage, b"v") == pytest.approx(6000, abs=LATE_MS)
+
+    on_stage(test, {"delivery.timeout.ms": 6000, "request.timeout.ms": 2000, **config})
+
+
+@pytest.mark.parametrize("enable_idempotence", ["true", "false"])
+def test_kip91_example_of_mirror_maker_metadata_on_its_way_lets_no_batch_run_out_of_time_early(
+    enable_idempotence: str,
+) -> None:
+    """With one request in flight, batches waited behind metadata that nobody answered, and their `request.timeout.ms`
+    ran out meanwhile: MirrorMaker, which loses nothing, stopped. Now only `delivery.timeout.ms` counts.
+    """
+
+    async def test(stage: Stage) -> None:
+        stage.broker.faults.add(BlackHole(), api="Metadata", times=2)
+        stage.producer._metadata.request_update()
+        await asyncio.sleep(0.5)
+        assert stage.in_flight == 1, "the one request that may be on its way"
+        values = [b"%d" % number for number in range(20)]
+        futures, sent_at_ms = [], []
+        for value in values:
+            sent_at_ms.append(stage.now_ms)
+            futures.append(await stage.send(value))
+            await asyncio.sleep(0.2)
+        await stage.ended(*futures)
+        waited_ms = [stage.ends[value].at_ms - at_ms for value, at_ms in zip(values, sent_at_ms, strict=True)]
+        assert max(waited_ms) > 2000, "some waited for longer than request.timeout.ms"
+        assert [end.error for end in stage.ends.values()] == [None] * len(values)
+        assert stage.log() == values
+
+    on_stage(
+        test,
+        {
+            "max.in.flight.requests.per.connection": 1,
+            "enable.idempotence": enable_idempotence,
+            "request.timeout.ms": 2000,
+            "reconnect.backoff.ms": 1000,
+            "delivery.timeout.ms": 20_000,
+            "batch.size": 1,
+        },
+    )

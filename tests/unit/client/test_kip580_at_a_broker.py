@@ -1,0 +1,67 @@
+"""KIP-580, retry backoff, as a broker sees it that fails: the statements of test_kip580.py about metadata and admin
+calls once more, at a broker of ours, in virtual time. Each test is one of them, by its number.
+"""
+
+from random import Random
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.broker.faults.actions.ending import Close
+from sluice.broker.faults.actions.error import Error
+from sluice.client.admin import AdminClient
+from sluice.client.errors import TimeoutException
+from sluice.client.producer import Producer
+from tests.support.consuming import gaps, within
+
+STEPS = [100, 200, 400, 800, 1000, 1000]
+SEEDS = pytest.mark.parametrize("seed", range(3))
+
+
+def times_of(broker: Broker, api: str) -> list[float]:
+    """When requests came, in ms; those that faults hit too, though they have no answer."""
+    return [event.at_ns / 1e6 for event in broker.journal.events(kind="fault")] or [
+        request.received_ns / 1e6 for request in broker.journal.requests(api=api)
+    ]
+
+
+@SEEDS
+def test_kip580_08_at_a_broker_an_unknown_topic_is_asked_for_less_and_less_often(seed: int) -> None:
+    async def main() -> list[float]:
+        async with Broker(config={"auto.create.topics.enable": "false"}, seed=seed) as broker:
+            given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 6000}
+            async with Producer(given, random=Random(seed)) as producer:
+                with pytest.raises(TimeoutException, match="Topic nowhere not present in metadata after 6000 ms"):
+                    await producer.send("nowhere", b"v")
+            return times_of(broker, "Metadata")
+
+    found = gaps(testing.run(main(), seed=seed))
+    assert within(found, STEPS), found
+
+
+@SEEDS
+def test_kip580_09_at_a_broker_metadata_that_fails_by_a_disconnect_waits_twice_as_long_each_time(seed: int) -> None:
+    async def main() -> list[float]:
+        async with Broker(seed=seed) as broker:
+            broker.faults.add(Close(), api="Metadata", times=6)
+            given = {"bootstrap.servers": broker.bootstrap, "metadata.recovery.strategy": "none"}
+            async with Producer(given, random=Random(seed)) as producer:
+                await (await producer.send("t", b"v"))
+            return times_of(broker, "Metadata")
+
+    found = gaps(testing.run(main(), seed=seed))
+    # Each connection was good, as ApiVersions was answered: reconnecting waits 40 to 60 ms, which is the shorter one.
+    assert within(found, STEPS[:5], 50), found
+
+
+@SEEDS
+def test_kip580_15_at_a_broker_admin_calls_wait_twice_as_long_each_time(seed: int) -> None:
+    async def main() -> list[float]:
+        async with Broker(seed=seed) as broker:
+            broker.faults.add(Error("REQUEST_TIMED_OUT"), api="DescribeCluster", times=6)
+            async with AdminClient({"bootstrap.servers": broker.bootstrap}, random=Random(seed)) as admin:
+                await admin.describe_cluster()
+            return [request.received_ns / 1e6 for request in broker.journal.requests(api="DescribeCluster")]
+
+    found = gaps(testing.run(main(), seed=seed))
+    assert within(found, STEPS), found
