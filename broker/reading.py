@@ -6,11 +6,12 @@ with a description in its `Meta` is told by that.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TypeVar
 
 import msgspec
 from msgspec import inspect
+
+from sluice.did_you_mean import meant
 
 T = TypeVar("T")
 
@@ -171,9 +172,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def _unknown(name: str, accepted: Sequence[str]) -> str:
-    near = get_close_matches(name, accepted, 1)
-    meant = f", did you mean {near[0]}?" if near else ";"
-    return f"there is no such field{meant} accepted are {', '.join(accepted)}"
+    return f"there is no such field{meant(name, accepted)} accepted are {', '.join(accepted)}"
 
 
 def _choice(names: Sequence[str]) -> str:

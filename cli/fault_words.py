@@ -6,12 +6,12 @@ Each is NAME=VALUE: a field of the rule or, where the rule has none of that name
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 
 from msgspec import inspect
 
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.rule import Rule
+from sluice.did_you_mean import meant
 from sluice.errors import ConfigError
 
 _ACTION = "action"
@@ -32,7 +32,7 @@ def rule_of(words: Iterable[str]) -> dict[str, object]:
     kind = given.pop(_ACTION)
     of_rule = _fields(Rule)
     if kind not in KINDS:
-        raise ConfigError(f"action={kind}: there is no such action{_meant(kind, KINDS)} actions are {', '.join(KINDS)}")
+        raise ConfigError(f"action={kind}: there is no such action{meant(kind, KINDS)} actions are {', '.join(KINDS)}")
     of_action = _fields(KINDS[kind])
     rule: dict[str, object] = {}
     action: dict[str, object] = {"kind": kind}
@@ -40,7 +40,7 @@ def rule_of(words: Iterable[str]) -> dict[str, object]:
         if name not in of_rule and name not in of_action:
             names = [*of_action, *of_rule]
             raise ConfigError(
-                f"{name}: a rule with action={kind} has no such field{_meant(name, names)} it has {', '.join(names)}"
+                f"{name}: a rule with action={kind} has no such field{meant(name, names)} it has {', '.join(names)}"
             )
         holder, fields = (rule, of_rule) if name in of_rule else (action, of_action)
         holder[name] = _value(text, fields[name])
@@ -64,11 +64,6 @@ def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
             raise ConfigError(f"{name}: stands twice")
         seen.add(name)
         yield name, value
-
-
-def _meant(name: str, names: Collection[str]) -> str:
-    near = get_close_matches(name, names, 1)
-    return f", did you mean {near[0]}?" if near else ";"
 
 
 def _fields(struct: type) -> dict[str, tuple[inspect.Type, ...]]:

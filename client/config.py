@@ -19,11 +19,11 @@ default: so say the texts of KIP-91 and KIP-144.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import count
 from typing import Literal
 
 from sluice.config_values import INT_MAX, Value, Values, text_of
+from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 
 from .backoff import (
@@ -181,8 +181,8 @@ def _text(value: object) -> str:
 
 
 def _unknown(name: str, table: Table) -> str:
-    close = get_close_matches(name, table.properties, n=3)
-    return f"{name}: no such property" + (f"; close: {', '.join(close)}" if close else "")
+    near = did_you_mean(name, table.properties)
+    return f"{name}: no such property" + (f"; {near}" if near else "")
 
 
 # -- rules of all clients --------------------------------------------------------------------------------------------

@@ -447,10 +447,9 @@ def row_of(name: str) -> Property | None:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
+    from sluice.did_you_mean import did_you_mean
 
-    close = get_close_matches(name, [*PROPERTIES, *_ALIASES], n=3)
-    return f"{name}: no such property; " + (f"close: {', '.join(close)}" if close else "see sluice config list")
+    return f"{name}: no such property; " + did_you_mean(name, [*PROPERTIES, *_ALIASES], "see sluice config list")
 
 
 def _is_loopback(host: str) -> bool:

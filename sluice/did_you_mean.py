@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-# Below difflib's usual 0.6: names here are words of several parts, of which one is often left out.
-_CUTOFF = 0.5
+# As difflib has it: with less, short names lead to others that only share some letters.
+_CUTOFF = 0.6
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -15,7 +15,20 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[near[0]] if near else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean NAME?`; empty where no known name is like this one."""
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """`did you mean NAME?`; `otherwise`, where no known name is like this one."""
     near = nearest(name, known)
-    return "" if near is None else f"did you mean {near}?"
+    return otherwise if near is None else f"did you mean {near}?"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What goes between "there is no such thing" and " those there are ...": `, did you mean NAME?`, or a semicolon."""
+    near = nearest(name, known)
+    return ";" if near is None else f", did you mean {near}?"
+
+
+def one_of(name: str, known: Iterable[str]) -> str:
+    """`must be one of A, B`, with the nearest before it, if there is one."""
+    names = list(known)
+    near = nearest(name, names)
+    return ("" if near is None else f"did you mean {near}? It ") + f"must be one of {', '.join(names)}"

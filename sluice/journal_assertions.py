@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from sluice.broker.journal.in_words import in_words
-from sluice.did_you_mean import did_you_mean
+from sluice.did_you_mean import did_you_mean, one_of
 from sluice.errors import ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
 from sluice.local_wait import Journal
@@ -89,7 +89,7 @@ class JournalAssertions:
 
     def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
         if quota is not None and quota not in _QUOTAS:
-            raise ValueError(f"quota={quota}: must be one of {', '.join(_QUOTAS)}")
+            raise ValueError(f"quota={quota}: {one_of(quota, _QUOTAS)}")
         given = self.journal.events(after=after, kind="throttle", client_id=client_id)
         found, lost = _sorted_out(Throttle, given)
         return [each for each in found if quota in (None, each.quota)], lost

@@ -9,12 +9,12 @@ What changes from request to request (the connection's age, the nth request, tim
 
 import re
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from sluice.broker.handlers import HANDLERS
 from sluice.broker.request_names import WHOLE_TOPIC
+from sluice.did_you_mean import did_you_mean
 from sluice.protocol.apis import API_KEYS
 
 from .durations import Duration, parse_ms
@@ -151,8 +151,7 @@ def _named_apis(given: str | list[str] | None) -> list[int]:
 def _api_key(name: str, path: str) -> int:
     key = API_BY_NAME.get(name)
     if key is None:
-        close = get_close_matches(name, API_BY_NAME, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}?" if close else f"APIs are {', '.join(API_BY_NAME)}"
+        hint = did_you_mean(name, API_BY_NAME, f"APIs are {', '.join(API_BY_NAME)}")
         raise Problem(path, f"there is no API {name!r}; {hint}")
     return key
 

@@ -13,6 +13,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from sluice.did_you_mean import meant
+
 from .actions import KINDS, AnyAction
 from .actions.action import Action
 from .durations import Duration
@@ -65,7 +67,10 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             action: AnyAction = msgspec.convert({_KIND_FIELD: self.action}, AnyAction)
         except msgspec.ValidationError as error:
             if self.action not in KINDS:
-                raise Problem("action", f"there is no action {self.action!r}; actions are {', '.join(KINDS)}") from None
+                hint = meant(self.action, KINDS)
+                raise Problem(
+                    "action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}"
+                ) from None
             raise Problem("action", f"{self.action} is not enough: {_problem(error)[1]}") from None
         return action
 
@@ -98,17 +103,18 @@ def _problem(error: msgspec.ValidationError) -> tuple[str, str]:
 
 def _accepted(given: object, path: str, problem: str) -> str:
     """What would have been accepted, where the problem does not say."""
-    if path == f".action.{_KIND_FIELD}":
-        return f"; actions are {', '.join(KINDS)}"
-    is_unknown = problem == "there is no such field"
+    name, is_unknown = path.rpartition(".")[2], problem == "there is no such field"
     if is_unknown and not path.startswith(".action."):
-        return f"; fields are {', '.join(Rule.__struct_fields__)}"
+        return f"{meant(name, Rule.__struct_fields__)} fields are {', '.join(Rule.__struct_fields__)}"
     action = given.get("action") if isinstance(given, Mapping) else None
     kind = action.get(_KIND_FIELD) if isinstance(action, Mapping) else None
+    if path == f".action.{_KIND_FIELD}":
+        return f"{meant(str(kind), KINDS)} actions are {', '.join(KINDS)}"
     if not isinstance(kind, str) or kind not in KINDS:
         return ""
     if is_unknown:
-        return f"; fields of {kind} are {', '.join((_KIND_FIELD, *KINDS[kind].__struct_fields__))}"
+        fields = (_KIND_FIELD, *KINDS[kind].__struct_fields__)
+        return f"{meant(name, fields)} fields of {kind} are {', '.join(fields)}"
     words = _words(KINDS[kind], path.removeprefix(".action."))
     return f"; it is one of {', '.join(words)}" if words else ""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sluice.broker.pause import pause
 from sluice.clock import Clock
+from sluice.did_you_mean import one_of
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
 
@@ -71,7 +72,7 @@ def parse_wanted(given: Mapping[str, Sequence[str]]) -> Wanted:
 def _known(name: str, values: Collection[str], known: Collection[str]) -> None:
     for value in values:
         if value not in known:
-            raise ValueError(f"{name}={value}: must be one of {', '.join(known)}")
+            raise ValueError(f"{name}={value}: {one_of(value, known)}")
 
 
 class Slice(NamedTuple):

@@ -1,7 +1,6 @@
 """Where scenarios come from: a TOML, YAML or JSON file, or the catalogue by name."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from msgspec import Struct
 from sluice.broker.faults.errors import FaultError
 from sluice.broker.faults.rule import parse_rule
 from sluice.broker.reading import MisreadError, read
+from sluice.did_you_mean import meant
 
 from .documents import ENDINGS, is_document, read_document
 from .model import Scenario
@@ -103,10 +103,10 @@ def _file_of(name: str) -> Path:
     known = names()
     if name in known:
         return _CATALOGUE / f"{name}.toml"
-    near = get_close_matches(name, known, 1)
-    meant = f" Did you mean {near[0]}?" if near else ""
     endings = ", ".join(ENDINGS)
-    raise ScenarioError(f"{name}: no scenario.{meant} A file ends in {endings}; the catalogue has {', '.join(known)}")
+    raise ScenarioError(
+        f"{name}: no scenario{meant(name, known)} a file ends in {endings}; the catalogue has {', '.join(known)}"
+    )
 
 
 # As in faults/rule.py: msgspec finds out about these types while only one thread is here.

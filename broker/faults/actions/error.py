@@ -13,6 +13,7 @@ from sluice.broker.faults.errors import Problem
 from sluice.broker.faults.match import Match
 from sluice.broker.handlers import HANDLERS
 from sluice.broker.handlers.api_versions import unsupported_version
+from sluice.did_you_mean import did_you_mean
 from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -47,7 +48,8 @@ class Error(RequestAction, frozen=True, tag="error"):
             name = self.code if isinstance(self.code, int) or not _NUMBER.fullmatch(self.code) else int(self.code)
             return ErrorCode[name] if isinstance(name, str) else ErrorCode(name)
         except (KeyError, ValueError):
-            raise Problem("action.code", f"Kafka has no error code {self.code!r}") from None
+            near = did_you_mean(str(self.code), ErrorCode.__members__)
+            raise Problem("action.code", f"Kafka has no error code {self.code!r}{near and '; ' + near}") from None
 
     def check(self, match: Match) -> None:
         code = self.error_code

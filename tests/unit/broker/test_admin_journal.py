@@ -72,7 +72,7 @@ ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
 WRONG = {
     "an unknown name": ("colour=red", f"colour: there is no such parameter; accepted are {ACCEPTED}"),
     "an unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
-    "an unknown API": ("api=Prodcue", f"api=Prodcue: must be one of {', '.join(API_NAMES)}"),
+    "an unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
     "a broker that is no number": ("broker=x", "broker=x: must be a node id"),
     "no number": ("after=x", "after: must be a whole number, not 'x'"),
     "too many": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),

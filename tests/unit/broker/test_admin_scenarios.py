@@ -82,8 +82,8 @@ WRONG = {
         "the body is nested too deeply",
     ),
     "no JSON": ("name = 'x'", 400, "the body must be JSON: JSON is malformed"),
-    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario. Did you mean rolling-restart?"),
-    "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario."),
+    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario, did you mean rolling-restart?"),
+    "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario; a file ends in "),
     "what contradicts itself": (
         {"scenario": {"name": "s", "steps": [{"at": "1s", "start": 1}]}},
         400,

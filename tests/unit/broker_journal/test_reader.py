@@ -108,7 +108,10 @@ def test_requests_are_found_by_client_and_api() -> None:
 WRONG = {
     "an unknown filter": ({"colour": ["red"]}, "colour is no filter, which are client_id, api, kind, broker"),
     "an unknown kind": ({"kind": ["dream"]}, f"kind=dream: must be one of {', '.join(KINDS)}"),
-    "an unknown API": ({"api": ["Produce", "produce"]}, f"api=produce: must be one of {', '.join(API_NAMES)}"),
+    "an unknown API": (
+        {"api": ["Produce", "produce"]},
+        f"api=produce: did you mean Produce? It must be one of {', '.join(API_NAMES)}",
+    ),
     "a broker that is no number": ({"broker": ["one"]}, "broker=one: must be a node id"),
 }
 

@@ -46,8 +46,8 @@ def test_what_is_wrong_is_told_with_the_file(name: str, content: bytes, said: st
 
 
 MISSING = {
-    "rolling-restrat": "rolling-restrat: no scenario. Did you mean rolling-restart? A file ends in .toml, .yaml, ",
-    "zzz": "zzz: no scenario. A file ends in .toml, .yaml, .yml, .json; the catalogue has ",
+    "rolling-restrat": "rolling-restrat: no scenario, did you mean rolling-restart? a file ends in .toml, .yaml, ",
+    "zzz": "zzz: no scenario; a file ends in .toml, .yaml, .yml, .json; the catalogue has ",
     "none.toml": "none.toml: cannot be read: No such file or directory",
 }
 

@@ -139,7 +139,7 @@ SAID: list[tuple[dict[str, Any], str]] = [
     ),
     (
         scenario({**AT, "fault": {"action": "close", "brokr": 1}}),
-        "steps[0].fault.brokr: there is no such field; fields are",
+        "steps[0].fault.brokr: there is no such field, did you mean broker? fields are",
     ),
     (
         scenario({**AT, "fault": {"action": "close", "broker": 4}}),
@@ -208,7 +208,10 @@ SAID: list[tuple[dict[str, Any], str]] = [
     ),
     # the cluster
     (scenario(config={"quota.window.num": 0}), "config: quota.window.num=0: must be an integer from 1 to"),
-    (scenario(config={"quota.window.nmu": 1}), "config: quota.window.nmu: no such property; close: quota.window.num"),
+    (
+        scenario(config={"quota.window.nmu": 1}),
+        "config: quota.window.nmu: no such property; did you mean quota.window.num?",
+    ),
     (scenario(config={"sluice.brokers": 3}), "config.sluice.brokers: brokers says how many there are"),
     (
         scenario(topics=[{"name": "a", "replicas": 4}]),

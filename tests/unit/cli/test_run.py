@@ -110,7 +110,7 @@ def test_what_the_broker_cannot_do_is_told_in_one_line(running: BrokerProcess) -
 
 WRONG = {
     "a file that is not there": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
-    "a name that nobody knows": (["rolling"], 2, "rolling: no scenario. Did you mean rolling-restart?"),
+    "a name that nobody knows": (["rolling"], 2, "rolling: no scenario, did you mean rolling-restart?"),
     "a port of its own on brokers that run": (
         ["rolling-restart", "--against", "http://x", "--port", "1"],
         2,

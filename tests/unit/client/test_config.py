@@ -60,7 +60,7 @@ def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> No
     ("client", "given", "line"),
     [
         ("producer", {"linger.ms": "soon"}, "producer: linger.ms=soon: must be an integer of at least 0"),
-        ("producer", {"linger_ms": "5"}, "producer: linger_ms: no such property; close: linger.ms"),
+        ("producer", {"linger_ms": "5"}, "producer: linger_ms: no such property; did you mean linger.ms?"),
         ("producer", {"xyzzy": "5"}, "producer: xyzzy: no such property"),
         ("producer", {"client.id": "a\nb", "acks": "2\n"}, r"producer: acks='2\n': must be one of all, -1, 0, 1"),
         ("producer", {"transactional.id": ""}, "producer: transactional.id=: must be text that is not empty"),

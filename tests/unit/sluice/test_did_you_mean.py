@@ -2,13 +2,13 @@
 
 import pytest
 
-from sluice.did_you_mean import did_you_mean, nearest
+from sluice.did_you_mean import did_you_mean, meant, nearest, one_of
 
 KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce")
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "found"),
     [
         pytest.param("broker", "brokers", id="a letter is missing"),
         pytest.param("cliend_id", "client_id", id="a letter is wrong"),
@@ -19,6 +19,26 @@ KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce")
         pytest.param("", None, id="it is empty"),
     ],
 )
-def test_the_nearest_name_is_found(name: str, meant: str | None) -> None:
-    assert nearest(name, KNOWN) == meant
-    assert did_you_mean(name, KNOWN) == ("" if meant is None else f"did you mean {meant}?")
+def test_the_nearest_name_is_found(name: str, found: str | None) -> None:
+    assert nearest(name, KNOWN) == found
+    assert did_you_mean(name, KNOWN) == ("" if found is None else f"did you mean {found}?")
+
+
+@pytest.mark.parametrize(
+    ("name", "between", "accepted", "instead"),
+    [
+        pytest.param(
+            "broker",
+            ", did you mean brokers?",
+            "did you mean brokers? It must be one of brokers, quota",
+            "did you mean brokers?",
+            id="nearly one",
+        ),
+        pytest.param("xyz", ";", "must be one of brokers, quota", "see the list", id="like none"),
+    ],
+)
+def test_it_is_said_in_a_sentence(name: str, between: str, accepted: str, instead: str) -> None:
+    known = ("brokers", "quota")
+    assert meant(name, known) == between
+    assert one_of(name, known) == accepted
+    assert did_you_mean(name, known, "see the list") == instead

@@ -140,9 +140,12 @@ def test_what_does_not_hold_is_told_with_what_was_seen(broker: SyncBroker, wrong
 MISUSED: dict[str, tuple[Callable[[SyncBroker], object], str]] = {
     "a quota that is none": (
         lambda broker: broker.assert_throttled("shop", quota="produce"),
-        "quota=produce: must be one of Produce, Fetch, Request, ControllerMutation",
+        r"quota=produce: did you mean Produce\? It must be one of Produce, Fetch, Request, ControllerMutation",
     ),
-    "an API that is none": (lambda broker: broker.assert_requests("Prodce"), "api=Prodce: must be one of "),
+    "an API that is none": (
+        lambda broker: broker.assert_requests("Prodce"),
+        r"api=Prodce: did you mean Produce\? It must be one of ",
+    ),
     "a number, and bounds": (
         lambda broker: broker.assert_requests("Produce", exactly=1, at_most=2),
         "exactly excludes at_least and at_most",

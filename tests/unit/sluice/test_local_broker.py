@@ -148,7 +148,7 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
             SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped by then"
         ):
             await broker.run_scenario(file)
-        with pytest.raises(SluiceError, match=r"rolling-resart: no scenario\. Did you mean rolling-restart"):
+        with pytest.raises(SluiceError, match=r"rolling-resart: no scenario, did you mean rolling-restart"):
             await broker.run_scenario("rolling-resart")
         with pytest.raises(SluiceError, match="brokers: the scenario is about 1, 2, 3, and there are 1, 2"):
             await broker.run_scenario("rolling-restart")
