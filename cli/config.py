@@ -9,18 +9,29 @@ import click
 from sluice.config import Config
 from sluice.config_setting import Setting
 
+from .commands import Group
+from .completion_values import properties
+from .output_format import format_option
+
 HIDDEN = "(hidden)"
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Shows what can be configured."""
 
 
 @config.command("list")
-@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="A server.properties file.")
-@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="As of `sluice serve`.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=properties,
+    help="As of `sluice serve`.",
+)
 def list_(output_format: str, file: Path | None, overrides: tuple[str, ...]) -> None:
     """Lists every property with its value in force."""
     settings = Config.load(file, overrides, os.environ).entries()

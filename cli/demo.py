@@ -20,10 +20,12 @@ from sluice.clock import LoopClock
 from sluice.config import Config
 from sluice.errors import SluiceError
 
+from .commands import Command
 from .demo_broker import DemoBroker, running_broker
 from .demo_screen import Screen, open_screen, print_summary
 from .demo_trace import FETCH, PRODUCE, Client, Trace
 from .demo_verdict import SHORTEST_S, Result, as_json, bursts_within, judge
+from .output_format import format_option
 
 _OVERRIDES = ("quota.producer.default=1M", "quota.producer.override=gold:4M", "quota.consumer.default=2M")
 _TICK_S = 0.25  # four times a second looks alive and costs a percent of a core
@@ -31,7 +33,7 @@ _TICKS_PER_SCRAPE = 4  # a second: what the broker tells moves no faster
 _WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: bursts are 11 to 12 s apart
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--seconds",
     type=int,
@@ -39,19 +41,13 @@ _WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: 
     show_default=True,
     help=f"How long the clients run, {SHORTEST_S} or more; up to 3 s are added for a cycle that is nearly whole.",
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Of the summary. With json it has stdout to itself: what is shown before goes to stderr.",
-)
+@format_option
 def demo(seconds: int, output_format: str) -> None:
     """Throttles real clients and checks what they got.
 
     Starts a broker of its own, and stops it. Exits with 0 only if every throttled client got its quota, give or take
-    5 %, and the client that asks for less than its quota was never throttled.
+    5 %, and the client that asks for less than its quota was never throttled. With json the summary has stdout to
+    itself: what is shown before goes to stderr.
     """
     if seconds < SHORTEST_S:
         message = f"{seconds} s are too short to judge: must be {SHORTEST_S} or more"

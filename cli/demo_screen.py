@@ -8,8 +8,10 @@ from textwrap import fill
 from typing import Protocol
 
 from rich import box
+from rich.columns import Columns
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +23,7 @@ from .demo_verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80  # longer lines are hard to read
+_BAR_COLUMNS = 20
 _LEGEND = "New to the broker, a client gets ten seconds' worth at once; then it is held until that is forgotten."
 # Of the bar, one cell is 10 % of the quota; there is room for 120 %, more than a rate in the windows ever shows.
 _CELLS_PER_QUOTA, _CELLS = 10, 12
@@ -56,7 +59,12 @@ class _LiveTable:
 
     def show(self, scrape: Scrape, now_ms: float) -> None:
         at_s = (now_ms - self._started_ms) / 1e3
-        headline = Text(f"{self._where}, {at_s:2.0f} of {self._seconds} s", style="dim")
+        headline = Columns(
+            [
+                Text(f"{self._where}, {at_s:2.0f} of {self._seconds} s", style="dim"),
+                ProgressBar(total=self._seconds, completed=min(at_s, self._seconds), width=_BAR_COLUMNS),
+            ]
+        )
         table = live_table(self._clients, scrape, now_ms)
         self._live.update(Group(headline, Text(), table, Text(), Text(_LEGEND, style="dim")), refresh=True)
 

@@ -3,28 +3,25 @@
 import click
 
 from .admin_client import AdminClient, admin_options
+from .commands import Group
+from .completion_values import rules
+from .output_format import format_option
 
 _PATH = "/api/v1/faults"
-_format = click.option(
-    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
 
 
-@click.group()
+@click.group(cls=Group)
 def faults() -> None:
     """Makes a running broker fail on command, and shows what was hit."""
 
 
 @faults.command()
-@click.argument("rule", nargs=-1, metavar="[NAME=VALUE]...")
+@click.argument("rule", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=rules)
 @click.option("--file", metavar="FILE", help="Rules in TOML, YAML or JSON: one, or several as the list `faults`.")
 @admin_options
-@_format
+@format_option
 def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, output_format: str) -> None:
-    """Adds a rule, such as
-
-    \b
-        sluice faults add action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3
+    """Adds a rule, as NAME=VALUE, or several from a file.
 
     Names are those of a rule and of its action, all of which `sluice faults schema` prints.
     """
@@ -39,7 +36,7 @@ def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, 
 
 @faults.command("list")
 @admin_options
-@_format
+@format_option
 def list_(admin: str, token: str | None, output_format: str) -> None:
     """Lists the rules, and how often each has hit."""
     from .fault_text import FaultList, printed
@@ -51,7 +48,7 @@ def list_(admin: str, token: str | None, output_format: str) -> None:
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--all", "all_of_them", is_flag=True, help="All rules.")
 @admin_options
-@_format
+@format_option
 def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | None, output_format: str) -> None:
     """Removes rules: what waits because of them goes on."""
     from .fault_text import FaultList, FaultShown, printed

@@ -5,12 +5,21 @@ from urllib.request import urlopen
 
 import click
 
+from .commands import Command
+
 # An answer from loopback takes milliseconds; a broker that needs longer is not well.
 _TIMEOUT_S = 2.0
 
 
-@click.command()
-@click.option("--admin", default="http://127.0.0.1:9644", show_default=True, help="The broker's admin address.")
+@click.command(cls=Command)
+@click.option(
+    "--admin",
+    envvar="SLUICE_ADMIN",
+    default="http://127.0.0.1:9644",
+    show_default=True,
+    show_envvar=True,
+    help="The broker's admin address.",
+)
 def healthcheck(admin: str) -> None:
     """Exits with 0 if the broker is well, with 1 if not."""
     if not admin.startswith(("http://", "https://")):

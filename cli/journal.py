@@ -7,15 +7,22 @@ import click
 
 from sluice.errors import SluiceError
 
+from .admin_client import admin_options
+from .commands import Group
+from .completion_values import apis, kinds
+from .output_format import format_option
+from .progress import progress
+
 _F = TypeVar("_F", bound=Callable[..., object])
 _OPTIONS = (
     click.option("--client-id", multiple=True, metavar="ID", help="Events of this client id; may come several times."),
-    click.option("--api", multiple=True, metavar="NAME", help="Of this API, such as Produce."),
-    click.option("--kind", multiple=True, metavar="KIND", help="Of this kind, such as request or throttle."),
+    click.option("--api", multiple=True, metavar="NAME", shell_complete=apis, help="Of this API, such as Produce."),
+    click.option(
+        "--kind", multiple=True, metavar="KIND", shell_complete=kinds, help="Of this kind, such as request or throttle."
+    ),
     click.option("--broker", multiple=True, type=click.IntRange(0), metavar="ID", help="Of this broker."),
     click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Events after this one."),
-    click.option("--admin", default="http://127.0.0.1:9644", show_default=True, help="The broker's admin address."),
-    click.option("--token", help="The token that the admin port asks for (sluice.admin.token)."),
+    admin_options,
 )
 
 
@@ -25,7 +32,7 @@ def _filters(command: _F) -> _F:
     return command
 
 
-@click.group()
+@click.group(cls=Group)
 def journal() -> None:
     """Shows what happened, and keeps it."""
 
@@ -34,7 +41,7 @@ def journal() -> None:
 @_filters
 @click.option("--last", type=click.IntRange(0), metavar="N", help="The last N of them; 10, unless --after is given.")
 @click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
-@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option
 def tail(
     admin: str,
     token: str | None,
@@ -70,9 +77,10 @@ def export(file: str, admin: str, token: str | None, **filters: tuple[str | int,
     from .journal_export import writer_of
 
     write = writer_of(file)  # before anything is asked: a name that cannot be is wrong usage
-    lines = JournalClient(admin, token).lines(filters)
     try:
-        count, lost = write(file, lines)
+        with progress() as tell:
+            lines = JournalClient(admin, token).lines(filters, lambda seq, last: tell("events", seq, last))
+            count, lost = write(file, lines)
     except OSError as error:
         raise SluiceError(f"{file}: {error.strerror or error}") from None
     click.echo(f"{file}: {count} events" + (f", and {lost} more that the journal no longer had" if lost else ""))

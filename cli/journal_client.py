@@ -1,7 +1,7 @@
 """Asks the admin port for events, as lines of JSON: those that are there, page by page, or those that come."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPResponse
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -32,14 +32,15 @@ class JournalClient:
         self._admin = admin
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
 
-    def lines(self, filters: Filters) -> Iterator[str]:
-        """The events that are there now, oldest first."""
+    def lines(self, filters: Filters, told: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
+        """The events that are there now, oldest first; `told` hears the `seq` up to which they came, and the last."""
         asked = {**filters, "limit": _PAGE}
         end: int | None = None
         while True:
             page = self._page(asked)
             yield from (bytes(event).decode() for event in page.events)
             end = page.last if end is None else end  # what comes meanwhile is not waited for
+            told(min(page.after, end), end)
             if page.after >= end:
                 return
             asked = {**filters, "last": None, "after": page.after, "limit": _PAGE}

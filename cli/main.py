@@ -8,12 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 import click
 
 from sluice import __version__
 from sluice.errors import ConfigError, SluiceError
+
+from .commands import Group, no_such_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Each in the module of its name, as the attribute of its name, or where `ELSEWHERE` says; the words are those of
 # `sluice --help`.
@@ -30,24 +35,35 @@ COMMANDS = {
     "faults": "Make brokers fail on command.",
     "run": "Run a scenario: what happens to a cluster, and when.",
     "scenario": "Show the scenarios that there are.",
+    "completion": "Print what makes a shell complete these commands.",
 }
 ELSEWHERE = {"explain": "quota"}  # command -> module
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Knows its commands by name alone, until one is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
-            raise click.UsageError(f"{cmd_name} is not a command, which are {', '.join(COMMANDS)}.")
+            return None
         command = getattr(import_module(f"sluice.cli.{ELSEWHERE.get(name, name)}"), name)
         assert isinstance(command, click.Command), name
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Without loading them all."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        return [
+            *(CompletionItem(name, help=COMMANDS[name]) for name in names),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -74,6 +90,8 @@ def _told_in_one_line() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
     except click.exceptions.NoArgsIsHelpError:  # not a mistake told but help given
         raise
+    except click.NoSuchOption as error:
+        raise no_such_option(error) from None
     except click.UsageError as error:
         error.ctx = None  # click prints the usage above the error only if it knows whose
         raise

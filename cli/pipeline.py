@@ -13,6 +13,8 @@ import click
 
 from sluice.errors import ConfigError
 
+from .commands import Group
+
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
     "backoff": "How the clients of a fleet back off, from the journal.",
@@ -42,15 +44,15 @@ def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-class _Jobs(click.Group):
+class _Jobs(Group):
     """Knows the jobs by name alone, until one is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in JOBS:
-            raise click.UsageError(f"{cmd_name} is not a job, which are {', '.join(JOBS)}.")
+            return None
         command = getattr(import_module(f"sluice.cli.pipeline_{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command), cmd_name
         return command

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sluice.config_values import parse_rate
+from sluice.did_you_mean import one_of
 from sluice.errors import ConfigError, SluiceError
 
+from .commands import Command
+from .completion_values import profiles
+from .output_format import format_option
 from .pipeline import CONF, MASTER, spark_settings
+from .progress import progress
 
 if TYPE_CHECKING:
     from sluice.pipeline.plan import Plan
@@ -33,7 +38,7 @@ class _Rate(click.ParamType[float, str]):
             self.fail(f"{value!r} is not bytes per second, such as 500k, 2M or 1048576", param, ctx)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--output", required=True, metavar="DIR", help="A folder for all that comes of it, new or empty.")
 @click.option(
@@ -41,7 +46,7 @@ class _Rate(click.ParamType[float, str]):
     help=f"A quota to try, in bytes/s on each broker; may come several times.  [default: {', '.join(_QUOTAS)}]",
 )  # fmt: skip
 @click.option(
-    "--profile", multiple=True, default=("by-version",), metavar="NAME",
+    "--profile", multiple=True, default=("by-version",), metavar="NAME", shell_complete=profiles,
     help="How throttling works, as quota.profile; may come several times.  [default: by-version]",
 )  # fmt: skip
 @click.option(
@@ -66,7 +71,7 @@ class _Rate(click.ParamType[float, str]):
     "--engine", type=click.Choice(["spark", "here"]), default="spark", show_default=True,
     help="Where it is worked out: by Spark, or in this process, without Java.",
 )  # fmt: skip
-@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option
 @MASTER
 @CONF
 def plan(
@@ -89,22 +94,16 @@ def plan(
 
     INPUT is a file, or a folder of them: `sluice journal export` (NDJSON or Parquet) or Apache Kafka's request log.
     """
+    _check_profiles(profile)
     for module in _NEEDED:
         if find_spec(module) is None:
             raise SluiceError(f"{module} is not installed: pip install 'kafka-sluice[spark]'")
-    from rich.console import Console
-
     from sluice.pipeline.plan import plan as run
     from sluice.pipeline.planning import Limits, Settings
 
-    _check_profiles(profile)
     limits = None if no_recommendation else Limits(max_delay_p99, max_throttled)
     settings = Settings(tuple(sorted(set(quota))), profile, loop, by, limits)  # type: ignore[arg-type]  # click's choice
-    with Console(stderr=True).status("starting") as status:
-
-        def tell(what: str, done: int, of: int) -> None:
-            status.update(f"{what}: {done:,} of {of:,}")
-
+    with progress() as tell:
         found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), tell)
     click.echo(_as_json(output, found) if output_format == "json" else _in_words(output, found))
 
@@ -126,7 +125,7 @@ def _check_profiles(names: tuple[str, ...]) -> None:
 
     for name in names:
         if name not in PROFILES:
-            raise ConfigError(f"--profile {name}: must be one of {', '.join(PROFILES)}")
+            raise ConfigError(f"--profile {name}: {one_of(name, PROFILES)}")
 
 
 def _in_words(output: str, found: "Plan") -> str:

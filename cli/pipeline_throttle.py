@@ -8,6 +8,7 @@ import click
 
 from sluice.errors import ConfigError, SluiceError
 
+from .commands import Command
 from .pipeline import spark_options, spark_settings
 from .pipeline_interval import Interval
 from .quota_client import QuotaClient, told
@@ -21,7 +22,7 @@ _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
 _DESCRIBE_CLIENT_QUOTAS = 48
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
     help="A broker's HOST:PORT.",

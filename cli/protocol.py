@@ -7,14 +7,17 @@ from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.compile import source, versions_of
 from sluice.protocol.message import Message
 
+from .commands import Group
+from .completion_values import apis
 
-@click.group()
+
+@click.group(cls=Group)
 def protocol() -> None:
     """Shows how messages are read and written."""
 
 
 @protocol.command()
-@click.argument("name")
+@click.argument("name", shell_complete=apis)
 @click.argument("version", type=int)
 def show(name: str, version: int) -> None:
     """Prints the decoder and the encoder of NAME (Fetch, FetchRequest, RequestHeader, ...) in VERSION."""

@@ -11,9 +11,14 @@ from typing import TypeVar
 import click
 
 from sluice.config_values import parse_rate
+from sluice.did_you_mean import nearest, one_of
 from sluice.errors import SluiceError
 
-from .quota_client import QuotaClient, told
+from .admin_client import admin_options
+from .commands import Group
+from .completion_values import keys_of_quotas, settings_of_quotas
+from .output_format import format_option
+from .quota_client import QUOTA_KEYS, QuotaClient, told
 
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -21,7 +26,6 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types of DescribeClientQuotas
 _DESCRIBE, _ALTER = 48, 49
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
-_KEYS = (*_BYTE_RATES, "request_percentage", "controller_mutation_rate", "connection_creation_rate")
 # Option -> type of the entity, and how the default of that type is asked for.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
 
@@ -32,9 +36,6 @@ _bootstrap = click.option(
     show_default=True,
     show_envvar=True,
     help="A broker's HOST:PORT.",
-)
-_format = click.option(
-    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
 
@@ -47,7 +48,7 @@ def _entity_options(command: _F) -> _F:
     return command
 
 
-@click.group()
+@click.group(cls=Group)
 def quota() -> None:
     """Shows and changes quotas, and explains why a client waits."""
 
@@ -55,7 +56,7 @@ def quota() -> None:
 @quota.command("list")
 @_bootstrap
 @_entity_options
-@_format
+@format_option
 def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
     """Lists quotas: all, or those whose entity has the types and names that are given."""
     from sluice.protocol.apis.describe_client_quotas import (
@@ -92,15 +93,23 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
 @quota.command("set")
 @_bootstrap
 @_entity_options
-@_format
-@click.argument("quotas", nargs=-1, required=True, metavar="KEY=VALUE...")
+@format_option
+@click.argument(
+    "quotas",
+    nargs=-1,
+    required=True,
+    metavar="KEY=VALUE...",
+    shell_complete=settings_of_quotas,
+)
 def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
     """Sets quotas of one entity, such as producer_byte_rate=2M; others that it has stay."""
     changes: dict[str, float | None] = {}
     for item in quotas:
         key, equals, value = item.partition("=")
         if not equals or key in changes:
-            raise click.UsageError(f"{item}: must be KEY=VALUE, each key once; keys are {', '.join(_KEYS)}")
+            raise click.UsageError(f"{item}: must be KEY=VALUE, each key once; keys are {', '.join(QUOTA_KEYS)}")
+        if key not in QUOTA_KEYS and nearest(key, QUOTA_KEYS):  # one that is like none may be another broker's
+            raise click.UsageError(f"{key}: {one_of(key, QUOTA_KEYS)}")
         changes[key] = _value(key, value)
     _alter(bootstrap, _required(options), changes, output_format)
 
@@ -108,29 +117,21 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
 @quota.command("delete")
 @_bootstrap
 @_entity_options
-@_format
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@format_option
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)
 def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options: str | bool | None) -> None:
     """Deletes quotas of one entity; one that is not set counts as deleted."""
-    unknown = [key for key in keys if key not in _KEYS]
+    unknown = [key for key in keys if key not in QUOTA_KEYS]
     if unknown:
-        raise click.UsageError(f"{unknown[0]}: must be one of {', '.join(_KEYS)}")
+        raise click.UsageError(f"{unknown[0]}: {one_of(unknown[0], QUOTA_KEYS)}")
     _alter(bootstrap, _required(options), dict.fromkeys(keys), output_format)
 
 
 @quota.command()
 @click.argument("client_id", metavar="CLIENT")
 @click.option("--user", default="ANONYMOUS", show_default=True, help="Who the client authenticated as.")
-@click.option(
-    "--admin",
-    envvar="SLUICE_ADMIN",
-    default="http://127.0.0.1:9644",
-    show_default=True,
-    show_envvar=True,
-    help="The broker's admin address.",
-)
-@click.option("--token", help="The token that the admin port asks for (sluice.admin.token).")
-@_format
+@admin_options
+@format_option
 def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
     """Explains why a client waits: which quotas match, what was recorded, and the last delay in numbers."""
     from .quota_explanation import as_json, ask, in_words

@@ -12,6 +12,13 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 CLIENT_ID = "sluice-quota"
+QUOTA_KEYS = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "connection_creation_rate",
+)
 _TIMEOUT_S = 30.0  # an answer of a controller that is being elected takes seconds
 _LARGEST_ANSWER = 100 * 2**20
 

@@ -3,6 +3,9 @@
 import click
 
 from .admin_client import AdminClient
+from .commands import Command
+from .completion_values import properties, scenarios_and_files
+from .output_format import format_option
 from .scenario_text import as_json, summary
 
 # What only brokers that are started for the scenario can be told, and only those that run.
@@ -10,19 +13,26 @@ _OWN = ("host", "port", "admin_port", "overrides", "seed")
 _OTHERS = ("token", "keep")
 
 
-@click.command()
-@click.argument("scenario", metavar="FILE|NAME")
+@click.command(cls=Command)
+@click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
 @click.option("--admin-port", type=click.IntRange(0, 65535), help="HTTP port; 0 picks a free one.  [default: 9644]")
-@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Sets one property; may come often.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=properties,
+    help="Sets one property; may come several times.",
+)
 @click.option(
     "--seed", type=click.IntRange(0), help="Makes what is random the same in every run.  [default: the file's]"
 )
 @click.option("--against", metavar="ADMIN_URL", help="Runs it on a running broker, which has this admin address.")
 @click.option("--token", help="With --against: what that asks for (sluice.admin.token).")
 @click.option("--keep", is_flag=True, help="With --against: leaves all as it is at the end.")
-@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option
 @click.pass_context
 def run(
     ctx: click.Context,

@@ -2,16 +2,19 @@
 
 import click
 
+from .commands import Group
+from .completion_values import scenarios
+from .output_format import format_option
 from .run import run
 
 
-@click.group()
+@click.group(cls=Group)
 def scenario() -> None:
     """Shows and runs scenarios: what happens to a cluster, and when."""
 
 
 @scenario.command("list")
-@click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option
 def list_(output_format: str) -> None:
     """Lists the scenarios that come with sluice, and what each shows."""
     import msgspec
@@ -30,7 +33,7 @@ def list_(output_format: str) -> None:
 
 
 @scenario.command()
-@click.argument("name")
+@click.argument("name", shell_complete=scenarios)
 def show(name: str) -> None:
     """Prints a scenario of the catalogue, as a file to begin one's own with."""
     from sluice.broker.scenarios.files import text_of

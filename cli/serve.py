@@ -7,10 +7,12 @@ import click
 
 from sluice.config_table import AS_RELEASES, MOST_BROKERS
 
+from .commands import Command
+from .completion_values import properties
 from .serve_arguments import LOG_FORMATS, ServeArguments
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
 @click.option(
@@ -44,7 +46,12 @@ from .serve_arguments import LOG_FORMATS, ServeArguments
     help="Serves the API versions that this release of Kafka did, and throttles as it did.",
 )
 @click.option(
-    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Sets one property; may be given often."
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=properties,
+    help="Sets one property; may come several times.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Makes what is random the same in every run.")
 @click.option(

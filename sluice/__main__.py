@@ -1,6 +1,7 @@
 """`python -m sluice` and the `sluice` command."""
 
 import gc
+import os
 import sys
 
 
@@ -8,6 +9,8 @@ def main() -> None:
     """Runs the command line; exits with 0 (stopped cleanly), 1 (could not run) or 2 (wrong usage)."""
     if sys.argv[1:2] == ["serve"] and _serve_at_once(sys.argv[2:]):
         return
+    if "_SLUICE_COMPLETE" in os.environ:
+        import sluice.cli.completion  # noqa: F401  (which has a word in how bash is answered)
     from sluice.cli.main import cli
 
     cli(prog_name="sluice")

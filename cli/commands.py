@@ -1,0 +1,55 @@
+"""What all commands have in common: how their help is told, beyond what click tells, and what wrong names are told.
+
+After the options come examples, exit codes and the environment, from help_pages.py, which is loaded for help alone.
+"""
+
+import click
+
+from sluice.did_you_mean import meant
+
+
+class Command(click.Command):
+    """A command whose help has examples, exit codes, and the environment that it looks at."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from .help_pages import write_page
+
+        write_page(self, _path(ctx), formatter)
+
+
+class Group(click.Group):
+    """Commands with a word in common."""
+
+    command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            known = self.list_commands(ctx)
+            raise click.UsageError(f"{name} is not a command{meant(name, known)} commands are {', '.join(known)}")
+        return super().resolve_command(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from .help_pages import write_page
+
+        write_page(self, _path(ctx), formatter)
+
+
+def no_such_option(error: click.NoSuchOption) -> click.UsageError:
+    """The same, with the option that may have been meant, and those that there are."""
+    params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
+    hint = meant(error.option_name, known)
+    return click.UsageError(f"No such option {error.option_name}{hint} options are {', '.join(known)}")
+
+
+def _path(ctx: click.Context) -> str:
+    """The words of the command after `sluice`, by its own names."""
+    names: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.insert(0, at.command.name or "")
+        at = at.parent
+    return " ".join(names)

@@ -1,0 +1,84 @@
+"""What a shell completes arguments and options with: names that are known without asking a broker.
+
+One function each, as click's `shell_complete` takes it; what it needs is loaded when it is called.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+
+def scenarios(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """Those of the catalogue."""
+    from sluice.broker.scenarios.files import names
+
+    return _begun(incomplete, names())
+
+
+def scenarios_and_files(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> "list[CompletionItem]":
+    """The same, and files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file"), *map(CompletionItem, scenarios(ctx, param, incomplete))]
+
+
+def apis(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """The names of APIs."""
+    from sluice.protocol.apis import API_KEYS
+
+    return _begun(incomplete, (api.name for api in API_KEYS.values()))
+
+
+def kinds(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """The kinds of events."""
+    from sluice.journal_events import KINDS
+
+    return _begun(incomplete, KINDS)
+
+
+def profiles(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """What quota.profile may be."""
+    from sluice.broker.quota_profile import PROFILES
+
+    return _begun(incomplete, PROFILES)
+
+
+def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """Properties, as NAME=."""
+    from sluice.config_table import PROPERTIES
+
+    return _begun(incomplete, (f"{name}=" for name in PROPERTIES))
+
+
+def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """What can be set of a quota."""
+    from .quota_client import QUOTA_KEYS
+
+    return _begun(incomplete, QUOTA_KEYS)
+
+
+def settings_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """The same, as NAME=."""
+    return [f"{key}=" for key in keys_of_quotas(ctx, param, incomplete)]
+
+
+def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """A fault rule's actions and fields, as NAME=VALUE and NAME=; the fields of its action where that is there."""
+    from sluice.broker.faults.actions import KINDS
+    from sluice.broker.faults.rule import Rule
+
+    given = dict(word.partition("=")[::2] for word in ctx.params.get(str(param.name)) or ())
+    if "action" not in given:
+        return _begun(incomplete, (f"action={kind}" for kind in KINDS))
+    if incomplete.startswith("api="):
+        return [f"api={name}" for name in apis(ctx, param, incomplete.removeprefix("api="))]
+    action = KINDS.get(given["action"])
+    fields = (*(action.__struct_fields__ if action is not None else ()), *Rule.__struct_fields__)
+    return _begun(incomplete, (f"{name}=" for name in dict.fromkeys(fields) if name not in given))
+
+
+def _begun(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,154 @@
+"""Rules that all commands keep: what their help tells, that tables are to be had as JSON, what wrong names are told."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sluice.cli.help_pages import PAGES
+from sluice.cli.main import COMMANDS, cli
+
+# They print what is not a table: a running broker's address, source, a schema, a script, one word.
+WITHOUT_TABLE = {
+    "serve",
+    "protocol show",
+    "healthcheck",
+    "journal export",
+    "pipeline throttle",
+    "faults schema",
+    "scenario show",
+    "scenario schema",
+    "completion",
+}
+
+
+def walk(group: click.Group, words: tuple[str, ...], parent: click.Context) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(parent):
+        command = group.get_command(parent, name)
+        assert command is not None
+        path = (*words, name)
+        yield " ".join(path), command
+        if isinstance(command, click.Group):
+            yield from walk(command, path, click.Context(command, parent, name))
+
+
+ALL = dict(walk(cli, (), click.Context(cli, info_name="sluice")))
+LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
+
+
+def help_of(path: str) -> str:
+    result = CliRunner().invoke(cli, [*path.split(), "--help"], prog_name="sluice")
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("path", ["", *ALL])
+def test_the_help_of_each_command_tells_all_there_is(path: str) -> None:
+    told = help_of(path)
+    assert told.startswith(f"Usage: {' '.join(['sluice', *path.split()])} ")
+    assert "\nExamples:\n  sluice " in told.replace('  eval "$(', "  ")
+    assert max(map(len, told.splitlines())) <= 100, "an example is too long for a terminal"
+    if path in LEAVES:
+        assert re.search(r"\nExit codes:\n  0  \S.*\n  1  \S.*\n(     .*\n)*  2  \S", told)
+        variables = [str(param.envvar) for param in LEAVES[path].params if param.envvar]
+        assert [name for name in variables if f"\n  {name} " not in told.partition("\nEnvironment:")[2]] == []
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_what_a_command_does_and_takes_is_told_in_sentences(path: str) -> None:
+    command = ALL[path]
+    first = (command.help or "").strip().partition("\n")[0]
+    assert re.match(r"[A-Z][a-z]+s\b", first), f"{first!r}: begins with what it does, such as Lists"
+    for param in command.params:
+        if isinstance(param, click.Option):
+            assert param.help, f"{param.opts[0]} has no help"
+            assert param.help[0].isupper(), param.help
+            assert param.help.rstrip("]").endswith(".") or "[default" in param.help, param.help
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_TABLE])
+def test_what_prints_a_table_prints_it_as_json_too(path: str) -> None:
+    options = {opt for param in LEAVES[path].params for opt in param.opts}
+    assert {"--format", "--json"} <= options
+
+
+def parsed(line: str) -> None:
+    """Reads a command line as the command would, and does nothing."""
+    program, *words = shlex.split(line.partition(" > ")[0])
+    assert program == "sluice"
+    context = click.Context(cli, info_name="sluice")
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        name, found, words = command.resolve_command(context, words)
+        assert found is not None
+        command, context = found, click.Context(found, context, name)
+    if "--help" not in words:
+        command.make_context(command.name, words, parent=context.parent)
+
+
+EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
+
+
+@pytest.mark.parametrize("line", [line for line in EXAMPLES if not line.startswith("eval ")])
+def test_each_example_is_right(line: str) -> None:
+    parsed(line)
+
+
+def test_there_is_no_page_without_its_command() -> None:
+    assert PAGES.keys() == {"", *ALL}
+
+
+def test_json_is_short_for_format_json() -> None:
+    def output(*options: str) -> str:
+        return CliRunner().invoke(cli, ["scenario", "list", *options]).output
+
+    assert output("--json") == output("--format", "json") == output("--json", "--format", "json")
+    assert output("--json") != output()
+    assert "--json and --format text exclude each other" in output("--json", "--format", "text")
+
+
+WRONG = {
+    "a command": (["surve"], "surve is not a command, did you mean serve? commands are serve, "),
+    "a command like no other": (["xyz"], "xyz is not a command; commands are serve, "),
+    "a command of a group": (["quota", "lst"], "lst is not a command, did you mean list? commands are delete, "),
+    "a job": (["pipeline", "throtle"], "throtle is not a command, did you mean throttle? commands are "),
+    "an option": (["quota", "list", "--formt", "json"], "No such option --formt, did you mean --format? options are "),
+    "an option of the command itself": (
+        ["--versoin"],
+        "No such option --versoin, did you mean --version? options are ",
+    ),
+    "a property": (
+        ["config", "list", "--override", "num.partition=3"],
+        "num.partition: no such property; did you mean num.partitions?",
+    ),
+    "the key of a quota": (
+        ["quota", "set", "--client", "a", "producer_rate=1"],
+        "producer_rate: did you mean producer_byte_rate? It must be one of ",
+    ),
+    "a quota to delete": (
+        ["quota", "delete", "--client", "a", "producer_byte_rat"],
+        "producer_byte_rat: did you mean producer_byte_rate? It must be one of ",
+    ),
+    "an action": (["faults", "add", "action=clos"], "action=clos: there is no such action, did you mean close?"),
+    "a field of a rule": (["faults", "add", "action=close", "apy=Produce"], "did you mean api?"),
+    "a scenario": (["run", "roling-restart"], "roling-restart: no scenario, did you mean rolling-restart?"),
+    "a profile": (
+        ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],
+        "--profile kip13: did you mean kip-13? It must be one of ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), WRONG.values(), ids=WRONG)
+def test_a_wrong_name_leads_to_the_right_one(words: list[str], told: str) -> None:
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_help_of_the_command_itself_lists_all() -> None:
+    assert list(COMMANDS) == [path for path in ALL if " " not in path]
