@@ -109,6 +109,13 @@ PAGES = {
             ("sluice pipeline plan logs/ --output plan --quota 1M --quota 2M", "From a folder; tries two quotas."),
         ),
     ),
+    "pipeline backoff": Page(
+        (
+            ("sluice pipeline backoff --once --output verdicts", "What was until now, as Parquet too."),
+            ("sluice pipeline backoff events.ndjson --output verdicts", "From a journal's export."),
+            ("sluice pipeline backoff --setting retry.backoff.ms=200", "Clients that are configured so."),
+        ),
+    ),
     "pipeline throttle": Page(
         (
             ("sluice pipeline throttle --once", "What was until now."),

@@ -17,6 +17,7 @@ WITHOUT_TABLE = {
     "protocol show",
     "healthcheck",
     "journal export",
+    "pipeline backoff",
     "pipeline throttle",
     "faults schema",
     "scenario show",
