@@ -1,0 +1,30 @@
+"""The probes: ways to fail, each as data, by their names.
+
+    PROBES["reconnect-closed"].what
+
+Each says which statements it is for (audit/statements.py has their words), what a client does meanwhile, and which
+settings it has: waits are shorter than by default where a statement allows it, so that an audit takes minutes.
+"""
+
+from . import asking, consuming, delivering, outages, producing, reconnecting, throttling
+from .probe import GROUP, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
+
+__all__ = [
+    "GROUP",
+    "PROBES",
+    "RECORDS",
+    "TOPIC",
+    "Begin",
+    "Call",
+    "Consume",
+    "Probe",
+    "Produce",
+    "Setting",
+    "Workload",
+]
+
+PROBES: dict[str, Probe] = {
+    probe.name: probe
+    for module in (reconnecting, producing, asking, consuming, delivering, throttling, outages)
+    for probe in module.PROBES
+}

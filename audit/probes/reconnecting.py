@@ -1,0 +1,151 @@
+"""Connections that fail: how long a client waits before it connects again (KIP-144).
+
+In the long incidents each new connection fails, until the waits are as long as they get; in the short ones an
+established connection is lost, and the next one works. What fails, and when, differs from probe to probe, since clients
+do: some take a connection that was accepted for a success already.
+
+Who refuses at a closed port sees nothing of it: there only when the client is back is seen, and what it did before.
+"""
+
+from sluice.audit.observation import Role
+from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
+from sluice.broker.faults.actions.ending import Close
+from sluice.broker.faults.rule import Rule
+from sluice.broker.scenarios.model import Step
+
+from .incidents import AFTER_API_VERSIONS, NOW_AND_THEN, PRODUCER, broken, closing, cluster, rule
+from .probe import Probe, Produce
+
+_LONG_S, _CALM_S, _SHORT_S = 3.2, 1.0, 3.0
+
+
+def _long_and_short(*rules: Rule) -> tuple[Step, ...]:
+    """Two long incidents, and connections that are lost now and then."""
+    first, *more = rules
+    return (
+        broken(0, _LONG_S, first, *more),
+        broken(_LONG_S + _CALM_S, _SHORT_S, closing("Produce", NOW_AND_THEN)),
+        broken(_LONG_S + _SHORT_S + 2 * _CALM_S, _LONG_S, first, *more),
+    )
+
+
+_SECONDS = 2 * _LONG_S + _SHORT_S + 3 * _CALM_S + 0.6
+_RESET = Rule(action=Close(how="rst"), api=AFTER_API_VERSIONS)
+
+PROBES = (
+    Probe(
+        name="reconnect-closed",
+        what="Connections are accepted and closed, before ApiVersions is answered.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster(
+            "reconnect-closed",
+            _SECONDS,
+            *_long_and_short(rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+        ),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-reset",
+        what="Connections are accepted and reset (RST), before ApiVersions is answered.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster("reconnect-reset", _SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-silent",
+        what="Connections are accepted, and nothing is answered on them.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster(
+            "reconnect-silent",
+            12,
+            broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail")),
+        ),
+        # Where the answer to ApiVersions has a limit of its own, it is that of setting a connection up.
+        settings={
+            **PRODUCER,
+            "request.timeout.ms": 800,
+            "socket.connection.setup.timeout.ms": 1000,
+            "socket.connection.setup.timeout.max.ms": 1000,
+        },
+    ),
+    Probe(
+        name="reconnect-after-versions",
+        what="ApiVersions is answered, and the connection closed at the first record after it.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        # Not at metadata: these would be asked for after a wait of their own.
+        cluster=cluster("reconnect-after-versions", 5, broken(0, 4, closing("Produce"))),
+        settings={**PRODUCER, "retry.backoff.ms": 10, "retry.backoff.max.ms": 10},
+    ),
+    Probe(
+        name="reconnect-lost",
+        what="An established connection is closed now and then; the next one works.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster("reconnect-lost", 7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-idle",
+        what="The broker closes connections that were idle for seconds; there is a record every six and a half.",
+        role=Role.PRODUCER,
+        workload=Produce(pause_ms=6500),
+        cluster=cluster("reconnect-idle", 21, connections_max_idle_ms=1000),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-refused",
+        what="The port is closed for a while: nothing is seen but when the client is back.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster(
+            "reconnect-refused",
+            7,
+            broken(0, 4, rule(RefuseConnections(how="closed-port")), closing(AFTER_API_VERSIONS)),
+        ),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-two-brokers",
+        what="One of two brokers lets nobody in; the connection to the other one is lost now and then.",
+        role=Role.PRODUCER,
+        workload=Produce(partitions=2),
+        cluster=cluster(
+            "reconnect-two-brokers",
+            7,
+            broken(0, 5, Rule(action=RefuseConnections(how="fin"), broker=1), closing(AFTER_API_VERSIONS, broker=1)),
+            broken(1.5, 3.5, closing("Produce", NOW_AND_THEN, broker=2)),
+            brokers=2,
+            partitions=((1,), (2,)),
+        ),
+        settings=PRODUCER,
+    ),
+    Probe(
+        name="reconnect-constant",
+        what="Connections are closed at once; reconnect.backoff.ms is set, and no maximum.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster(
+            "reconnect-constant",
+            4,
+            broken(0, 3, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+        ),
+        settings={**{name: value for name, value in PRODUCER.items() if "reconnect" not in name}}
+        | {"reconnect.backoff.ms": 200},
+    ),
+    Probe(
+        name="reconnect-base-above-max",
+        what="Connections are closed at once; the maximum is below reconnect.backoff.ms.",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster(
+            "reconnect-base-above-max",
+            4,
+            broken(0, 3, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+        ),
+        settings={**PRODUCER, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
+    ),
+)
