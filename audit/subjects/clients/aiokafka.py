@@ -1,0 +1,29 @@
+"""aiokafka: https://aiokafka.readthedocs.io/en/stable/api.html, of which the docstrings of 0.14 are the source.
+
+It has one backoff, retry_backoff_ms, for requests, metadata and connections, and no bound for a record but that of its
+request: request_timeout_ms, of which up to two may pass. Which KIPs of this kind it follows it does not say.
+"""
+
+from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
+
+CLIENT = Client(
+    name="aiokafka",
+    distribution="aiokafka",
+    driver="sluice.audit.subjects.drivers.aiokafka_driver",
+    settings=(
+        Known("metadata.max.age.ms", ("metadata_max_age_ms",), 300_000),
+        Known("request.timeout.ms", ("request_timeout_ms",), 40_000),
+        Known("retry.backoff.ms", ("retry_backoff_ms",), 100),
+        Known("acks", ("acks",), 1, PRODUCER),
+        Known("batch.size", ("max_batch_size",), 16_384, PRODUCER),
+        Known("enable.idempotence", ("enable_idempotence",), False, PRODUCER),
+        Known("linger.ms", ("linger_ms",), 0, PRODUCER),
+        Known("auto.offset.reset", ("auto_offset_reset",), "latest", CONSUMER),
+        Known("enable.auto.commit", ("enable_auto_commit",), True, CONSUMER),
+        Known("fetch.max.wait.ms", ("fetch_max_wait_ms",), 500, CONSUMER),
+        Known("heartbeat.interval.ms", ("heartbeat_interval_ms",), 3000, CONSUMER),
+        Known("session.timeout.ms", ("session_timeout_ms",), 10_000, CONSUMER),
+    ),
+    kips=frozenset(),
+    before=frozenset(),
+)

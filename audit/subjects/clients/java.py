@@ -1,0 +1,52 @@
+"""Apache Kafka's own client, in Java: ProducerConfig, ConsumerConfig and AdminClientConfig of 3.9, which is what
+PySpark's Kafka connector brings (https://kafka.apache.org/39/documentation.html).
+
+KIP-580 came with 3.7.0, by its release notes; KIP-91 with 2.1.0, KIP-144 with 0.11, KIP-219 with 2.0.
+"""
+
+from sluice.audit.observation import Role
+from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
+
+_SERIALIZATION = "org.apache.kafka.common.serialization"
+
+CLIENT = Client(
+    name="java",
+    distribution="",
+    driver="sluice.audit.subjects.drivers.java_driver",
+    settings=(
+        Known("metadata.max.age.ms", ("metadata.max.age.ms",), 300_000),
+        Known("metadata.recovery.strategy", ("metadata.recovery.strategy",), "none"),
+        Known("reconnect.backoff.max.ms", ("reconnect.backoff.max.ms",), 1000),
+        Known("reconnect.backoff.ms", ("reconnect.backoff.ms",), 50),
+        Known("request.timeout.ms", ("request.timeout.ms",), 30_000),
+        Known("retry.backoff.max.ms", ("retry.backoff.max.ms",), 1000),
+        Known("retry.backoff.ms", ("retry.backoff.ms",), 100),
+        Known("socket.connection.setup.timeout.max.ms", ("socket.connection.setup.timeout.max.ms",), 30_000),
+        Known("socket.connection.setup.timeout.ms", ("socket.connection.setup.timeout.ms",), 10_000),
+        Known("acks", ("acks",), "all", PRODUCER),
+        Known("batch.size", ("batch.size",), 16_384, PRODUCER),
+        Known("delivery.timeout.ms", ("delivery.timeout.ms",), 120_000, PRODUCER),
+        Known("enable.idempotence", ("enable.idempotence",), True, PRODUCER),
+        Known("linger.ms", ("linger.ms",), 0, PRODUCER),
+        Known("max.block.ms", ("max.block.ms",), 60_000, PRODUCER),
+        Known("max.in.flight.requests.per.connection", ("max.in.flight.requests.per.connection",), 5, PRODUCER),
+        Known("retries", ("retries",), 2_147_483_647, PRODUCER),
+        Known("auto.offset.reset", ("auto.offset.reset",), "latest", CONSUMER),
+        Known("enable.auto.commit", ("enable.auto.commit",), True, CONSUMER),
+        Known("fetch.max.wait.ms", ("fetch.max.wait.ms",), 500, CONSUMER),
+        Known("heartbeat.interval.ms", ("heartbeat.interval.ms",), 3000, CONSUMER),
+        Known("session.timeout.ms", ("session.timeout.ms",), 45_000, CONSUMER),
+    ),
+    kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-951"}),
+    before=frozenset(),
+    fixed={
+        Role.PRODUCER: {
+            "key.serializer": f"{_SERIALIZATION}.StringSerializer",
+            "value.serializer": f"{_SERIALIZATION}.StringSerializer",
+        },
+        Role.CONSUMER: {
+            "key.deserializer": f"{_SERIALIZATION}.StringDeserializer",
+            "value.deserializer": f"{_SERIALIZATION}.StringDeserializer",
+        },
+    },
+)

@@ -1,0 +1,58 @@
+"""Our own client: its table of settings is its documentation, and Kafka's (client/config_table.py, docs/kip-580.md)."""
+
+from sluice.audit.observation import Role
+from sluice.audit.subjects.client import Client, Known
+from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
+
+_TABLES: dict[Role, Table] = {Role.PRODUCER: PRODUCER, Role.CONSUMER: CONSUMER, Role.ADMIN: ADMIN}
+# What a probe sets, or a judge asks for.
+_NAMES = (
+    "acks",
+    "auto.offset.reset",
+    "batch.size",
+    "default.api.timeout.ms",
+    "delivery.timeout.ms",
+    "enable.auto.commit",
+    "enable.idempotence",
+    "fetch.max.wait.ms",
+    "heartbeat.interval.ms",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "metadata.max.age.ms",
+    "metadata.recovery.strategy",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "session.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms",
+)
+
+
+def _known() -> tuple[Known, ...]:
+    return tuple(
+        Known(name, (name,), _value(table.properties[name].default), frozenset({role}))
+        for role, table in _TABLES.items()
+        for name in _NAMES
+        if name in table.properties
+    )
+
+
+def _value(default: str | None) -> float | str | bool | None:
+    if default is None or not (default.isdigit() or default in ("true", "false")):
+        return default
+    return int(default) if default.isdigit() else default == "true"
+
+
+CLIENT = Client(
+    name="sluice",
+    distribution="kafka-sluice",
+    driver="sluice.audit.subjects.drivers.sluice_driver",
+    settings=_known(),
+    kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
+    before=frozenset(),
+)

@@ -1,0 +1,53 @@
+"""Any command as a subject: it is started with the brokers' address, only watched from outside, and ended.
+
+    my-app --bootstrap {bootstrap}
+
+What it is, a producer, a consumer or an admin client, is said, or seen by what it asks for. Its settings nobody knows,
+unless they are given: what depends on them is not judged.
+"""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from sluice.audit.observation import Role, SubjectInfo
+from sluice.audit.probes import Setting, Workload
+from sluice.errors import ConfigError
+
+from .process import SubjectProcess
+from .subject import Running, Tell
+
+BOOTSTRAP = "{bootstrap}"
+
+
+class CommandSubject:
+    """A command, in a process group of its own."""
+
+    virtual = False
+
+    def __init__(self, command: str, role: Role | None = None) -> None:
+        """Raises ConfigError for what is no command."""
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise ConfigError(f"subject {command}: {error}: it is read as a shell reads words") from None
+        self.name = PurePath(self._words[0]).name
+        self.roles: frozenset[Role] | None = None if role is None else frozenset({role})
+
+    def version(self) -> str:
+        return ""
+
+    def missing(self) -> str | None:
+        return None
+
+    def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
+        return SubjectInfo(name=self.name, role=role)
+
+    async def begin(
+        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
+    ) -> Running:
+        words = [word.replace(BOOTSTRAP, bootstrap) for word in self._words]
+        return await SubjectProcess.start(words, lambda line: None)
+
+    async def close(self) -> None:
+        """Nothing is kept between runs."""

@@ -1,0 +1,161 @@
+"""Kafka's Java client: a producer, a consumer, an admin client, in a JVM that this process speaks to by py4j.
+
+A call that blocks there blocks one thread here. What was made in the JVM outlives this process unless it is closed: so
+SIGTERM closes it first.
+"""
+
+import os
+import signal
+import sys
+import time
+from threading import Event, Thread
+from types import FrameType
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
+from sluice.audit.subjects.subject import Job, Tell
+
+_POLL_MS = 100
+_FOREVER_S = 1e6
+
+
+class JavaClients:
+    """The clients of one job, one after the other."""
+
+    def __init__(self, gateway: JavaGateway, job: Job, tell: Tell) -> None:
+        self._jvm = gateway.jvm
+        self._kafka = gateway.jvm.org.apache.kafka
+        self._job = job
+        self._teller = Teller(tell)
+        self._open: Any = None
+        self._settings = gateway.jvm.java.util.HashMap()
+        for name, value in job.settings.items():
+            self._settings.put(name, str(value).lower() if isinstance(value, bool) else str(value))
+        self._settings.put("bootstrap.servers", job.bootstrap)
+        self._settings.put("client.id", f"audit-{job.role}")
+
+    def run(self) -> None:
+        """Works until the process is ended."""
+        work = self._job.workload
+        while True:
+            try:
+                match work:
+                    case Produce():
+                        self._produce(work)
+                    case Consume():
+                        self._consume(work)
+                    case Call():
+                        self._call(work)
+            except Py4JJavaError as error:
+                self._teller.event("rejected", _told(error))
+                time.sleep(_FOREVER_S)
+            self.close()
+
+    def close(self) -> None:
+        """Closes the client that is open, at once."""
+        client, self._open = self._open, None
+        if client is not None:
+            client.close(self._jvm.java.time.Duration.ofMillis(0))
+            self._teller.event("closed")
+
+    def _opened(self, client: Any) -> Any:
+        self._open = client
+        self._teller.event("started")
+        self._teller.event("ready")
+        return client
+
+    def _until(self, lives_ms: int) -> float:
+        return time.monotonic() + (lives_ms / 1000 if lives_ms else _FOREVER_S)
+
+    def _produce(self, work: Produce) -> None:
+        producer = self._opened(self._kafka.clients.producer.KafkaProducer(self._settings))
+        over = Event()
+        for partition in range(work.partitions):
+            for _ in range(work.pending):
+                Thread(target=self._send, args=(producer, partition, work.pause_ms, over), daemon=True).start()
+        over.wait(self._until(work.lives_ms) - time.monotonic())
+        over.set()
+
+    def _send(self, producer: Any, partition: int, pause_ms: int, over: Event) -> None:
+        record_of = self._kafka.clients.producer.ProducerRecord
+        while not over.is_set():
+            number = self._teller.sent(partition)
+            try:
+                written = producer.send(record_of(TOPIC, partition, None, str(number))).get()
+                self._teller.delivered(number, partition, written.offset())
+            except Py4JJavaError as error:
+                self._teller.failed(number, partition, _told(error))
+            except Py4JError:  # the JVM is gone
+                return
+            over.wait(pause_ms / 1000)
+
+    def _consume(self, work: Consume) -> None:
+        if work.in_group:
+            self._settings.put("group.id", GROUP)
+        consumer = self._opened(self._kafka.clients.consumer.KafkaConsumer(self._settings))
+        util, millis = self._jvm.java.util, self._jvm.java.time.Duration.ofMillis
+        topics = util.ArrayList()
+        if work.in_group:
+            topics.add(TOPIC)
+            consumer.subscribe(topics)
+        else:
+            topics.add(self._kafka.common.TopicPartition(TOPIC, 0))
+            consumer.assign(topics)
+        until_s, due_s = self._until(work.lives_ms), time.monotonic()
+        while time.monotonic() < until_s:
+            try:
+                for record in consumer.poll(millis(work.commit_every_ms or _POLL_MS)):
+                    self._teller.received(record.value().encode(), record.partition(), record.offset())
+                if work.commit_every_ms and time.monotonic() >= due_s:
+                    due_s = time.monotonic() + work.commit_every_ms / 1000
+                    consumer.commitSync()
+            except Py4JJavaError as error:
+                self._teller.event("call-failed", _told(error))
+                time.sleep(_POLL_MS / 1000)
+
+    def _call(self, work: Call) -> None:
+        admin = self._opened(self._kafka.clients.admin.AdminClient.create(self._settings))
+        groups = self._jvm.java.util.ArrayList()
+        groups.add(GROUP)
+        while True:
+            try:
+                admin.describeConsumerGroups(groups).all().get()
+            except Py4JJavaError as error:
+                self._teller.event("call-failed", _told(error))
+            time.sleep(work.pause_ms / 1000)
+
+
+def _told(error: Py4JJavaError) -> str:
+    """The innermost exception, as it is called in Java, and its first line."""
+    found = error.java_exception
+    while (cause := found.getCause()) is not None:
+        found = cause
+    text = str(found.getMessage()).splitlines()
+    return f"{found.getClass().getSimpleName()}: {text[0] if text else ''}"
+
+
+def main() -> None:
+    """Works until SIGTERM."""
+    parameters = GatewayParameters(
+        port=int(os.environ["SLUICE_PY4J_PORT"]), auth_token=os.environ["SLUICE_PY4J_TOKEN"], auto_convert=True
+    )
+    clients = JavaClients(JavaGateway(gateway_parameters=parameters), job_from_stdin(), print_line)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        clients.run()
+    finally:
+        clients.close()
+        sys.stdout.flush()
+        os._exit(0)  # threads wait in the JVM for what will not come
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Kafka's own client, in Java, without Java code of ours: one JVM for all runs, and for each run a process that speaks
+to it (drivers/java_driver.py), by the py4j that PySpark brings. kafka-clients.jar is that of Spark's Kafka connector.
+
+The JVM is started with the first run. It ends when the subject is closed, and when this process does: it reads from a
+pipe that nobody writes to.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from sluice.audit.observation import Role, SubjectInfo
+from sluice.audit.probes import Setting, Workload
+from sluice.errors import SluiceError
+from sluice.pipeline.connector import Jar, connector_for
+from sluice.pipeline.jars import fetched_jars
+from sluice.pipeline.java import Java, find_java
+
+from .client import installed
+from .clients.java import CLIENT
+from .driven import start_driver
+from .process import SubjectProcess
+from .subject import Job, Running, SubjectError, Tell
+
+_STARTS_WITHIN_S = 30.0
+_CLIENTS = "kafka-clients"
+# What py4j and the client need of all that PySpark brings: a JVM that opens 200 jars starts later.
+_FROM_PYSPARK = ("py4j-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-")
+_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
+
+
+class JavaSubject:
+    """Clients in one JVM."""
+
+    name = CLIENT.name
+    virtual = False
+
+    def __init__(self) -> None:
+        self.roles: frozenset[Role] | None = frozenset(Role)
+        self._jvm: _Jvm | None = None
+
+    def version(self) -> str:
+        pyspark = installed("pyspark")
+        return _clients_jar(pyspark).version if pyspark else ""
+
+    def missing(self) -> str | None:
+        pyspark = installed("pyspark")
+        if not pyspark:
+            return "java: PySpark, which brings the bridge to it, is not installed: pip install 'kafka-sluice[spark]'"
+        try:
+            _java(pyspark)
+        except SluiceError as error:
+            return f"java: {error}"
+        return None
+
+    def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
+        return CLIENT.info(role, settings, self.version())
+
+    async def begin(
+        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
+    ) -> Running:
+        if self._jvm is None or self._jvm.process.ended() is not None:
+            self._jvm = await _Jvm.start(installed("pyspark"))
+        job = Job(bootstrap=bootstrap, role=role, workload=workload, settings=CLIENT.own(role, settings), seed=seed)
+        return await start_driver(CLIENT.driver, job, tell, **self._jvm.environment)
+
+    async def close(self) -> None:
+        if self._jvm is not None:
+            await self._jvm.process.end()
+            self._jvm = None
+
+
+class _Jvm:
+    """A JVM that does what it is told at a port, by those who know its token."""
+
+    def __init__(self, process: SubjectProcess, port: str, token: str) -> None:
+        self.process = process
+        self.environment = {"SLUICE_PY4J_PORT": port, "SLUICE_PY4J_TOKEN": token}
+
+    @classmethod
+    async def start(cls, pyspark: str) -> "_Jvm":
+        """Raises SubjectError where none comes about."""
+        said: asyncio.Queue[str] = asyncio.Queue()  # the port, and the token
+        java = _java(pyspark)
+        jars = await asyncio.to_thread(fetched_jars, pyspark, java)
+        classpath = ":".join(map(str, [*_pyspark_jars(), *(jar for jar in jars if jar.name.startswith(_CLIENTS))]))
+        command = [str(java.program), *_OPTIONS, "-cp", classpath, "py4j.GatewayServer"]
+        process = await SubjectProcess.start(
+            [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
+            lambda line: said.put_nowait(line.decode().strip()),
+            stdin=None,
+        )
+        try:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                return cls(process, await said.get(), await said.get())
+        except TimeoutError:
+            why = process.ended() or "it says nothing"
+            await process.end()
+            raise SubjectError(f"java: no JVM within {_STARTS_WITHIN_S:.0f} s: {why}") from None
+
+
+@cache
+def _java(pyspark: str) -> Java:
+    return find_java(pyspark)
+
+
+def _clients_jar(pyspark: str) -> Jar:
+    return next(jar for jar in connector_for(pyspark) if jar.artifact == _CLIENTS)
+
+
+def _pyspark_jars() -> list[Path]:
+    package = find_spec("pyspark")
+    assert package is not None, "only asked with PySpark installed"
+    assert package.origin is not None
+    return [
+        jar
+        for jar in sorted((Path(package.origin).parent / "jars").glob("*.jar"))
+        if jar.name.startswith(_FROM_PYSPARK)
+    ]

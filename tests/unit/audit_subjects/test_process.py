@@ -1,0 +1,80 @@
+"""Processes of subjects, in real time: each says why it ended, and takes what it started with it."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import pytest
+
+from sluice.audit.subjects.process import SubjectProcess
+from sluice.audit.subjects.subject import SubjectError
+
+T = TypeVar("T")
+
+
+def in_time(main: Coroutine[object, object, T]) -> T:
+    return asyncio.run(asyncio.wait_for(main, 20))
+
+
+async def started(code: str, lines: list[bytes]) -> SubjectProcess:
+    return await SubjectProcess.start([sys.executable, "-S", "-c", code], lines.append, stdin=b"told")
+
+
+async def until_ended(process: SubjectProcess) -> str:
+    await process._process.wait()
+    await process._reading
+    return process.ended() or "not at all"
+
+
+@pytest.mark.parametrize(
+    ("code", "ended"),
+    [
+        pytest.param("print('a'); print('b')", "exited with 0", id="that is done"),
+        pytest.param("import sys; sys.exit('no such topic')", "exited with 1: no such topic", id="that fails"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL", id="that is killed"),
+    ],
+)
+def test_a_process(code: str, ended: str) -> None:
+    async def main() -> None:
+        process = await started(code, [])
+        assert await until_ended(process) == ended
+        await process.end()
+
+    in_time(main())
+
+
+def test_lines_are_heard_as_they_come_and_standard_input_is_read() -> None:
+    async def main() -> list[bytes]:
+        lines: list[bytes] = []
+        process = await started("import sys; print('heard', sys.stdin.read())", lines)
+        await until_ended(process)
+        await process.end()
+        return lines
+
+    assert in_time(main()) == [b"heard told\n"]
+
+
+def test_its_end_is_that_of_all_it_started_though_it_does_not_want_to() -> None:
+    code = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork();"
+        "print(child, flush=True) if child else None; time.sleep(60)"
+    )
+
+    async def main() -> SubjectProcess:
+        forked = asyncio.Event()
+        command = [sys.executable, "-S", "-c", code]
+        process = await SubjectProcess.start(command, lambda line: forked.set())
+        await forked.wait()
+        await process.end()
+        return process
+
+    process = in_time(main())
+    assert process.ended() == "was ended by SIGKILL"
+    assert process._reading.done()
+    assert not process._reading.cancelled(), "its output has an end: nobody holds it any more"
+
+
+def test_a_command_that_cannot_be_started_is_told_in_one_line() -> None:
+    with pytest.raises(SubjectError, match=r"^no-such-program: cannot be started: No such file or directory$"):
+        in_time(SubjectProcess.start(["no-such-program"], lambda line: None))
