@@ -8,6 +8,7 @@ import click
 
 from sluice.errors import ConfigError, SluiceError
 
+from .commands import Command
 from .pipeline import spark_options, spark_settings
 from .pipeline_interval import Interval
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @click.option(
     "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,

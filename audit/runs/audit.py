@@ -1,0 +1,111 @@
+"""The audit of several subjects, one after the other: at the same time they would make each other late."""
+
+import asyncio
+import logging
+import os
+import platform
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+
+from sluice import __version__
+from sluice.audit.observation import Role
+from sluice.audit.probes import Probe
+from sluice.audit.subjects import Subject
+from sluice.audit.verdict import AuditResult, SubjectResult
+from sluice.clock import Clock, LoopClock
+from sluice.errors import ConfigError, SluiceError
+
+from .lag import LagMeter
+from .progress import DEFAULT_BUDGET, Budget, Progress
+from .seen_role import role_seen
+from .subject_audit import SubjectAudit
+from .worker import Worker
+
+log = logging.getLogger("sluice")
+
+
+async def audit(
+    subjects: Sequence[Subject],
+    probes: Sequence[Probe],
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    seed: int = 0,
+) -> AuditResult:
+    """Looks at each subject under each probe that is for its role.
+
+    Raises SluiceError, one line, for a subject that cannot run here or does not begin, and for probes none of which is
+    for it.
+    """
+    if not subjects or not probes:
+        raise ConfigError(f"an audit is of subjects, here {len(subjects)}, under probes, here {len(probes)}")
+    for subject in subjects:
+        missing = subject.missing()
+        if missing is not None:
+            raise SluiceError(missing)
+    clock = LoopClock(asyncio.get_running_loop())
+    began = datetime.fromtimestamp(clock.wall_ms() / 1000, UTC)
+    meter = LagMeter(clock)
+    try:
+        with _quiet_brokers():
+            async with _workers(any(subject.virtual for subject in subjects)) as workers:
+                results = [
+                    await _of_one(subject, probes, budget, on_progress, seed, clock, meter, workers)
+                    for subject in subjects
+                ]
+    finally:
+        meter.stop()
+    return AuditResult(
+        sluice=__version__,
+        began=began.isoformat(timespec="seconds"),
+        machine=f"{os.cpu_count()} processors, Python {platform.python_version()}, {platform.platform()}",
+        subjects=results,
+    )
+
+
+async def _of_one(
+    subject: Subject,
+    probes: Sequence[Probe],
+    budget: Budget,
+    on_progress: Callable[[Progress], None],
+    seed: int,
+    clock: Clock,
+    meter: LagMeter,
+    workers: Sequence[Worker],
+) -> SubjectResult:
+    try:
+        roles = subject.roles or frozenset({await role_seen(subject, clock)})
+        wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
+        if not wanted:
+            raise ConfigError(f"{subject.name} is a {_listed(roles)}: none of the probes is for that")
+        return await SubjectAudit(subject, wanted, budget, on_progress, seed, clock, meter, workers).measure()
+    finally:
+        await subject.close()
+
+
+def _listed(roles: frozenset[Role]) -> str:
+    return " and a ".join(sorted(roles))
+
+
+@asynccontextmanager
+async def _workers(is_virtual: bool) -> AsyncIterator[list[Worker]]:
+    """One to judge; where clients live in virtual time, as many as there are processors."""
+    async with AsyncExitStack() as stack:
+        workers = []
+        for _ in range((os.cpu_count() or 1) if is_virtual else 1):
+            worker = await Worker.start()
+            stack.push_async_callback(worker.end)
+            workers.append(worker)
+        yield workers
+
+
+@contextmanager
+def _quiet_brokers() -> Iterator[None]:
+    """Brokers log each connection that they close on purpose: nobody wants to read thousands of that."""
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

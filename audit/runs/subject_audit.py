@@ -1,0 +1,220 @@
+"""The audit of one subject: its probes side by side, and again until the verdicts are sure, or the budget is spent.
+
+First each probe has as many runs as it wants at least. Then there are more, of the probes that a verdict comes from:
+
+- where it is inconclusive, as many as it needs;
+- where it is that the client deviates, one more: nobody is to be blamed for one bad minute of this machine;
+- where it is another than the time before, one more.
+
+Judging comes after measuring, not beside it: it takes a processor for itself.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import msgspec
+
+from sluice.audit.observation import Observation, Role
+from sluice.audit.probes import Probe
+from sluice.audit.subjects import Subject
+from sluice.audit.verdict import Finding, FindingKind, State, SubjectResult, Verdict
+from sluice.clock import Clock
+from sluice.journal_events import Request
+
+from .lag import LagMeter
+from .one_run import Seen, does_its_work, run
+from .progress import Budget, Phase, Progress
+from .worker import Worker
+
+_NS = 1e6  # per ms
+
+
+class SubjectAudit:
+    """One subject's. What it is found to be is `result`, when `measure` has come to its end."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        probes: Sequence[Probe],
+        budget: Budget,
+        on_progress: Callable[[Progress], None],
+        seed: int,
+        clock: Clock,
+        meter: LagMeter,
+        workers: Sequence[Worker],
+    ) -> None:
+        self._subject = subject
+        self._probes = {probe.name: probe for probe in probes}
+        self._budget = budget
+        self._on_progress = on_progress
+        self._seed = seed
+        self._clock = clock
+        self._meter = meter
+        self._workers = workers
+        self._free: asyncio.Queue[Worker] = asyncio.Queue()
+        for worker in workers:
+            self._free.put_nowait(worker)
+        self._starting = asyncio.Lock()
+        self._began_ms = clock.monotonic_ms()
+        self._done: Counter[str] = Counter()
+        self._planned = 0
+        self._running: list[str] = []
+        self._verdicts: dict[str, Verdict] = {}
+        self._judged_runs: Counter[str] = Counter()
+        self._recovery_ms: dict[str, list[float]] = defaultdict(list)
+        self._lost: dict[str, list[int]] = defaultdict(list)
+        self._problems: Counter[str] = Counter()
+        self._version = ""
+
+    async def measure(self) -> SubjectResult:
+        """Measures and judges. Raises SubjectError for a subject that cannot be started."""
+        for worker in self._workers:
+            await worker.forget()
+        more = {name: probe.least for name, probe in self._probes.items()}
+        while more and await self._round(more):
+            more = await self._judged()
+        self._tell("judging")
+        findings = [finding for name in self._probes for finding in await self._workers[0].find(name)]
+        self._tell("done")
+        return self._result([*findings, *self._lost_records()])
+
+    # -- runs ----------------------------------------------------------------------------------------------------------
+
+    async def _round(self, more: dict[str, int]) -> int:
+        """So many more runs of each probe, as far as there is time; returns how many there were.
+
+        All probes have their first before any has its second: who has little time knows something of each.
+        """
+        runs = [
+            (repetition, self._probes[name])
+            for name, count in more.items()
+            for repetition in range(self._done[name], self._done[name] + count)
+        ]
+        runs.sort(key=lambda planned: (planned[0], -planned[1].duration_ms))
+        before = self._done.total()
+        self._planned = before + len(runs)
+        at_once = asyncio.Semaphore(len(self._workers) if self._subject.virtual else self._budget.at_once)
+        async with asyncio.TaskGroup() as group:
+            for repetition, probe in runs:
+                await at_once.acquire()
+                if not self._subject.virtual and self._left_ms() < probe.duration_ms:
+                    at_once.release()
+                    continue
+                task = group.create_task(self._run(probe, repetition))
+                task.add_done_callback(lambda _: at_once.release())
+        return self._done.total() - before
+
+    def _left_ms(self) -> float:
+        return self._budget.seconds * 1000 - (self._clock.monotonic_ms() - self._began_ms)
+
+    async def _run(self, probe: Probe, repetition: int) -> None:
+        self._running.append(probe.name)
+        self._tell("measuring")
+        try:
+            seen = await self._seen(probe, repetition)
+            await self._note(probe, seen)
+        finally:
+            self._running.remove(probe.name)
+        self._done[probe.name] += 1
+        self._tell("measuring")
+
+    async def _seen(self, probe: Probe, repetition: int) -> Seen:
+        seed = self._seed + repetition
+        if self._subject.virtual:
+            worker = await self._free.get()
+            try:
+                return await worker.live(self._subject.name, probe, repetition, seed)
+            finally:
+                self._free.put_nowait(worker)
+        return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
+
+    async def _note(self, probe: Probe, seen: Seen) -> None:
+        observation = seen.observation
+        self._version = self._version or observation.subject.version
+        if observation.problem:
+            self._problems[f"{probe.name}: {observation.problem}"] += 1
+        self._lost[probe.name] += seen.lost
+        recovery_ms = recovered_after_ms(observation, probe.role)
+        if recovery_ms is not None:
+            self._recovery_ms[probe.name].append(recovery_ms)
+        await self._workers[0].keep(observation)
+
+    # -- verdicts ------------------------------------------------------------------------------------------------------
+
+    async def _judged(self) -> dict[str, int]:
+        """Judges the statements of which there are new runs; returns how many more runs of which probes it takes."""
+        self._tell("judging")
+        more: Counter[str] = Counter()
+        for statement in dict.fromkeys(each for probe in self._probes.values() for each in probe.statements):
+            about = [name for name, probe in self._probes.items() if statement in probe.statements]
+            runs = sum(self._done[name] for name in about)
+            if runs == self._judged_runs[statement]:
+                continue
+            self._judged_runs[statement] = runs
+            before = self._verdicts.get(statement)
+            verdict = self._verdicts[statement] = await self._workers[0].judge(statement)
+            for name in about:
+                more[name] = max(more[name], _more_runs(verdict, before))
+        left = {name: min(count, self._probes[name].most - self._done[name]) for name, count in more.items()}
+        return {name: count for name, count in left.items() if count > 0}
+
+    def _lost_records(self) -> list[Finding]:
+        return [
+            Finding(
+                kind=FindingKind.LOST,
+                probe=name,
+                why=f"{len(lost)} records were acknowledged and are not in the log",
+                measured={"lost": len(lost), "runs": self._done[name]},
+            )
+            for name, lost in self._lost.items()
+            if lost
+        ]
+
+    def _result(self, findings: list[Finding]) -> SubjectResult:
+        first = next(iter(self._probes.values()))
+        info = self._subject.info(first.role, first.settings)
+        return SubjectResult(
+            subject=info if info.version else msgspec.structs.replace(info, version=self._version),
+            verdicts=list(self._verdicts.values()),
+            findings=findings,
+            recovery_ms={name: median(times) for name, times in self._recovery_ms.items()},
+            probes=dict(self._done),
+            problems=[f"{what} ({_times(count)})" for what, count in self._problems.items()],
+            seconds=(self._clock.monotonic_ms() - self._began_ms) / 1000,
+            virtual=self._subject.virtual,
+        )
+
+    def _tell(self, phase: Phase) -> None:
+        seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
+        done = self._done.total()
+        self._on_progress(
+            Progress(self._subject.name, phase, done, max(done, self._planned), tuple(self._running), seconds)
+        )
+
+
+def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
+    """How many more runs make a verdict sure."""
+    if verdict.state is State.INCONCLUSIVE:
+        return verdict.runs_needed or 0
+    is_new = before is None or before.state is not verdict.state
+    return 1 if is_new and (before is not None or verdict.state is State.DEVIATES) else 0
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def recovered_after_ms(observation: Observation, role: Role) -> float | None:
+    """From the end of the last fault to the next success, if there was any."""
+    until_ns = observation.fault_until_ns
+    if until_ns is None:
+        return None
+    successes = (
+        event.received_ns
+        for event in observation.events
+        if isinstance(event, Request) and event.received_ns >= until_ns and does_its_work(event, role)
+    )
+    first_ns = next(successes, None)
+    return None if first_ns is None else (first_ns - until_ns) / _NS
