@@ -1,6 +1,6 @@
 """The citations: each can be followed, and is about a statement that there is."""
 
-from sluice.audit.report.citations import Citation, citations, cited
+from sluice.audit.report.citations import citations, cited
 from sluice.audit.statements import STATEMENTS
 
 
