@@ -35,3 +35,16 @@ def test_one_that_is_given_up_is_forgotten() -> None:
         clock.advance(20)
 
     asyncio.run(run())
+
+
+def test_one_that_is_given_up_as_it_ends_is_no_mistake() -> None:
+    async def run() -> None:
+        clock = ManualClock()
+        waiting = asyncio.ensure_future(pause(clock, 20))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        clock.advance(20)  # before the one that waited has run again
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(run())
