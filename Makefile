@@ -47,9 +47,10 @@ demo: setup ## throttle real clients for 35 s and check what they got
 	$(BIN)/sluice demo
 
 # Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
-# with Spark, of which one serves them all.
+# with a browser and with Spark, of each of which one serves them all.
 test: setup ## run the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not realtime and not spark and not spark_long"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long"
+	$(BIN)/pytest -m browser tests/browser || test $$? -eq 5
 	$(BIN)/pytest -m realtime || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 

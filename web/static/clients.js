@@ -1,6 +1,6 @@
 // The clients that this page shows of all there are: those searched for, a page of them, busiest first.
 
-import { Children, byId, el, setText } from "./dom.js";
+import { Children, byId, el, setAttribute, setText } from "./dom.js";
 import { count, milliseconds, named, seconds } from "./format.js";
 import { Meter, Spark } from "./meter.js";
 import { setQuota } from "./quota_api.js";
@@ -10,13 +10,13 @@ const TYPING_MS = 250;
 const OTHERS = { Request: "request time", ControllerMutation: "partitions created and deleted" };
 
 export class Clients {
-  /** `asked()` is called when another view is wanted. */
-  constructor(asked) {
+  /** `asked()` is called when another view is wanted, `explain(client)` when someone wants to know why one waits. */
+  constructor(asked, explain) {
     this.view = { search: "", sort: "activity", page: 0, size: PAGE };
     this.seen = new Map(); // by id
     this.order = [];
     this.clock = { offset: 0, look: 0, kept: 240 };
-    this.rows = new Children(byId("client-rows"), (client) => new Row(client, this.clock));
+    this.rows = new Children(byId("client-rows"), (client) => new Row(client, this.clock, explain));
     const form = byId("client-search");
     let typing = 0;
     const changed = (wish) => {
@@ -41,8 +41,9 @@ export class Clients {
     this.rows.byKey.forEach((row) => row.forget());
   }
 
-  show(message, offset) {
-    this.clock.offset = offset;
+  show(message) {
+    if (message.look === undefined) return;
+    this.clock.offset = message.at_ms - Date.now();
     this.clock.look = message.look;
     const clients = message.clients;
     if (clients !== undefined) {
@@ -72,10 +73,10 @@ export class Clients {
 }
 
 class Row {
-  constructor(client, clock) {
+  constructor(client, clock, explain) {
     this.clock = clock;
     this.client = client;
-    this.name = el("b");
+    this.name = el("button", { type: "button", class: "plain", click: () => explain(this.client) });
     this.about = el("small");
     const label = named(client.client_id, "(no id)");
     const save = (kind) => (text, seen) => setQuota(kind, bucketOf(this.client, seen), text);
@@ -103,6 +104,7 @@ class Row {
   update(client) {
     this.client = client;
     setText(this.name, named(client.client_id, "(no id)"));
+    setAttribute(this.name, "aria-label", `${named(client.client_id, "(no id)")}: explain why it waits`);
     setText(this.about, aboutOf(client));
     for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
     const total = client.meters.reduce((sum, seen) => sum + seen.throttled_total_ms, 0);

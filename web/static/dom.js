@@ -43,6 +43,7 @@ export class Children {
   }
 
   show(items, keyOf) {
+    const focused = document.activeElement;
     const before = this.byKey;
     this.byKey = new Map();
     let next = this.parent.firstChild;
@@ -56,6 +57,8 @@ export class Children {
       else this.parent.insertBefore(child.node, next);
     }
     for (const gone of before.values()) gone.node.remove();
+    // Who is moved loses the focus, which is to stay where someone has put it.
+    if (focused !== document.activeElement && this.parent.contains(focused)) focused.focus({ preventScroll: true });
   }
 }
 

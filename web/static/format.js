@@ -2,7 +2,7 @@
 
 const STEPS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
-const RATE = /^\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(Ki|Mi|Gi|k|M|G)?(?:B)?(?:\/s)?\s*$/i;
+const RATE = /^\s*(-?\d+(?:\.\d+)?(?:e\d+)?)\s*(Ki|Mi|Gi|k|M|G)?(?:B)?(?:\/s)?\s*$/i;
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function count(number) {

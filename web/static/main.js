@@ -1,16 +1,26 @@
 // Puts the page together: one stream in, and each panel shows its part of it.
 
-import { askWhenWanted } from "./token.js";
 import { Brokers } from "./brokers.js";
 import { Clients } from "./clients.js";
+import { Connections } from "./connections.js";
 import { byId, el, setText } from "./dom.js";
+import { Explain } from "./explain.js";
+import { Faults } from "./faults.js";
 import { Journal } from "./journal.js";
+import { Quotas } from "./quotas.js";
+import { Scenarios } from "./scenarios.js";
 import { Stream } from "./stream.js";
+import { askWhenWanted } from "./token.js";
 import { Welcome } from "./welcome.js";
 
+const explain = new Explain();
 const brokers = new Brokers();
-const clients = new Clients(ask);
+const clients = new Clients(ask, (client) => explain.open(client));
+const connections = new Connections(ask);
+const faults = new Faults();
 const journal = new Journal(ask);
+const quotas = new Quotas();
+const scenarios = new Scenarios();
 const welcome = new Welcome();
 const live = byId("live");
 const gone = byId("gone");
@@ -19,13 +29,19 @@ const stream = new Stream({
   begin() {
     clients.begin();
     journal.begin();
+    scenarios.begin();
   },
   message(message) {
-    const offset = message.at_ms - Date.now();
     if (message.cluster) cluster(message.cluster);
     if (message.brokers) brokers.show(message.brokers);
-    if (message.journal) journal.show(message.journal);
-    clients.show(message, offset);
+    if (message.quotas) quotas.show(message.quotas);
+    if (message.faults) faults.show(message.faults);
+    if (message.connections) connections.show(message.connections);
+    if (message.journal) {
+      journal.show(message.journal);
+      if (message.journal.lines.some((line) => line.kind === "scenario-step")) scenarios.stepped();
+    }
+    clients.show(message);
     welcome.show(message);
   },
   live() {
@@ -43,7 +59,7 @@ const stream = new Stream({
 });
 
 function ask() {
-  const query = { ...clients.view, journal: true, ...journal.view };
+  const query = { ...clients.view, ...connections.view, journal: true, ...journal.view };
   stream.ask(new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString());
 }
 

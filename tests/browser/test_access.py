@@ -1,0 +1,123 @@
+"""Everyone can read and use the page: hostile names, a phone, the dark, a keyboard, axe."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from sluice import SyncBroker
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.browser.conftest import Connect, OpenPage
+from tests.support.records import produce_of
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "javascript:alert(1)//'\"`${alert(1)}",
+    "\u202egnp\u0000\n.exe",
+    "x" * 3000,
+)
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def busy(connect: Connect) -> Iterator[SyncBroker]:
+    """A broker with clients of hostile names, one of which waits, a fault rule and a quota of such a name."""
+    with SyncBroker(2, admin_port=0, config={"quota.producer.default": "1k"}) as broker:
+        for name in (*HOSTILE, "shop"):
+            client = connect(broker, name)
+            client.ask(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
+            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name[:200])]), 4)
+        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+        client.send(produce_of(100_000, 9, "shop"), 9)
+        broker.quota(client_id=HOSTILE[0], produce=5)
+        broker.faults.add({"action": "close", "id": "<b>bold", "client_id": HOSTILE[1], "after": "60m"})
+        yield broker
+
+
+def _open_everything(page: Page) -> None:
+    for summary in ("#quota-new", "#fault-new", "#scenario-catalogue", "#connection-list"):
+        page.locator(f"{summary} > summary").click()
+    expect(page.locator("#fault-form").get_by_role("button", name="Add the rule")).to_be_visible()
+    expect(page.locator("#scenario-rows li").first).to_be_visible()
+    expect(page.locator("#connection-rows tr")).to_have_count(len(HOSTILE) + 1)
+
+
+def test_whatever_clients_call_themselves_is_text(busy: SyncBroker, open_page: OpenPage) -> None:
+    page = open_page(busy)
+    _open_everything(page)
+    names = page.locator("#client-rows .who button")
+    expect(names).to_have_count(len(HOSTILE) + 1)
+    shown = names.all_text_contents()
+    assert {HOSTILE[0], HOSTILE[1], HOSTILE[2]} <= set(shown)
+    assert "\\u{202e}gnp\\u{0}\\u{a}.exe" in shown, "signs that hide or turn what follows are told"
+    page.get_by_role("button", name=f"{HOSTILE[0]}: explain").click()
+    expect(page.locator("#explain-title")).to_have_text(HOSTILE[0])
+    assert page.locator("main img, main script, dialog img, dialog script").count() == 0
+
+
+@pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 768, "height": 900}}], ids=["phone", "tablet"])
+def test_nothing_is_wider_than_the_screen(busy: SyncBroker, open_page: OpenPage, options: dict[str, Any]) -> None:
+    page = open_page(busy, **options)
+    _open_everything(page)
+    expect(page.locator("#client-rows tr")).to_have_count(len(HOSTILE) + 1)
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide == 0, "it scrolls sideways"
+
+
+def test_it_is_dark_where_that_is_preferred(busy: SyncBroker, open_page: OpenPage) -> None:
+    colours = []
+    for scheme in ("light", "dark"):
+        page = open_page(busy, color_scheme=scheme)
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    light, dark = (sum(map(int, each.removeprefix("rgb(").rstrip(")").split(", "))) for each in colours)
+    assert dark < 120 < 600 < light
+
+
+def _serious(page: Page, **options: object) -> list[tuple[str, str, str]]:
+    """What axe finds that keeps people out: the rule, the element, what to do."""
+    found = Axe().run(page, options=options or None).response["violations"]
+    return [
+        (each["id"], node["html"], node["failureSummary"])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+def test_axe_finds_nothing_serious(busy: SyncBroker, open_page: OpenPage) -> None:
+    page = open_page(busy, bypass_csp=True)  # axe is a script that the page does not have
+    _open_everything(page)
+    assert _serious(page) == []
+    page.get_by_role("button", name="shop: explain").click()
+    expect(page.locator("#explain .sum").first).to_be_visible()
+    assert _serious(page) == []
+    dark = open_page(busy, bypass_csp=True, color_scheme="dark")
+    _open_everything(dark)
+    assert _serious(dark, runOnly=["color-contrast"]) == [], "all else is the same in the dark"
+
+
+def test_all_that_can_be_clicked_is_reached_by_the_keyboard_and_seen(busy: SyncBroker, open_page: OpenPage) -> None:
+    page = open_page(busy)
+    expect(page.locator("#client-rows tr")).to_have_count(len(HOSTILE) + 1)
+    clickable = page.locator("button:visible, input:visible, select:visible, summary:visible").count()
+    reached: set[str] = set()
+    for _ in range(clickable + 20):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            """() => {
+              const node = document.activeElement, style = getComputedStyle(node);
+              node.dataset.reached ??= String(document.querySelectorAll('[data-reached]').length);
+              const isSeen = style.outlineStyle !== 'none' && style.outlineWidth !== '0px';
+              return [node.tagName, node.dataset.reached, isSeen];
+            }"""
+        )
+        if focused[0] == "BODY":
+            break
+        assert focused[2], f"the focus on {focused[0]} is not seen"
+        if focused[0] in ("BUTTON", "INPUT", "SELECT", "SUMMARY"):
+            reached.add(focused[1])
+    assert len(reached) == clickable

@@ -1,0 +1,120 @@
+"""Clients, their quotas and their waits, as someone sees and changes them."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from sluice import SyncBroker
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.browser.conftest import Connect, OpenPage
+from tests.support.records import produce_of
+from tests.support.wire import WireClient
+
+VERSION = 9  # of Produce
+
+
+@pytest.fixture
+def broker() -> Iterator[SyncBroker]:
+    with SyncBroker(admin_port=0, config={"quota.producer.default": "1M"}) as broker:
+        yield broker
+
+
+def _row(page: Page, name: str) -> Locator:
+    return page.locator("#client-rows tr", has=page.get_by_role("button", name=f"{name}: explain", exact=False))
+
+
+def _produce(client: WireClient, size: int) -> None:
+    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), VERSION)  # which makes it
+    client.ask(produce_of(size, VERSION, client.client_id), VERSION)
+
+
+def test_a_quota_is_edited_in_its_row_and_the_wait_appears(
+    broker: SyncBroker, open_page: OpenPage, connect: Connect
+) -> None:
+    shop = connect(broker, "shop")
+    _produce(shop, 100_000)
+    page = open_page(broker)
+    row = _row(page, "shop")
+    expect(row).to_contain_text("kB/s")
+    row.get_by_role("button", name="produce quota: of 1 MB/s").click()
+    field = row.get_by_role("textbox", name="produce quota")
+    field.fill("-5")
+    field.press("Enter")
+    expect(row.get_by_role("alert")).to_contain_text("Quota producer_byte_rate must be greater than 0")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    field.fill("1k")
+    field.press("Enter")
+    expect(row.get_by_role("button", name="produce quota: of 1 kB/s")).to_be_focused()
+    shop.ask(produce_of(1000, VERSION, "shop"), VERSION)
+    expect(row.locator(".held")).to_have_text(re.compile(r"1 min \d+ s"))
+    expect(page.locator("#quota-rows")).to_contain_text("client id shop")
+
+
+def test_a_click_on_a_name_explains_the_wait_with_its_arithmetic(
+    broker: SyncBroker, open_page: OpenPage, connect: Connect
+) -> None:
+    broker.quota(client_id="shop", produce=1000)
+    _produce(connect(broker, "shop"), 100_000)
+    page = open_page(broker)
+    name = page.get_by_role("button", name="shop: explain")
+    name.focus()
+    page.keyboard.press("Enter")
+    sheet = page.get_by_role("dialog", name="shop")
+    expect(sheet).to_contain_text("It waits for its Produce quota")
+    expect(sheet.locator(".sum").first).to_contain_text(re.compile(r"100,\d+ / 10\.\d+ s = "))
+    expect(sheet.locator(".sum").last).to_contain_text(re.compile(r"\(10,000 - 1,000\) / 1,000 \* 10000 ms = 90000 ms"))
+    expect(sheet.locator(".holds")).to_contain_text("client id shop")
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    expect(name).to_be_focused()
+
+
+def test_of_many_clients_a_page_is_shown_and_others_are_found(
+    broker: SyncBroker, open_page: OpenPage, connect: Connect
+) -> None:
+    for number in range(30):
+        connect(broker, f"client-{number:02}").ask(MetadataRequest(), VERSION)
+    page = open_page(broker)
+    page.get_by_label("Sorted by").select_option("By name")
+    expect(page.locator("#client-rows tr")).to_have_count(25)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("#client-rows tr")).to_have_count(5)
+    expect(_row(page, "client-29")).to_be_visible()
+    page.get_by_label("Client id or user").fill("NT-07")
+    expect(page.locator("#client-rows tr")).to_have_count(1)
+    expect(page.locator("#client-count")).to_have_text("1 of 30")
+    page.get_by_label("Client id or user").fill("nobody")
+    expect(page.get_by_text("No client has “nobody”")).to_be_visible()
+
+
+def test_a_newcomer_is_told_what_to_do_next(open_page: OpenPage, connect: Connect) -> None:
+    with SyncBroker(admin_port=0) as broker:
+        page = open_page(broker)
+        welcome = page.locator("#welcome")
+        expect(welcome).to_contain_text("No client has come yet")
+        expect(welcome).to_contain_text(f'bootstrap_servers="{broker.bootstrap}"')
+        connect(broker, "shop").ask(MetadataRequest(), VERSION)
+        expect(welcome).to_be_hidden()
+        page.locator("#hint").get_by_role("button", name="1 MB/s for each producer").click()
+        expect(page.locator("#hint")).to_be_hidden()
+        expect(page.locator("#quota-rows")).to_contain_text("every client id")
+
+
+def test_quotas_are_set_by_the_form_and_removed(broker: SyncBroker, open_page: OpenPage) -> None:
+    page = open_page(broker)
+    page.locator("#quota-new summary").click()
+    form = page.locator("#quota-form")
+    form.get_by_label("Whose").select_option("One client id of one user")
+    form.get_by_label("Of what").select_option("fetch")
+    form.get_by_label("User", exact=True).fill("alice")
+    form.get_by_label("At most, a second").fill("2.5M")
+    form.get_by_role("button", name="Set").click()
+    expect(form.get_by_role("alert")).to_contain_text("Empty client-id not supported")
+    form.get_by_label("Client id", exact=True).fill("shop")
+    form.get_by_role("button", name="Set").click()
+    row = page.locator("#quota-rows li", has_text="user alice, client id shop")
+    expect(row).to_contain_text("2.50 MB/s")
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)

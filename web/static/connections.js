@@ -1,0 +1,39 @@
+// The connections of the clients that are searched for: while somebody wants to see them.
+
+import { Children, byId, el, setText } from "./dom.js";
+import { count, named, seconds } from "./format.js";
+
+export class Connections {
+  constructor(asked) {
+    this.list = byId("connection-list");
+    this.list.addEventListener("toggle", asked);
+    this.rows = new Children(byId("connection-rows"), () => new Row());
+  }
+
+  /** As the stream takes it. */
+  get view() {
+    return this.list.open ? { connections: true } : {};
+  }
+
+  show({ rows, total }) {
+    setText(byId("connection-count"), total > rows.length ? `${count(rows.length)} of ${count(total)}` : count(total));
+    this.rows.show(rows, (row) => `${row.broker} ${row.peer} ${row.listener}`);
+  }
+}
+
+class Row {
+  constructor() {
+    const cell = (label, name = "") => el("td", { role: "cell", "data-label": label, class: name });
+    this.client = el("b");
+    this.about = el("small");
+    this.cells = [cell("From"), cell("To"), cell("Last request"), cell("Open for", "number"), cell("Silent for", "number")];
+    this.node = el("tr", { role: "row" }, el("td", { role: "cell", class: "who" }, this.client, this.about), ...this.cells);
+  }
+
+  update(row) {
+    setText(this.client, named(row.client_id, "(no id)"));
+    setText(this.about, [row.user === "ANONYMOUS" ? "" : row.user, row.software].filter(Boolean).map((text) => named(text, "")).join(" · "));
+    const said = [row.peer, `broker ${row.broker}, ${row.listener}`, row.api + (row.waiting ? ", waits" : ""), seconds(row.age_s), seconds(row.idle_s)];
+    said.forEach((text, at) => setText(this.cells[at], text));
+  }
+}

@@ -1,0 +1,154 @@
+// Why a client waits: what `sluice quotas explain` tells, with its arithmetic in words, renewed while it is open.
+
+import { get, words } from "./api.js";
+import { byId, el, setText, svg } from "./dom.js";
+import { clock, count, entityInWords, measured, milliseconds, named } from "./format.js";
+
+const EVERY_MS = 1000;
+const TITLES = { Produce: "Produce", Fetch: "Fetch", Request: "Request time", ControllerMutation: "Partitions created and deleted" };
+
+export class Explain {
+  constructor() {
+    this.dialog = byId("explain");
+    this.body = byId("explain-body");
+    this.client = null;
+    this.timer = 0;
+    this.dialog.addEventListener("close", () => this.closed());
+    this.dialog.addEventListener("click", (event) => {
+      if (event.target === this.dialog || event.target.closest("[data-close]")) this.dialog.close();
+    });
+  }
+
+  open(client) {
+    this.client = client;
+    setText(byId("explain-title"), named(client.client_id, "(no id)"));
+    this.body.replaceChildren(el("p", { class: "verdict" }, "…"));
+    this.dialog.showModal();
+    this.renew(client);
+  }
+
+  closed() {
+    clearTimeout(this.timer);
+    this.client = null;
+  }
+
+  async renew(client) {
+    const query = new URLSearchParams({ client_id: client.client_id, user: client.user });
+    let content;
+    try {
+      content = told(await get(`/api/v1/quotas/explain?${query}`));
+    } catch (error) {
+      content = [el("p", { class: "problem" }, words(error))];
+    }
+    if (this.client !== client) return;
+    this.body.replaceChildren(...content);
+    this.timer = setTimeout(() => this.renew(client), EVERY_MS);
+  }
+}
+
+function told(answer) {
+  const several = answer.brokers.length > 1;
+  return [
+    el("p", { class: "verdict" }, verdict(answer), el("small", { class: "sub" },
+      `user ${named(answer.user, "(no user)")}, quota.profile=${answer.profile}`)),
+    ...answer.brokers.flatMap((broker) => broker.quotas
+      .filter((quota) => quota.bound !== null || quota.rate !== null)
+      .map((quota) => article(quota, several ? `, broker ${broker.node_id}` : ""))),
+    ...connections(answer),
+  ];
+}
+
+/** What it all comes to, in a sentence. */
+function verdict(answer) {
+  const quotas = answer.brokers.flatMap((broker) => broker.quotas);
+  const held = quotas.map((quota) => [quota, endOf(quota) - answer.at_ms]).filter(([, left]) => left > 0).sort((a, b) => b[1] - a[1]);
+  if (held.length) {
+    const [quota, left] = held[0];
+    return `It waits for its ${quota.kind} quota, ${milliseconds(left)} more of ${milliseconds(quota.last_delay.throttle_ms)}.`;
+  }
+  const bounded = quotas.filter((quota) => quota.bound !== null);
+  if (!bounded.length) return "Nothing makes it wait: no quota holds it.";
+  const over = bounded.find((quota) => quota.rate > quota.bound);
+  if (over) return `It does not wait now, and is over its ${over.kind} quota: its next request will wait.`;
+  const waited = bounded.some((quota) => quota.last_delay !== null);
+  return waited ? "It does not wait now; it did, as told below." : "It has never had to wait: it is within its quotas.";
+}
+
+function endOf(quota) {
+  return quota.last_delay === null ? 0 : quota.last_delay.at_ms + quota.last_delay.throttle_ms;
+}
+
+function article(quota, where) {
+  return el("article", {},
+    el("h3", {}, `${TITLES[quota.kind] ?? quota.kind}${where}`),
+    el("p", {}, rateInWords(quota)),
+    ladder(quota), el("p", { class: "sub" }, `${quota.why}.`),
+    ...window_(quota), ...lastDelay(quota));
+}
+
+function rateInWords(quota) {
+  const bound = quota.bound === null ? "no limit" : `a limit of ${measured(quota.kind, quota.bound)}`;
+  if (quota.rate === null) return `Nothing is recorded yet; there is ${bound}.`;
+  return `It uses ${measured(quota.kind, quota.rate)}; there is ${bound}.`;
+}
+
+function ladder(quota) {
+  const set = quota.candidates.filter((candidate) => candidate.bound !== null);
+  return el("ul", { class: "ladder", "aria-label": "Quotas that match, the most specific first" }, ...set.map((candidate) => {
+    const entity = {};
+    if (candidate.user !== null) entity.user = candidate.user === "<default>" ? null : candidate.user;
+    if (candidate.client_id !== null) entity["client-id"] = candidate.client_id === "<default>" ? null : candidate.client_id;
+    return el("li", { class: candidate.holds ? "holds" : "" }, el("span", {}, candidate.holds ? "holds" : ""),
+      el("span", {}, entityInWords(entity)), el("span", {}, measured(quota.kind, candidate.bound)));
+  }));
+}
+
+/** The window: what counts of the last seconds, as bars and as a sum. */
+function window_(quota) {
+  if (!quota.samples.length || quota.tokens !== null) return quota.arithmetic ? [sum("Now", quota.arithmetic)] : [];
+  const most = Math.max(1, ...quota.samples.map((sample) => sample.value));
+  const step = 100 / quota.samples.length;
+  const bars = quota.samples.map((sample, at) => {
+    const height = Math.max(0, (sample.value / most) * 54);
+    return svg("rect", { x: at * step + 0.6, y: 56 - height, width: step - 1.2, height, class: sample.counts ? "" : "stale" });
+  });
+  const counting = quota.samples.filter((sample) => sample.counts);
+  const requests = counting.reduce((all, sample) => all + sample.events, 0);
+  return [
+    svg("svg", { class: "samples", viewBox: "0 0 100 56", preserveAspectRatio: "none", role: "img",
+      "aria-label": `${counting.length} samples count, of ${count(requests)} requests` }, ...bars),
+    el("p", { class: "sub" }, `${counting.length} samples of about a second count, the oldest first: ${count(requests)} requests. What they hold is forgotten a whole sample at a time.`),
+    sum("What they hold, over the time they stand for", quota.arithmetic),
+  ];
+}
+
+function lastDelay(quota) {
+  const delay = quota.last_delay;
+  if (delay === null) return [];
+  return [
+    sum(`The last wait, at ${clock(delay.at_ms)}`, delay.arithmetic),
+    el("p", { class: "sub" }, quota.tokens === null
+      ? "That is (rate − quota) ÷ quota × window: the time in which, at its quota, what was too much would have gone through."
+      : "That is the time in which the tokens come back that it owes."),
+  ];
+}
+
+function sum(label, arithmetic) {
+  return el("div", {}, el("p", { class: "sub" }, label), el("p", { class: "sum" }, arithmetic));
+}
+
+function connections(answer) {
+  const all = answer.brokers.flatMap((broker) => broker.connections.map((connection) => ({ ...connection, broker: broker.node_id })));
+  if (!all.length) return [];
+  return [el("article", {}, el("h3", {}, "Connections"), el("ul", {}, ...all.slice(0, 20).map((connection) => el("li", {},
+    el("span", { class: "mono" }, connection.peer), ` to broker ${connection.broker}`,
+    connection.waits ? ", waits" : "", averages(connection)))),
+    all.length > 20 ? el("p", { class: "sub" }, `and ${count(all.length - 20)} more`) : null)];
+}
+
+function averages(connection) {
+  const parts = ["produce", "fetch"]
+    .filter((kind) => connection[`${kind}_throttle_time_avg_ms`] !== null)
+    .map((kind) => `${kind} ${milliseconds(connection[`${kind}_throttle_time_avg_ms`])} on average, ${milliseconds(connection[`${kind}_throttle_time_max_ms`])} at most`);
+  return parts.length ? `; told to wait in the last minute: ${parts.join(", ")}` : "";
+}

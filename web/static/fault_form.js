@@ -1,0 +1,157 @@
+// A form for a fault rule, made from the JSON Schema that the broker tells; or the rule as JSON.
+
+import { get, send, words } from "./api.js";
+import { el, tell } from "./dom.js";
+
+// Fields of a rule that most need; the others are one step away.
+const FIRST = ["api", "client_id", "topic", "times", "probability", "broker"];
+const OTHERS_OF = new Set(["action"]);
+const EXAMPLE = `{
+  "action": { "kind": "error", "code": "NOT_LEADER_OR_FOLLOWER" },
+  "api": "Produce",
+  "schedule": "3 fail, 2 pass, repeat"
+}`;
+
+export class FaultForm {
+  constructor(parent) {
+    this.parent = parent;
+    this.schema = null;
+  }
+
+  /** Asks for the schema when the form is first opened. */
+  async open() {
+    if (this.schema !== null) return;
+    try {
+      this.schema = (await get("/api/v1/faults/schema")).$defs;
+      this.build();
+    } catch (error) {
+      this.parent.replaceChildren(el("p", { class: "problem" }, words(error)));
+    }
+  }
+
+  build() {
+    const { Rule } = this.schema;
+    this.kinds = actionsOf(Rule);
+    this.kind = el("select", { name: "kind", change: () => this.shape() },
+      ...Object.keys(this.kinds).map((kind) => el("option", { value: kind }, kind)));
+    this.about = el("p", { class: "sub whole" });
+    this.ofAction = el("div", { class: "form whole" });
+    const others = Object.keys(Rule.properties).filter((name) => !OTHERS_OF.has(name) && !FIRST.includes(name));
+    this.fields = Object.fromEntries([...FIRST, ...others].map((name) => [name, field(name, Rule.properties[name])]));
+    this.json = el("textarea", { name: "json", spellcheck: "false", rows: 8 });
+    this.json.value = EXAMPLE;
+    this.problem = el("p", { class: "problem whole", role: "alert", hidden: true });
+    this.byFields = el("div", { class: "form whole" },
+      el("label", { class: "field whole" }, "What it does", this.kind), this.about, this.ofAction,
+      ...FIRST.map((name) => this.fields[name].node),
+      el("details", { class: "whole" }, el("summary", {}, "More that it may ask for"),
+        el("div", { class: "form" }, ...others.map((name) => this.fields[name].node))));
+    this.byJson = el("label", { class: "field whole", hidden: true }, "The rule as JSON", this.json);
+    this.asJson = el("input", { type: "checkbox", change: () => this.turn() });
+    this.parent.replaceChildren(el("form", { class: "form", autocomplete: "off", novalidate: true, submit: (event) => this.submit(event) },
+      el("label", { class: "field check whole" }, this.asJson, "Write it as JSON"),
+      this.byFields, this.byJson, this.problem,
+      el("span", { class: "whole" }, el("button", { class: "main" }, "Add the rule"))));
+    this.shape();
+  }
+
+  /** The fields of the chosen action. */
+  shape() {
+    const action = this.schema[this.kinds[this.kind.value]];
+    this.about.textContent = action.description ?? "";
+    this.actionFields = Object.fromEntries(
+      Object.entries(action.properties).filter(([name]) => name !== "kind")
+        .map(([name, property]) => [name, field(name, property, (action.required ?? []).includes(name))]));
+    this.ofAction.replaceChildren(...Object.values(this.actionFields).map((each) => each.node));
+  }
+
+  turn() {
+    const isJson = this.asJson.checked;
+    if (isJson && Object.keys(this.rule()).length > 1) this.json.value = JSON.stringify(this.rule(), null, 2);
+    this.byJson.hidden = !isJson;
+    this.byFields.hidden = isJson;
+  }
+
+  rule() {
+    return { action: { kind: this.kind.value, ...valuesOf(this.actionFields) }, ...valuesOf(this.fields) };
+  }
+
+  async submit(event) {
+    event.preventDefault();
+    this.failed("");
+    let rule;
+    try {
+      rule = this.asJson.checked ? JSON.parse(this.json.value) : this.rule();
+    } catch (error) {
+      this.failed(`This is no JSON: ${error.message}`);
+      return;
+    }
+    try {
+      await send("POST", "/api/v1/faults", rule);
+      for (const each of Object.values(this.fields)) each.clear();
+    } catch (error) {
+      this.failed(words(error));
+    }
+  }
+
+  /** The broker names the place, such as fault.action.code: there its words are shown. */
+  failed(message) {
+    const all = { ...this.fields, ...this.actionFields };
+    for (const each of Object.values(all)) each.failed("");
+    const at = /^fault\.(?:action\.)?(\w+)/.exec(message)?.[1];
+    const place = this.asJson.checked ? undefined : all[at];
+    place?.failed(message);
+    tell(this.problem, place ? "" : message);
+    if (place?.node.closest("details")) place.node.closest("details").open = true;
+    place?.input.focus();
+  }
+}
+
+/** The name of each action's definition, by its kind. */
+function actionsOf(rule) {
+  const mapping = rule.properties.action.anyOf.find((each) => each.discriminator).discriminator.mapping;
+  return Object.fromEntries(Object.entries(mapping).map(([kind, ref]) => [kind, ref.split("/").pop()]));
+}
+
+let number = 0;
+
+/** One field of the form: `value()` is what was typed, or undefined. */
+function field(name, property, required = false) {
+  const types = property.anyOf ?? [property];
+  const words_ = types.flatMap((type) => type.enum ?? []).filter((word) => word !== null);
+  const isTruth = types.some((type) => type.type === "boolean");
+  const id = `fault-field-${++number}`;
+  const input = words_.length || isTruth
+    ? el("select", { "aria-describedby": id }, el("option", { value: "" }, "—"),
+        ...(isTruth ? ["true", "false"] : words_).map((word) => el("option", { value: word }, String(word))))
+    : el("input", { "aria-describedby": id, autocomplete: "off", spellcheck: "false", "aria-required": required || null,
+        placeholder: property.default === undefined || property.default === null ? "" : String(property.default) });
+  const problem = el("span", { class: "problem", role: "alert", hidden: true });
+  const node = el("div", { class: "field" }, el("label", { class: "field" }, name, input),
+    el("small", { class: "sub", id }, property.description ?? "", problem));
+  return {
+    node,
+    input,
+    value: () => (input.value.trim() === "" ? undefined : valueOf(input.value.trim(), types)),
+    clear: () => { input.value = ""; },
+    failed(message) {
+      tell(problem, message);
+      if (message) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    },
+  };
+}
+
+/** As what it is meant, of the types that the field may have; what is none of them the broker refuses. */
+function valueOf(text, types) {
+  const has = (type) => types.some((each) => each.type === type);
+  const items = types.find((each) => each.type === "array")?.items;
+  if (items && (text.includes(",") || !has(items.type))) return text.split(",").map((item) => valueOf(item.trim(), items.anyOf ?? [items]));
+  if (has("boolean") && (text === "true" || text === "false")) return text === "true";
+  if ((has("integer") || has("number")) && text !== "" && !Number.isNaN(Number(text))) return Number(text);
+  return text;
+}
+
+function valuesOf(fields) {
+  return Object.fromEntries(Object.entries(fields).map(([name, each]) => [name, each.value()]).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,113 @@
+// All quotas that hold, edited where they stand, and a form for new ones.
+
+import { words } from "./api.js";
+import { Children, byId, el, setText, tell } from "./dom.js";
+import { editable } from "./editable.js";
+import { count, entityInWords, measured } from "./format.js";
+import { setQuota } from "./quota_api.js";
+
+const KEYS = {
+  producer_byte_rate: "produce",
+  consumer_byte_rate: "fetch",
+  request_percentage: "request time",
+  controller_mutation_rate: "partitions created and deleted",
+  connection_creation_rate: "new connections",
+};
+// Whose quota: which names are asked for.
+const WHOSE = [
+  ["One client id", ["client-id"]],
+  ["Every client id", [], { "client-id": null }],
+  ["One user", ["user"]],
+  ["Every user", [], { user: null }],
+  ["One client id of one user", ["user", "client-id"]],
+  ["One address", ["ip"]],
+];
+const NAMES = { user: "User", "client-id": "Client id", ip: "Address" };
+
+export class Quotas {
+  constructor() {
+    this.rows = new Children(byId("quota-rows"), (quota) => new Row(quota));
+    byId("quota-form").append(form());
+  }
+
+  show({ rows, total }) {
+    byId("quota-none").hidden = total > 0;
+    setText(byId("quota-count"), total > rows.length ? `${count(rows.length)} of ${count(total)}` : total ? count(total) : "");
+    this.rows.show(rows, (quota) => JSON.stringify([quota.entity, quota.key]));
+  }
+}
+
+class Row {
+  constructor(quota) {
+    const label = `${entityInWords(quota.entity)}: ${KEYS[quota.key]}`;
+    this.problem = el("p", { class: "problem", role: "alert", hidden: true });
+    this.value = editable({
+      label,
+      shown: () => measured(quota.key, this.quota.value),
+      unset: "none",
+      value: () => this.quota.value,
+      save: (text) => setQuota(quota.key, quota.entity, text),
+    });
+    this.remove = el("button", { type: "button", "aria-label": `Remove the quota of ${label}`, click: () => this.taken() }, "Remove");
+    this.origin = el("small", { class: "sub" }, "by a property");
+    this.node = el("li", {},
+      el("span", { class: "name" }, entityInWords(quota.entity)),
+      el("span", { class: "value" }, this.remove, this.origin),
+      el("span", { class: "text" }, `${KEYS[quota.key]}: `, this.value.node),
+      this.problem);
+  }
+
+  update(quota) {
+    this.quota = quota;
+    this.remove.hidden = !quota.altered;
+    this.origin.hidden = quota.altered;
+    this.value.update();
+  }
+
+  async taken() {
+    try {
+      await setQuota(this.quota.key, this.quota.entity, "");
+    } catch (error) {
+      tell(this.problem, words(error));
+    }
+  }
+}
+
+function form() {
+  const whose = el("select", { name: "whose", change: shape }, ...WHOSE.map(([label], at) => el("option", { value: at }, label)));
+  const key = el("select", { name: "key" }, ...Object.entries(KEYS).map(([name, label]) => el("option", { value: name }, label)));
+  const inputs = Object.fromEntries(Object.keys(NAMES).map((name) => [name, el("input", { name, autocomplete: "off", spellcheck: "false" })]));
+  const labels = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, el("label", { class: "field" }, NAMES[name], input)]));
+  const problem = el("p", { class: "problem whole", role: "alert", id: "quota-problem", hidden: true });
+  const value = el("input", { name: "value", placeholder: "1M", autocomplete: "off", "aria-describedby": "quota-problem" });
+  const node = el("form", { class: "form", autocomplete: "off", submit },
+    el("label", { class: "field" }, "Whose", whose), el("label", { class: "field" }, "Of what", key),
+    ...Object.values(labels),
+    el("label", { class: "field" }, "At most, a second", value),
+    problem,
+    el("span", { class: "whole" }, el("button", { class: "main" }, "Set")));
+  shape();
+  return node;
+
+  function shape() {
+    const [, names] = WHOSE[whose.value || 0];
+    for (const [name, label] of Object.entries(labels)) label.hidden = !names.includes(name);
+    const isOfAddress = names.includes("ip");
+    for (const option of key.options) option.disabled = (option.value === "connection_creation_rate") !== isOfAddress;
+    if (key.selectedOptions[0]?.disabled ?? true) key.value = [...key.options].find((option) => !option.disabled).value;
+  }
+
+  async function submit(event) {
+    event.preventDefault();
+    const [, names, entity] = WHOSE[whose.value];
+    try {
+      await setQuota(key.value, entity ?? Object.fromEntries(names.map((name) => [name, inputs[name].value])), value.value.trim());
+      tell(problem, "");
+      value.removeAttribute("aria-invalid");
+      value.value = "";
+    } catch (error) {
+      tell(problem, words(error));
+      value.setAttribute("aria-invalid", "true");
+    }
+  }
+}
