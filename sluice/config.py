@@ -59,7 +59,7 @@ _UNITS_MS = {
     "log.roll.jitter.ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
 }
 _SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units}
-_ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
+_ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
 _SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
 _LARGEST_PORT = 65535
 _LISTENER_PREFIX = "listener.name."
@@ -417,15 +417,15 @@ def _split_override(item: str) -> tuple[str, str]:
 
 def _is_ours(key: str) -> bool:
     if not key.startswith("KAFKA_"):
-        return False
+        return key == "CLUSTER_ID"  # with which images format the storage
     from sluice.config_unused import ENVIRONMENT
 
     return key not in ENVIRONMENT
 
 
 def _name_from_environment(key: str) -> str:
-    """As the Apache image (KafkaDockerWrapper): `_` is a dot, `__` an underscore, `___` a dash."""
-    name = key.removeprefix("KAFKA_").lower()
+    """As the Apache image (KafkaDockerWrapper): `_` is a dot, `__` an underscore, `___` a dash. Bitnami's adds CFG_."""
+    name = key.removeprefix("KAFKA_").removeprefix("CFG_").lower()
     return name.replace("_", ".").replace("...", "-").replace("..", "_")
 
 

@@ -76,7 +76,7 @@ class RollingRestarts:
     def _run(self) -> None:
         self._begun.wait()
         for node_id in range(1, NODES + 1):
-            self._cluster.post(f"/api/v1/brokers/{node_id}/stop", controlled=node_id == 1)
+            self._cluster.post(f"/api/v1/brokers/{node_id}/stop", {"controlled": node_id == 1})
             sleep(1)
             self._cluster.post(f"/api/v1/brokers/{node_id}/start")
             sleep(1)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryListener,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sluice import SyncBroker
 from sluice.cli.main import cli
@@ -40,6 +41,22 @@ def test_word_count_counts_on_and_tells_how_long_it_waited(spark: SparkSession, 
         waited = example("word_count", "waited_ms")(broker.admin)
         assert isinstance(waited, dict)
         assert waited["Produce"] > 0
+
+
+def test_the_steady_stream_of_the_compose_file_is_one_client_that_writes(spark: SparkSession, tmp_path: Path) -> None:
+    with SyncBroker(config={"sluice.journal.events": 4096}) as broker:
+        broker.cluster.create_topic("load", 1)
+        query = example("steady_stream", "start")(spark, broker.bootstrap, 20, str(tmp_path))
+        assert isinstance(query, StreamingQuery)
+        try:
+            tries = 60
+            while tries and not consume(broker.bootstrap, "load", 1):
+                assert not query.awaitTermination(1), "it goes on"
+                tries -= 1
+            assert tries, "it writes nothing"
+        finally:
+            query.stop()
+        assert {one.client_id for one in broker.journal.requests(api="Produce")} == {"spark-stream"}
 
 
 def test_batch_read_tells_of_each_partition(spark: SparkSession, broker: SyncBroker, topic: str) -> None:

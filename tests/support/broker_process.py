@@ -54,10 +54,10 @@ class BrokerProcess:
             content: bytes = answer.read()
         return content.decode()
 
-    def post(self, path: str, **body: Any) -> Any:
+    def post(self, path: str, body: Mapping[str, object] | None = None, token: str = "") -> Any:
         """What the admin port answers to a body of JSON at this path."""
-        headers = {"content-type": "application/json"}
-        request = Request(self.admin + path, json.dumps(body).encode(), headers, method="POST")
+        headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+        request = Request(self.admin + path, json.dumps(body or {}).encode(), headers, method="POST")
         with urlopen(request, timeout=STOP_TIMEOUT_S) as answer:
             return json.load(answer)
 

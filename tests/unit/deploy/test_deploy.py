@@ -81,6 +81,21 @@ def test_prometheus_scrapes_the_brokers_admin_port_with_its_token() -> None:
     assert (ROOT / mounted).is_file()
 
 
+def test_what_the_compose_file_mounts_is_there() -> None:
+    volumes = [volume for service in COMPOSE["services"].values() for volume in service.get("volumes", [])]
+    assert volumes
+    assert [volume for volume in volumes if not (ROOT / volume.split(":")[0]).exists()] == []
+    assert [volume for volume in volumes if not volume.endswith(":ro")] == []
+
+
+def test_the_spark_job_of_the_compose_file_is_an_example_and_starts_only_with_its_profile() -> None:
+    spark = COMPOSE["services"]["spark"]
+    assert spark["profiles"] == ["spark"]
+    (job,) = (word for word in spark["command"] if word.endswith(".py"))
+    assert (ROOT / "examples/spark" / Path(job).name).is_file()
+    assert spark["command"][-1] == "sluice:19092"
+
+
 def _name(requirement: str) -> str:
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     assert match, requirement

@@ -94,6 +94,17 @@ def test_more_underscores_are_other_characters() -> None:
     assert config.warnings == ["environment: Kafka's, without effect here: listener.name.a_b-c.sasl.x"]
 
 
+@pytest.mark.parametrize("key", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_SLUICE_CLUSTER_ID"])
+def test_the_clusters_id_is_given_as_to_other_images(key: str) -> None:
+    assert Config.load(environ={key: "MkU3OEVBNTcwNTJENDM2Qk"}).text("sluice.cluster.id") == "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+def test_what_is_written_for_bitnamis_image_is_taken() -> None:
+    config = Config.load(environ={"KAFKA_CFG_NODE_ID": "7", "KAFKA_CFG_PROCESS_ROLES": "broker,controller"})
+    assert config.integer("node.id") == 7
+    assert config.warnings == ["environment: Kafka's, without effect here: process.roles"]
+
+
 def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None:
     config = Config.load(
         environ={

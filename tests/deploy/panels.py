@@ -1,0 +1,64 @@
+"""What the dashboard shows: a row for each panel, of which Grafana's file, a test and the picture in docs are made.
+
+`$range` is the time that a rate is taken over: Grafana's `$__rate_interval` there.
+"""
+
+from typing import NamedTuple
+
+
+class Panel(NamedTuple):
+    """One panel. `legend` is Grafana's: labels in double braces."""
+
+    title: str
+    unit: str  # Grafana's name of it
+    queries: tuple[tuple[str, str], ...]  # query and legend
+    told: str
+    width: int = 12  # of 24
+    stacked: bool = False
+
+
+_BY_CLIENT = "{{user}} {{client_id}}"
+
+
+def _share(of: float) -> str:
+    return f"histogram_quantile({of}, sum by (le, api) (rate(sluice_request_duration_seconds_bucket[$range])))"
+
+
+# fmt: off
+# A row of a table is read across, not down.
+PANELS = (
+    Panel("Produced by client", "Bps",
+          (("sum by (user, client_id) (kafka_server_produce_byte_rate)", _BY_CLIENT),),
+          "Bytes a second in the quota's windows: what is held against the quota."),
+    Panel("Fetched by client", "Bps",
+          (("sum by (user, client_id) (kafka_server_fetch_byte_rate)", _BY_CLIENT),),
+          "Bytes a second in the quota's windows: what is held against the quota."),
+    Panel("Throttle time by client", "percentunit",
+          (("sum by (resource, client_id) (rate(sluice_throttle_seconds_total[$range]))",
+            "{{client_id}} {{resource}}"),),
+          "Seconds of throttle that it was told to serve, each second: 100 % is one connection that only waits."),
+    Panel("Average throttle of a request", "ms",
+          (("max by (client_id) (kafka_server_produce_throttle_time)", "{{client_id}} produce"),
+           ("max by (client_id) (kafka_server_fetch_throttle_time)", "{{client_id}} fetch")),
+          "As clients themselves would see it in produce-throttle-time-avg and fetch-throttle-time-avg."),
+    Panel("Connections", "short",
+          (("sum(sluice_connections)", "open"), ("sum(sluice_throttled_connections)", "throttled")),
+          "Throttled ones are muted, or wait for an answer that is held back.", width=8),
+    Panel("Purgatory", "short",
+          (("sum by (kind) (sluice_purgatory_operations)", "{{kind}}"),),
+          "Operations that wait: long polls, acks=all, joins, throttles, delays of fault rules.", width=8),
+    Panel("Faults", "ops",
+          (("sum by (rule) (rate(sluice_faults_total[$range]))", "{{rule}}"),),
+          "Hits of fault rules a second.", width=8),
+    Panel("Requests by API", "reqps",
+          (("sum by (api) (rate(sluice_requests_total[$range]))", "{{api}}"),),
+          "Answered requests a second.", stacked=True),
+    Panel("Errors by API", "reqps",
+          (('sum by (api, error) (rate(sluice_requests_total{error!="NONE"}[$range]))', "{{api}} {{error}}"),),
+          "Answers with an error code, by the first one in them."),
+    Panel("Half of the requests took less than", "s", ((_share(0.5), "{{api}}"),),
+          "From reading a request to sending its answer, waiting included."),
+    Panel("99 % of the requests took less than", "s", ((_share(0.99), "{{api}}"),),
+          "From reading a request to sending its answer, waiting included."),
+)
+# fmt: on
