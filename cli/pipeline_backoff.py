@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sluice.did_you_mean import one_of
 from sluice.errors import ConfigError, SluiceError
 
 from .commands import Command
@@ -118,7 +119,7 @@ def client_settings(given: tuple[str, ...]) -> dict[str, float]:
     for item in given:
         name, _, value = item.partition("=")
         if name not in DEFAULTS:
-            raise ConfigError(f"--setting {item}: {name} is none of {', '.join(DEFAULTS)}")
+            raise ConfigError(f"--setting {item}: {one_of(name, DEFAULTS)}")
         if not value.isdecimal():
             raise ConfigError(f"--setting {item}: must be a whole number of milliseconds, such as {name}=200")
         found[name] = float(value)

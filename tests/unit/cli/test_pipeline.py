@@ -27,11 +27,15 @@ def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        pytest.param(["compress"], "compress is not a command; commands are backoff, plan, throttle", id="no job"),
+        pytest.param(["compress"], "not a command; commands are backoff, plan, throttle", id="an unknown job"),
         pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
         pytest.param(["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a memory"),
         pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal, and nowhere to write"),
-        pytest.param(["backoff", "--setting", "retries=3"], "retries is none of retry.backoff.ms, ", id="a setting"),
+        pytest.param(
+            ["backoff", "--setting", "retries=3"],
+            "--setting retries=3: must be one of retry.backoff.ms, ",
+            id="a setting",
+        ),
         pytest.param(
             ["backoff", "--setting", "retry.backoff.ms=1s"], "must be a whole number of milliseconds", id="a value"
         ),
