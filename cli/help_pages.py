@@ -150,6 +150,26 @@ PAGES = {
     ),
     "scenario show": Page((("sluice scenario show throttle-storm > my.toml", "A file to begin one's own with."),)),
     "scenario schema": Page((("sluice scenario schema > scenario.schema.json", "For an editor."),)),
+    "audit": Page((("sluice audit run --subject aiokafka", "Measures one client, for five minutes and a half."),)),
+    "audit run": Page(
+        (
+            ("sluice audit run --subject sluice --virtual", "Our own client, in virtual time."),
+            ('sluice audit run --subject "./app --bootstrap {bootstrap}"', "An application, from outside."),
+            ("sluice audit run --probe KIP-144 --fail-on violates", "Reconnects alone; for CI."),
+        ),
+        {0: "It was measured.", 1: "A client could not be run, or --fail-on says that it failed."},
+    ),
+    "audit list": Page(
+        (
+            ("sluice audit list subjects", "The clients that can be audited here, with their versions."),
+            ("sluice audit list probes --json", "The ways to fail, and what each is to show."),
+        ),
+    ),
+    "audit compare": Page(
+        (("sluice audit compare before/ after/ --fail-on-worse", "What a change of a client did."),),
+        {1: "A report could not be read, or --fail-on-worse says that it failed."},
+    ),
+    "audit schema": Page((("sluice audit schema > audit.schema.json", "For what reads report.json."),)),
     "completion": Page(
         (
             ('eval "$(sluice completion bash)"', "In ~/.bashrc, or in this shell alone."),

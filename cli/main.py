@@ -36,6 +36,7 @@ COMMANDS = {
     "run": "Run a scenario: what happens to a cluster, and when.",
     "scenario": "Show the scenarios that there are.",
     "completion": "Print what makes a shell complete these commands.",
+    "audit": "Measure what clients do when the broker fails.",
 }
 ELSEWHERE = {"explain": "quota"}  # command -> module
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}

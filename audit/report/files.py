@@ -1,6 +1,7 @@
 """The files of a report: report.json, junit.xml, report.html and report.md in one folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -23,13 +24,25 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
         folder / PAGE: page(result, texts).encode(),
         folder / MATRIX: markdown(result, texts).encode(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, content in files.items():
+    make_folder(folder)
+    for path, content in files.items():
+        with _told(folder):
             path.write_bytes(content)
+    return list(files)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes sure that there is one. Raises SluiceError."""
+    with _told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise SluiceError(f"{folder}: the report cannot be written: {error.strerror}") from None
-    return list(files)
 
 
 def as_json(result: AuditResult) -> bytes:

@@ -22,6 +22,7 @@ WITHOUT_TABLE = {
     "faults schema",
     "scenario show",
     "scenario schema",
+    "audit schema",
     "completion",
 }
 

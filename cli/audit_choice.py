@@ -1,0 +1,64 @@
+"""Which clients and probes a person means."""
+
+from collections.abc import Iterable, Sequence
+
+import click
+
+from sluice.audit.observation import Role
+from sluice.audit.probes import PROBES, Probe
+from sluice.audit.statements import STATEMENTS
+from sluice.audit.subjects import SUBJECTS, Subject, subject_of
+from sluice.did_you_mean import meant
+from sluice.errors import ConfigError, SluiceError
+
+_VIRTUAL = "-virtual"
+
+
+def chosen_subjects(words: Sequence[str], role: str | None, *, virtual: bool) -> list[Subject]:
+    """These clients; of none, all that can be run here, told on stderr. Raises SluiceError."""
+    if not words:
+        found = [each for each in SUBJECTS.values() if each.virtual is virtual and each.missing() is None]
+        if not found:
+            raise SluiceError("no client is installed that could be audited; --subject names one, or a command")
+        click.echo(f"clients: {', '.join(each.name for each in found)}", err=True)
+        return found
+    chosen = [_subject(word, None if role is None else Role(role), virtual=virtual) for word in dict.fromkeys(words)]
+    for subject in chosen:
+        missing = subject.missing()
+        if missing is not None:
+            raise SluiceError(missing)
+    return chosen
+
+
+def _subject(word: str, role: Role | None, *, virtual: bool) -> Subject:
+    if not virtual or word.endswith(_VIRTUAL):
+        return subject_of(word, role)
+    if f"{word}{_VIRTUAL}" not in SUBJECTS:
+        able = [name.removesuffix(_VIRTUAL) for name, each in SUBJECTS.items() if each.virtual]
+        raise ConfigError(f"--subject {word}: cannot be run in virtual time, which {', '.join(able)} can")
+    return SUBJECTS[f"{word}{_VIRTUAL}"]
+
+
+def chosen_probes(words: Sequence[str]) -> list[Probe]:
+    """These probes, in the order of the catalogue, each once; of no word, all. Raises ConfigError."""
+    names = {name for word in words for name in _names(word)} if words else set(PROBES)
+    return [probe for name, probe in PROBES.items() if name in names]
+
+
+def _names(word: str) -> Iterable[str]:
+    if word in PROBES:
+        return [word]
+    wanted = word.upper()
+    found = [name for name, probe in PROBES.items() if any(_is_of(each, wanted) for each in probe.statements)]
+    if not found:
+        kips = sorted({statement.partition("/")[0] for statement in STATEMENTS})
+        hint = meant(word, [*PROBES, *STATEMENTS, *kips])
+        raise ConfigError(
+            f"--probe {word}: no probe, and no KIP or statement that one is for{hint} "
+            "`sluice audit list probes` names them"
+        )
+    return found
+
+
+def _is_of(statement: str, wanted: str) -> bool:
+    return statement == wanted or statement.partition("/")[0] == wanted
