@@ -51,6 +51,10 @@ class AdminClient:
         """What came of it."""
         return self._ask("POST", path, msgspec.json.encode(body), answer)
 
+    def put(self, path: str, body: object, answer: type[_T]) -> _T:
+        """What is there now."""
+        return self._ask("PUT", path, msgspec.json.encode(body), answer)
+
     def delete(self, path: str, answer: type[_T]) -> _T:
         """What was there."""
         return self._ask("DELETE", path, None, answer)
@@ -61,12 +65,13 @@ class AdminClient:
             with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  (as above)
                 return msgspec.json.decode(response.read(), type=answer)
         except HTTPError as error:
-            raise _refusal(self._admin, error) from None
+            raise refusal(self._admin, error) from None
         except (OSError, HTTPException, msgspec.MsgspecError) as error:  # URLError is an OSError
             raise SluiceError(f"{self._admin}: {getattr(error, 'reason', error)}") from None
 
 
-def _refusal(admin: str, error: HTTPError) -> SluiceError:
+def refusal(admin: str, error: HTTPError) -> SluiceError:
+    """Why the admin port does not do it, as it says itself."""
     try:
         told = str(json.loads(error.read())["error"])
     except (ValueError, KeyError, TypeError):

@@ -32,7 +32,7 @@ def printed(found: FaultList, output_format: str) -> str:
     if not found.faults:
         return "no fault rules"
     rows = [
-        (one.id, one.state, str(one.matched), str(one.hits), " ".join(filter(None, (_rule(one.rule), _told(one)))))
+        (one.id, one.state, str(one.matched), str(one.hits), " ".join(filter(None, (rule_words(one.rule), _told(one)))))
         for one in found.faults
     ]
     return "\n".join(table(("RULE", "STATE", "MATCHED", "HITS", "WHAT IT DOES"), rows))
@@ -42,7 +42,7 @@ def _told(shown: FaultShown) -> str:
     return f"- {shown.problem}" if shown.problem else ""
 
 
-def _rule(rule: dict[str, object]) -> str:
+def rule_words(rule: dict[str, object]) -> str:
     """As `sluice faults add` takes it, but for the id."""
     action = rule["action"]
     fields = {"kind": action} if isinstance(action, str) else dict(action) if isinstance(action, dict) else {}

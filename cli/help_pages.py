@@ -31,6 +31,7 @@ PAGES = {
             ("sluice serve", "A broker on 127.0.0.1:9092."),
             ("sluice demo", "Half a minute of throttled clients."),
             ("sluice quota set --client shop producer_byte_rate=100k", "Lets a client send 100 kB a second."),
+            ("sluice top", "What clients do, and how they wait, as it happens."),
         ),
     ),
     "serve": Page(
@@ -175,6 +176,13 @@ PAGES = {
             ('eval "$(sluice completion bash)"', "In ~/.bashrc, or in this shell alone."),
             ('eval "$(sluice completion zsh)"', "In ~/.zshrc."),
             ("sluice completion fish > ~/.config/fish/completions/sluice.fish", "Once."),
+        ),
+    ),
+    "top": Page(
+        (
+            ("sluice top", "Of the broker on this machine."),
+            ("sluice top --sort throttled --filter shop", "One client, or all whose ids have that in them."),
+            ("sluice top --once --json", "One look, for a program."),
         ),
     ),
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": "Run a broker.",
     "demo": "Throttle real clients and check what they got.",
+    "top": "Show what clients do, and how they wait, as it happens.",
     "config": "Show what can be configured.",
     "protocol": "Show how messages are read and written.",
     "healthcheck": "Ask a running broker whether it is well.",

@@ -1,0 +1,138 @@
+"""`sluice top` on a terminal, looked at and typed to; and once, without one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from sluice import SyncBroker
+from sluice.cli.main import cli
+from tests.support.terminal import Terminal
+
+
+@pytest.fixture
+def broker() -> Iterator[SyncBroker]:
+    """Two brokers with a client that waits, one that does not, and one with a hostile name."""
+    with SyncBroker(2, admin_port=0) as broker:
+        broker.quota(produce="100k")
+        broker.client("shop").send("orders", bytes(1_040_000))
+        broker.client("kitchen").send("orders", bytes(1000))
+        broker.client("evil\x1b[2J\nname").send("orders", bytes(10))
+        yield broker
+
+
+def command(broker: SyncBroker, *options: str) -> list[str]:
+    return [sys.executable, "-m", "sluice", "top", "--admin", str(broker.admin), *options]
+
+
+def test_a_terminal_shows_what_there_is_and_keys_do_what_the_help_says(broker: SyncBroker) -> None:
+    with Terminal(command(broker)) as terminal:
+        shown = terminal.wait_for("shop")
+        assert "broker 1 running" in shown
+        assert "broker 2 running" in shown
+        (shop,) = [line for line in shown.splitlines() if line.startswith("shop")]
+        assert shop.split()[2] == "Produce"
+        assert "100k" in shop
+        assert "evil\\x1b[2J\\nname" in shown, "a name steers the terminal"
+        assert shown.splitlines()[-1].startswith("s sort  / filter  u quota")
+        assert len(shown.splitlines()) == 24
+
+        terminal.press("s")
+        terminal.wait_for("by quota")
+        terminal.press("?")
+        terminal.wait_for("set the quota of the chosen client")
+        terminal.press(" ")
+        terminal.wait_for("by quota")
+
+        terminal.press("/")
+        terminal.wait_for("filter: ")
+        terminal.press("shpo\x7f\x7fop\r")
+        terminal.wait_for(
+            lambda screen: "filter 'shop'" in screen and "kitchen" not in screen and "CLIENT 1/3" in screen
+        )
+        terminal.press("u")
+        terminal.wait_for("producer_byte_rate of client shop: 100000")
+        terminal.press("\x7f" * 6 + "fast\r")
+        terminal.wait_for("producer_byte_rate=fast: must be bytes per second")
+        terminal.press("u" + "\x7f" * 6 + "2M\r")
+        terminal.wait_for("client shop: producer_byte_rate = 2000000")
+        assert ({"client-id": "shop"}, {"producer_byte_rate": 2_000_000.0}) in broker.quotas
+        terminal.wait_for("2.0M")
+
+        terminal.press("f")
+        terminal.wait_for("add a fault: action=")
+        terminal.press("clos\r")
+        terminal.wait_for("there is no such action, did you mean close?")
+        terminal.press("fclose api=Produce\r")
+        terminal.wait_for("fault-1  in force  hit 0 of 0  action=close api=Produce")
+        assert len(broker.faults.list()) == 1
+        terminal.press("x")
+        terminal.wait_for("remove a fault, or all: fault-1")
+        terminal.press("\r")
+        terminal.wait_for(lambda screen: "FAULTS" not in screen)
+        assert broker.faults.list() == []
+        terminal.press("x")
+        terminal.wait_for("there is no fault rule")
+
+        terminal.press("p")
+        terminal.wait_for("paused")
+        broker.cluster.stop(2)
+        terminal.press("p")
+        terminal.wait_for(lambda screen: "paused" not in screen and "broker 2 stopped" in screen)
+
+        terminal.resize(120, 12)
+        terminal.wait_for(lambda screen: len(screen.splitlines()) == 12 and "broker 1 running" in screen)
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+
+
+def test_a_broker_that_stops_is_waited_for() -> None:
+    with SyncBroker(admin_port=0) as broker:
+        broker.client("shop").send("orders", b"1")
+        with Terminal(command(broker)) as terminal:
+            terminal.wait_for("no quota is set: rates are not counted")
+            broker.reset()  # which cuts all connections, and comes back
+            terminal.wait_for("CLIENT 0/0")
+            terminal.interrupt()
+            assert terminal.wait_for_end() == 0
+
+
+def test_once_tells_the_same_as_text_and_as_json(broker: SyncBroker) -> None:
+    def told(*options: str) -> str:
+        result = CliRunner().invoke(cli, ["top", "--admin", str(broker.admin), *options])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    text = told("--once", "--sort", "name")
+    assert "broker 1 running" in text
+    assert [line.split()[0] for line in text.splitlines()[5:]] == ["evil\\x1b[2J\\nname", "kitchen", "shop"]
+    assert "\x1b" not in text
+    found = json.loads(told("--json", "--filter", "SHO"))
+    (shop,) = found["clients"]
+    assert (shop["client_id"], shop["meters"][0]["bound"], found["matched"], found["total"]) == ("shop", 1e5, 1, 3)
+    assert [one["id"] for one in found["brokers"]] == [1, 2]
+    assert found["quotas"][0]["value"] == 1e5
+
+
+def test_a_pipe_has_one_look(broker: SyncBroker) -> None:
+    done = subprocess.run(command(broker), capture_output=True, text=True, check=True, timeout=60)
+    assert "shop" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "told"),
+    [
+        pytest.param(["--admin", "localhost"], 2, "--admin: localhost: must begin with http", id="no address"),
+        pytest.param(["--admin", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: [Errno 111]", id="nobody there"),
+        pytest.param(["--sort", "size"], 2, "'size' is not one of 'activity', 'quota'", id="an order that is none"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(options: list[str], exit_code: int, told: str) -> None:
+    result = CliRunner().invoke(cli, ["top", "--once", *options])
+    assert result.exit_code == exit_code
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
