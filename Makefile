@@ -21,7 +21,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,23 @@ bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path
 	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
 	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
 
+# What is installed into the clean environment is what the lock has; the SBOM says what that was.
+dist: setup ## build wheel and sdist, check them, and write the SBOM beside them
+	rm -rf dist build/clean
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip --disable-pip-version-check --quiet install -c requirements-dev.lock dist/*.whl
+	build/clean/bin/sluice --version
+	build/clean/bin/python -m pip --quiet uninstall --yes pip setuptools
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sluice.cdx.json build/clean/bin/python
+
+test-dist: dist ## install what was built with the demo's clients, and run the demo from there
+	$(PYTHON) -m venv --clear build/demo
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements-dev.lock "$$(ls $(CURDIR)/dist/*.whl)[demo]"
+	cd build/demo && bin/sluice demo
+
 clean: ## remove what the targets above made, .venv too
-	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from sluice.local_broker import Broker
     from sluice.sync_broker import SyncBroker
 
-__version__ = "0.1.0"
+try:
+    from sluice._version import __version__  # written when it is built or installed, from the tag
+except ImportError:  # a checkout that was never installed
+    __version__ = "0.1.0.dev0"
 __all__ = ["Broker", "SyncBroker"]
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)

@@ -26,7 +26,14 @@ def test_help_lists_every_command() -> None:
 
 
 # The command itself, what all commands have in common, and what is told of them.
-LIGHT = ["sluice.cli", "sluice.cli.commands", "sluice.cli.help_pages", "sluice.cli.main", "sluice.did_you_mean"]
+LIGHT = [
+    "sluice._version",
+    "sluice.cli",
+    "sluice.cli.commands",
+    "sluice.cli.help_pages",
+    "sluice.cli.main",
+    "sluice.did_you_mean",
+]
 LIGHT += ["sluice.errors"]
 
 

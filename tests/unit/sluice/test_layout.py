@@ -137,6 +137,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert names == _sources()
 
 
+def test_what_is_built_is_fit_to_be_published(wheel: Path) -> None:
+    _run(sys.executable, "-m", "twine", "check", "--strict", wheel, cwd=wheel.parent)
+    _run(sys.executable, "-m", "check_wheel_contents", "--config", ROOT / "pyproject.toml", wheel, cwd=wheel.parent)
+
+
 def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = _hatch("sdist", ROOT, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:

@@ -1,0 +1,66 @@
+"""The version is the tag's, and is told also where nobody knows it."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import sluice
+
+ROOT = Path(__file__).parents[3]
+NOBODY_KNOWS = "0.1.0.dev0"
+# Whoever runs the tests has their own settings.
+GIT = [
+    "git",
+    "-c",
+    "user.name=a",
+    "-c",
+    "user.email=a@localhost",
+    "-c",
+    "commit.gpgsign=false",
+    "-c",
+    "tag.gpgsign=false",
+]
+
+
+def built(folder: Path) -> str:
+    """The version that a tree would be built with."""
+    command = [sys.executable, "-m", "hatchling", "version"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def test_what_is_imported_is_what_is_installed() -> None:
+    assert sluice.__version__ == version("kafka-sluice")
+
+
+def test_an_archive_of_the_tree_has_a_version_too(tree: Path) -> None:
+    assert built(tree) == NOBODY_KNOWS
+    assert f'__version__ = "{NOBODY_KNOWS}"' in (ROOT / "sluice/__init__.py").read_text()
+    assert f"ARG VERSION={NOBODY_KNOWS}\n" in (ROOT / "Dockerfile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["version"]["fallback-version"] == NOBODY_KNOWS
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_tag_is_the_version_and_what_comes_after_it_is_the_next_ones(tree: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run([*GIT, *words], cwd=tree, capture_output=True, check=True)
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    git("tag", "v1.2.3")
+    assert built(tree) == "1.2.3"
+    git("commit", "--allow-empty", "-m", "more")
+    assert built(tree).startswith("1.2.4.dev1+g")
