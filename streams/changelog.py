@@ -169,8 +169,9 @@ class ChangelogReader:
             try:
                 with client_call(f"Consumer.position in changelog {partition}"):
                     position = await self._consumer.position(partition)
-            except TimeoutException as error:
-                changelog.task.timeout.timed_out(int(self._clock.monotonic_ms()), error)
+            except KafkaException as error:
+                if self._changelogs.get(partition) is changelog:  # it was not taken away meanwhile
+                    self._late(changelog.task, error)
                 return
             if position < changelog.end_offset:
                 return
@@ -181,6 +182,11 @@ class ChangelogReader:
             f"task {changelog.task.id}: store {changelog.store} restored, {changelog.restored} records",
             extra={"task": str(changelog.task.id), "changelog": str(partition)},
         )
+
+    def _late(self, task: StreamTask, error: KafkaException) -> None:
+        if not isinstance(error, TimeoutException):
+            raise StreamsException(f"task {task.id}: its changelog cannot be read: {error}", task.id) from error
+        task.timeout.timed_out(int(self._clock.monotonic_ms()), error)
 
     def _corrupted(self, error: OffsetOutOfRangeError) -> TaskCorruptedException:
         tasks = [one.task.id for partition, one in self._changelogs.items() if partition in error.offsets]

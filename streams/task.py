@@ -311,13 +311,17 @@ class StreamTask:
         self._become(TaskState.CLOSED)
 
     async def revive(self) -> None:
-        """Begins anew, where it has committed; until then its partitions are not read."""
+        """Begins anew, where it has committed."""
         await self._collector.settle()
+        self.timeout.clear()
+        self._become(TaskState.CREATED)
+        self.go_back()
+
+    def go_back(self) -> None:
+        """Begins where it has committed, not where the consumer is; until then its partitions are not read."""
         partitions = self.partitions & self._consumer.assignment()
         self._consumer.pause(partitions)
         self._to_reset |= partitions
-        self.timeout.clear()
-        self._become(TaskState.CREATED)
 
     def _close_processors(self) -> None:
         for processor in self._processors:

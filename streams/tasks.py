@@ -107,14 +107,17 @@ class TaskManager:
     def handle_assignment(self, partitions: Collection[TopicPartition]) -> None:
         """Makes the tasks of partitions that there are not; closes those of others."""
         wanted = self._tasks_of(partitions)
-        for task in list(self.tasks.values()):
-            if wanted.get(task.id) != task.partitions:
-                self._close(task)
+        others = [task for task in self.tasks.values() if wanted.get(task.id) != task.partitions]
+        for task in others:
+            self._close(task)
         for task_id, theirs in sorted(wanted.items()):
             if task_id not in self.tasks:
                 task = self._make_task(task_id, self._parts[task_id.subtopology], theirs)
                 self.tasks[task_id] = self._to_initialize[task_id] = task
                 self.totals["task-created"] += 1
+        for task in others:
+            if task.id in self.tasks:  # it has other partitions now, and of those that it had some were read
+                self.tasks[task.id].go_back()
         self._consumer.pause(
             partition
             for task in self.tasks.values()

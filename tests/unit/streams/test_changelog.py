@@ -6,6 +6,7 @@ from sluice.client import errors
 from sluice.client.cluster import TopicPartition
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.fetcher import OffsetOutOfRangeError
+from sluice.client.subscription_state import NoSubscriptionError
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from sluice.streams.task import StreamTask
 from sluice.streams.topology import Topology
@@ -145,6 +146,28 @@ def test_a_changelog_that_is_truncated_meanwhile_corrupts_its_task() -> None:
             await reader.restore()
         assert raised.value.tasks == {second.id}
         with pytest.raises(StreamsException, match="changelogs cannot be read"):
+            await reader.restore()
+
+    in_virtual_time(test)
+
+
+def test_a_task_that_is_taken_away_while_its_position_is_asked_for_fails_nothing() -> None:
+    async def test() -> None:
+        consumer, task = FakeConsumer(), await restoring()
+        reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
+        reader.register(task)
+        gone, refused = NoSubscriptionError("not assigned"), errors.TopicAuthorizationException("no")
+
+        async def position(_partition: TopicPartition) -> int:
+            if gone in failures:
+                reader.unregister(task)
+            raise failures.pop(0)
+
+        failures: list[Exception] = [gone, refused]
+        consumer.position = position  # type: ignore[assignment,method-assign]  # to take it away meanwhile
+        await reader.restore()
+        reader.register(task)
+        with pytest.raises(StreamsException, match="task 0_0: its changelog cannot be read: no"):
             await reader.restore()
 
     in_virtual_time(test)

@@ -175,6 +175,19 @@ def test_a_global_table_is_restored_before_and_followed() -> None:
     streaming(test, {"in": 1, "out": 1, "names-topic": 3})
 
 
+def test_a_topology_may_be_of_global_tables_only() -> None:
+    async def test(stage: Stage) -> None:
+        topology = Topology()
+        topology.global_table("names", "names-topic")
+        async with stage.streams(topology) as streams:
+            assert streams.state is State.RUNNING
+            assert streams.tasks == {}
+            await asyncio.sleep(1)
+        assert stage.asked("JoinGroup") == []
+
+    streaming(test, {"names-topic": 1})
+
+
 def test_topics_of_the_application_are_made_with_their_settings() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count(), {"topic.min.insync.replicas": 1, "replication.factor": 2}) as streams:

@@ -18,7 +18,7 @@ from sluice.streams.record_collector import RecordCollector
 from sluice.streams.state_updater import StateUpdater
 from sluice.streams.task import StreamTask, TaskState
 from sluice.streams.tasks import InitBackoff, TaskManager
-from sluice.streams.topology import Subtopology
+from sluice.streams.topology import Subtopology, Topology
 from tests.support.streaming import now_ms, word_count
 from tests.support.streaming_fakes import (
     FakeAdmin,
@@ -39,14 +39,13 @@ T00, T01, T10 = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
 class Managed:
     """A manager with clients that do what a test says."""
 
-    def __init__(self, clients: AsyncExitStack, timeout_ms: int) -> None:
+    def __init__(self, timeout_ms: int, topology: Topology) -> None:
         self.consumer = FakeConsumer()
         self.producer = FakeProducer()
         self.admin = FakeAdmin()
         self.updater = StateUpdater(reader_of(FakeConsumer(), self.admin))
-        self._clients = clients
         self._settings = settings_of(timeout_ms)
-        parts = word_count().build("app").subtopologies
+        parts = topology.build("app").subtopologies
         self.manager = TaskManager(parts, self.consumer, self.updater, self._make, clock(), Random(1).uniform)
 
     def _make(self, task_id: TaskId, part: Subtopology, partitions: Collection[TopicPartition]) -> StreamTask:
@@ -74,8 +73,8 @@ class Managed:
         return {str(task_id): task.state.value for task_id, task in sorted(self.manager.tasks.items())}
 
 
-async def managed(clients: AsyncExitStack, timeout_ms: int = 5000) -> Managed:
-    found = Managed(clients, timeout_ms)
+async def managed(clients: AsyncExitStack, timeout_ms: int = 5000, topology: Topology | None = None) -> Managed:
+    found = Managed(timeout_ms, topology or word_count())
     await clients.enter_async_context(found.updater)
     return found
 
@@ -96,6 +95,23 @@ def test_tasks_are_made_of_what_is_assigned() -> None:
             assert stage.consumer.paused == {LINES1}, "those that run are read on"
             assert stage.manager.totals["task-created"] == 4
             assert stage.manager.totals["task-closed"] == 1
+
+    in_virtual_time(test)
+
+
+def test_a_task_that_gets_another_partition_goes_back_to_where_it_has_committed() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            topology = Topology()
+            topology.source("lines", "more").sink("out")
+            stage = await managed(clients, topology=topology)
+            await stage.run(LINES0)
+            await stage.processed(LINES0)
+            assert await stage.manager.commit_all()
+            stage.manager.add_records([record(b"read, and not processed", partition=LINES0, offset=8)])
+            await stage.run(LINES0, TopicPartition("more", 0))
+            assert stage.consumer.sought[LINES0] == "8"
+            assert stage.states() == {"0_0": "running"}
 
     in_virtual_time(test)
 

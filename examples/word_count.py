@@ -1,0 +1,55 @@
+"""Counts words with sluice's Streams runtime, and says what it waits for: stop the broker meanwhile, or have faults, and
+follow the lines. What was counted goes on where it was when the program is started again.
+
+    sluice serve
+    python examples/word_count.py [BOOTSTRAP]
+
+Write lines to the topic "lines", with `examples/reference_producer.py` for one; the counts go to "word-counts".
+"""
+# ruff: noqa: T201  (a program of its own: it talks to a person)
+
+import asyncio
+import logging
+import sys
+
+from sluice.client.admin import AdminClient, NewTopic
+from sluice.streams.processor import Context, Record
+from sluice.streams.streams import Streams
+from sluice.streams.topology import Topology
+
+
+def split(ctx: Context, record: Record) -> None:
+    for word in (record.value or b"").split():
+        ctx.forward(record._replace(key=word, value=word))
+
+
+def count(ctx: Context, record: Record) -> None:
+    counts, word = ctx.store("counts"), record.key or b""
+    counts[word] = b"%d" % (int(counts.get(word, b"0")) + 1)
+    print(word.decode(), counts[word].decode(), flush=True)
+    ctx.forward(record._replace(value=counts[word]))
+
+
+async def main(bootstrap: str) -> None:
+    topology = Topology()
+    topology.store("counts")
+    words = topology.source("lines").process(split).repartition("words")
+    words.process(count, stores=["counts"]).sink("word-counts")
+    config = {
+        "application.id": "word-count",
+        "bootstrap.servers": bootstrap,
+        "commit.interval.ms": 1000,
+        "task.timeout.ms": 60_000,
+        "default.api.timeout.ms": 5000,
+        "request.timeout.ms": 2000,
+    }
+    async with AdminClient({"bootstrap.servers": bootstrap}) as admin:
+        await admin.create_topics([NewTopic("lines", 2), NewTopic("word-counts", 2)])
+    async with Streams(topology, config) as streams:
+        await streams.run()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("sluice.client").setLevel(logging.WARNING)
+    asyncio.run(main([*sys.argv[1:], "127.0.0.1:9092"][0]))

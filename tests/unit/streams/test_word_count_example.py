@@ -1,0 +1,55 @@
+"""The example counts on through an outage, and its log says so line by line."""
+
+import asyncio
+import logging
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tests.support.streaming import Stage, streaming
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
+
+
+def test_word_count_survives_an_outage_that_can_be_followed(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    main = runpy.run_path(str(EXAMPLE))["main"]
+
+    async def test(stage: Stage) -> None:
+        running = asyncio.ensure_future(main(stage.broker.bootstrap))
+        await asyncio.sleep(5)
+        fault = stage.broker.faults.add("black-hole", api="OffsetCommit")
+        await stage.write("lines", b"to be or not to be")
+        await stage.broker.wait_for(fault)
+        await stage.broker.cluster.stop(1)
+        fault.remove()
+        await asyncio.sleep(30)
+        await stage.broker.cluster.start(1)
+        await stage.write("lines", b"that is to say")
+        await asyncio.sleep(30)
+        running.cancel()
+        await asyncio.wait([running])
+
+    with caplog.at_level(logging.INFO, logger="sluice.streams"):
+        streaming(test, {"unused": 1})
+    counted = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {word: int(times) for word, times in counted} == {
+        "to": 3,
+        "be": 2,
+        "or": 1,
+        "not": 1,
+        "that": 1,
+        "is": 1,
+        "say": 1,
+    }
+    followed = iter(caplog.messages)
+    for line in [
+        "streams word-count: created -> rebalancing",
+        "made topics: word-count-counts-changelog, word-count-words-repartition",
+        "tasks: 0_0 0_1 1_0 1_1",
+        "streams word-count: rebalancing -> running",
+        "task 1_0: timeout of Consumer.commit; it will be retried, for 60000 ms at least",
+    ]:
+        assert line in followed, (line, caplog.messages)
