@@ -36,6 +36,7 @@ from .errors import StreamsException, TaskId
 from .global_table import GlobalSettings, GlobalThread
 from .internal_topics import InternalTopicManager
 from .record_collector import RecordCollector
+from .repartition_purge import RepartitionPurge
 from .state_updater import StateUpdater
 from .store import GlobalTable
 from .task import StreamTask, TaskSettings, TaskState
@@ -216,11 +217,16 @@ class Streams:
                 restoring, admin, self._clock, config.integer("poll.ms"), config.integer("retry.backoff.ms")
             )
             updater = await clients.enter_async_context(StateUpdater(self._reader))
+            repartition_topics = {name for part in self._topology.subtopologies for name in part.repartition_sources}
+            purge_ms = config.integer("repartition.purge.interval.ms")
+            purge = await clients.enter_async_context(
+                RepartitionPurge(repartition_topics, admin, self._clock, purge_ms)
+            )
             topics = self._internal_topics(admin)
             consumer = await clients.enter_async_context(
                 self._consumer("main", f"{name}-consumer", stream_assignor(self._topology, topics))
             )
-            thread = self._stream_thread = self._thread(consumer, producer, updater)
+            thread = self._stream_thread = self._thread(consumer, producer, updater, purge)
             await thread.run()
 
     def _consumer(self, which: str, client_id: str, *assignors: Assignor) -> Consumer:
@@ -243,7 +249,9 @@ class Streams:
             topic_configs=config.topic_configs,
         )
 
-    def _thread(self, consumer: Consumer, producer: Producer, updater: StateUpdater) -> StreamThread:
+    def _thread(
+        self, consumer: Consumer, producer: Producer, updater: StateUpdater, purge: RepartitionPurge
+    ) -> StreamThread:
         config = self.config
         settings = TaskSettings(
             timeout_ms=config.integer("task.timeout.ms"),
@@ -259,7 +267,9 @@ class Streams:
                 task_id, part, partitions, consumer, collector, self._tables, settings, self._clock.wall_ms
             )
 
-        tasks = TaskManager(self._topology.subtopologies, consumer, updater, make, self._clock, self._random.uniform)
+        tasks = TaskManager(
+            self._topology.subtopologies, consumer, updater, purge.committed, make, self._clock, self._random.uniform
+        )
         return StreamThread(
             self._topology.source_topics,
             consumer,

@@ -76,6 +76,7 @@ class TaskManager:
         parts: Iterable[Subtopology],
         consumer: MainConsumer,
         updater: StateUpdater,
+        on_commit: Callable[[Offsets], None],
         make_task: MakeTask,
         clock: Clock,
         uniform: Uniform,
@@ -85,6 +86,7 @@ class TaskManager:
         self._parts = {part.number: part for part in parts}
         self._consumer = consumer
         self._updater = updater
+        self._on_commit = on_commit
         self._make_task = make_task
         self._clock = clock
         self._uniform = uniform
@@ -260,6 +262,7 @@ class TaskManager:
         if not offsets:
             return
         await _committed(self._consumer.commit(offsets))
+        self._on_commit(offsets)
         for task in tasks:
             task.timeout.clear()
             task.post_commit()

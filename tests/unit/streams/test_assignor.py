@@ -1,5 +1,6 @@
 """How tasks are divided: whole, evenly, and where they were."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from sluice.client.assignors import GroupMember, Plan
@@ -47,6 +48,29 @@ def test_members_keep_their_tasks_and_give_one_up_before_another_has_it() -> Non
     again = plan_of(member("a", *plan["a"]), member("b"))
     assert set(again["a"]) == set(plan["a"])
     assert set(again["b"]) == set(everything) - set(plan["a"])
+
+
+def parts_of(partitions: list[TopicPartition]) -> Counter[str]:
+    return Counter(partition.topic for partition in partitions)
+
+
+def test_tasks_of_one_part_are_spread_when_they_are_new_and_when_they_move() -> None:
+    fresh = plan_of(member("a"), member("b"))
+    assert parts_of(fresh["a"]) == parts_of(fresh["b"]) == dict.fromkeys(TOPICS, 2)
+    everything = [*fresh["a"], *fresh["b"]]
+    moving = plan_of(member("a", *everything), member("b"))
+    assert parts_of(moving["a"]) == dict.fromkeys(TOPICS, 2)
+
+
+def test_of_two_that_say_they_have_a_task_the_newer_one_keeps_it() -> None:
+    task = TopicPartition("lines", 0)
+    old, new = member("a", task), member("b", task)._replace(generation_id=2)
+    assert task in plan_of(old, new)["b"]
+
+
+def test_what_nobody_reads_any_more_is_nobodys() -> None:
+    plan = plan_of(member("a", TopicPartition("old", 0), TopicPartition("lines", 9)))
+    assert len(plan["a"]) == 8
 
 
 def test_a_topic_that_there_is_not_makes_no_task() -> None:

@@ -17,7 +17,7 @@ from sluice.streams.errors import StreamsException, TaskCorruptedException, Task
 from sluice.streams.record_collector import RecordCollector
 from sluice.streams.state_updater import StateUpdater
 from sluice.streams.task import StreamTask, TaskState
-from sluice.streams.tasks import InitBackoff, TaskManager
+from sluice.streams.tasks import InitBackoff, Offsets, TaskManager
 from sluice.streams.topology import Subtopology, Topology
 from tests.support.streaming import now_ms, word_count
 from tests.support.streaming_fakes import (
@@ -43,10 +43,13 @@ class Managed:
         self.consumer = FakeConsumer()
         self.producer = FakeProducer()
         self.admin = FakeAdmin()
+        self.told: list[Offsets] = []
         self.updater = StateUpdater(reader_of(FakeConsumer(), self.admin))
         self._settings = settings_of(timeout_ms)
         parts = topology.build("app").subtopologies
-        self.manager = TaskManager(parts, self.consumer, self.updater, self._make, clock(), Random(1).uniform)
+        self.manager = TaskManager(
+            parts, self.consumer, self.updater, self.told.append, self._make, clock(), Random(1).uniform
+        )
 
     def _make(self, task_id: TaskId, part: Subtopology, partitions: Collection[TopicPartition]) -> StreamTask:
         collector = RecordCollector(task_id, self.producer, "kafka")
@@ -178,6 +181,7 @@ def test_a_commit_is_of_all_that_have_something_to_commit() -> None:
             assert await stage.manager.commit_all()
             assert stage.consumer.offsets == {LINES0: OffsetAndMetadata(8, "", 5)}
             assert stage.manager.totals["commit"] == 1
+            assert stage.told == [stage.consumer.offsets]
             assert await stage.manager.commit_all()
             assert stage.consumer.calls.count("commit") == 1, "there was nothing new"
 

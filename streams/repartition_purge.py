@@ -1,0 +1,70 @@
+"""Deletes what was committed of repartition topics: nobody else reads them, and they keep everything (TaskManager's
+maybePurgeCommittedRecords in Kafka). A task of asyncio's own: nobody waits for it, and it fails nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Protocol
+
+from sluice.broker.pause import pause
+from sluice.client.cluster import TopicPartition
+from sluice.client.consumer_record import OffsetAndMetadata
+from sluice.client.errors import KafkaException
+from sluice.clock import Clock
+
+log = logging.getLogger("sluice.streams")
+
+
+class DeletedRecords(Protocol):
+    def errors(self) -> Mapping[TopicPartition, KafkaException]: ...
+
+
+class PurgeAdmin(Protocol):
+    """What is needed of the admin client."""
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> DeletedRecords: ...
+
+
+class RepartitionPurge:
+    """Of one thread. It runs within `async with`."""
+
+    def __init__(self, topics: Collection[str], admin: PurgeAdmin, clock: Clock, interval_ms: int) -> None:
+        self._topics = topics
+        self._admin = admin
+        self._clock = clock
+        self._interval_ms = max(1, interval_ms)
+        self._before: dict[TopicPartition, int] = {}
+
+    async def __aenter__(self) -> "RepartitionPurge":
+        self._running = asyncio.ensure_future(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """What is before these is not read again."""
+        self._before |= {
+            partition: offset.offset for partition, offset in offsets.items() if partition.topic in self._topics
+        }
+
+    async def _run(self) -> None:
+        while True:
+            await pause(self._clock, self._interval_ms)
+            before, self._before = self._before, {}
+            if before:
+                await self._delete(before)
+
+    async def _delete(self, before: Mapping[TopicPartition, int]) -> None:
+        """What fails is deleted with what is committed next."""
+        try:
+            failed = (await self._admin.delete_records(before)).errors()
+        except KafkaException as error:
+            failed = dict.fromkeys(before, error)
+        for partition, why in failed.items():
+            log.info(f"records of {partition} before {before[partition]} were not deleted: {why}")
