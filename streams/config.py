@@ -15,8 +15,7 @@ Different on purpose: `retries` without a prefix has no effect on the producer a
 it to them, by which, the KIP says, people reduced their retries by accident; `producer.retries` says what is meant.
 """
 
-import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from sluice.client.config import ClientConfig, Given, Profile, admin_config, consumer_config, producer_config
@@ -34,10 +33,6 @@ from .config_table import (
     STREAMS,
     TOPIC_PREFIX,
 )
-
-log = logging.getLogger("sluice.streams")
-
-_NOT_OURS_TO_GIVE = ("bootstrap.servers", "group.id")
 
 
 class StreamsConfig(ClientConfig):
@@ -100,7 +95,7 @@ class StreamsConfig(ClientConfig):
             if name.startswith(TOPIC_PREFIX)
         }
 
-    def _client(self, table: Table, prefixes: Iterable[str]) -> dict[str, str | int | float | bool | list[str]]:
+    def _client(self, table: Table, prefixes: Iterable[str]) -> dict[str, str | int | float | bool | Sequence[str]]:
         given = {
             name: value
             for name, value in self._all.items()
@@ -109,11 +104,13 @@ class StreamsConfig(ClientConfig):
         for prefix in prefixes:
             given |= {name.removeprefix(prefix): value for name, value in self._all.items() if name.startswith(prefix)}
         given["bootstrap.servers"] = self._all["bootstrap.servers"]
-        return given  # type: ignore[return-value]
+        return given
 
     def _warn_of_what_is_decided(self) -> None:
-        decided = {*CONSUMER_DECIDED, "group.id", "partition.assignment.strategy"} - set(STREAMS.properties)
-        given = [name for name in self._all if name.rpartition("consumer.")[2] in decided]
+        decided = {*CONSUMER_DECIDED, "group.id", "partition.assignment.strategy"}
+        given = [
+            name for name in self._all if name.rpartition("consumer.")[2] in decided and name not in STREAMS.properties
+        ]
         if given:
             self.warn("decided", f"{', '.join(given)}: Streams decides that, what was given has no effect")
 

@@ -88,7 +88,9 @@ class Streams:
         self._tables: Mapping[str, GlobalTable] = {}
 
     async def __aenter__(self) -> "Streams":
-        """Raises StreamsException where global tables cannot be restored."""
+        """Raises StreamsException where global tables cannot be restored, or it was started before."""
+        if self.state is not State.CREATED:
+            raise StreamsException("a runtime is started once: make another one")
         loop = asyncio.get_running_loop()
         self._clock = self._given_clock or LoopClock(loop)
         self._ended = asyncio.Event()
@@ -121,7 +123,9 @@ class Streams:
             raise self.error
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Processes what it is at, commits, and leaves the group, for `timeout_ms` at most."""
+        """Ends what it is doing, commits, and leaves the group. After `timeout_ms` it gives up what it is doing, and
+        what was not committed will be processed again.
+        """
         self._become(State.PENDING_SHUTDOWN)
         if self._stream_thread is not None:
             self._stream_thread.stop()

@@ -120,6 +120,8 @@ def test_retries_are_warned_of_and_have_no_effect(caplog: pytest.LogCaptureFixtu
 
 
 def test_what_streams_decides_is_warned_of() -> None:
+    assert config({"group.protocol": "classic"}).warnings == {}
+    assert "consumer.group.protocol" in config({"consumer.group.protocol": "consumer"}).warnings["decided"]
     found = config({"consumer.enable.auto.commit": "true", "consumer.group.id": "mine"})
     assert list(found.warnings) == ["decided"]
     assert "consumer.enable.auto.commit, consumer.group.id" in found.warnings["decided"]

@@ -336,6 +336,35 @@ def test_it_ends_at_once_when_its_block_is_left_by_an_exception() -> None:
     streaming(test)
 
 
+def test_it_is_started_once_and_can_be_closed_twice() -> None:
+    async def test(stage: Stage) -> None:
+        streams = stage.streams(word_count())
+        async with streams:
+            await stage.running(streams)
+            await streams.close()
+            await streams.run()
+        with pytest.raises(StreamsException, match="a runtime is started once"):
+            await streams.__aenter__()
+
+    streaming(test, WORDS)
+
+
+def test_closing_gives_up_what_takes_too_long() -> None:
+    async def test(stage: Stage) -> None:
+        async with stage.streams(word_count()) as streams:
+            await stage.running(streams)
+            stage.broker.faults.add("black-hole", api="Produce", client_id="*-producer")
+            await write_lines(stage, LINES)
+            await asyncio.sleep(5)  # it waits for records to be delivered, which takes two minutes
+            began_ms = stage.now_ms
+            await streams.close(timeout_ms=3000)
+            assert 3000 <= stage.now_ms - began_ms < 4000
+            assert streams.state is State.NOT_RUNNING
+        assert await stage.committed("lines") == {}
+
+    streaming(test, WORDS)
+
+
 def test_what_cannot_be_run_is_told_before_anything_is_connected() -> None:
     with pytest.raises(TopologyException, match="the topology has no source"):
         Streams(Topology(), {"application.id": "a", "bootstrap.servers": "a:1"})
