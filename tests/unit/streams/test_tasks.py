@@ -6,6 +6,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 from itertools import pairwise
 from random import Random
+from typing import NoReturn
 
 import pytest
 
@@ -184,6 +185,35 @@ def test_a_commit_is_of_all_that_have_something_to_commit() -> None:
             assert stage.told == [stage.consumer.offsets]
             assert await stage.manager.commit_all()
             assert stage.consumer.calls.count("commit") == 1, "there was nothing new"
+
+    in_virtual_time(test)
+
+
+async def a_second(*_given: object, **_names: object) -> NoReturn:
+    """A call that takes too long."""
+    await asyncio.sleep(1)
+    raise TimeoutException("late")
+
+
+def test_the_time_runs_from_before_a_record_and_from_after_a_commit_as_with_kafka() -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as clients:
+            topology = Topology()
+            topology.source("lines").sink("out", partitioner=lambda _record, _partitions: 0)
+            stage = await managed(clients, topology=topology)
+            await stage.run(LINES0)
+            partitions_for, stage.producer.partitions_for = stage.producer.partitions_for, a_second  # type: ignore[method-assign]
+            began_ms = now_ms()
+            await stage.processed(LINES0)
+            assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 5000
+            stage.producer.partitions_for = partitions_for  # type: ignore[method-assign]
+            await stage.manager.process(1)
+            forgotten = stage.manager.tasks[T00].timeout.deadline_ms
+            assert forgotten is None, "a record that is processed is progress, before any commit"
+            stage.consumer.commit = a_second  # type: ignore[method-assign]
+            began_ms = now_ms()
+            await stage.manager.commit_all()
+            assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 1000 + 5000
 
     in_virtual_time(test)
 
