@@ -69,6 +69,8 @@ PRODUCER: dict[str, Setting] = {
     "delivery.timeout.ms": 60_000,
     "max.block.ms": 10_000,
 }
+# Who connects has something to send: what holds that up is not to be longer than what is looked at.
+RECONNECTING: dict[str, Setting] = {**PRODUCER, "retry.backoff.ms": 50, "retry.backoff.max.ms": 50}
 CONSUMER: dict[str, Setting] = {**COMMON, "auto.offset.reset": "earliest", "enable.auto.commit": False}
 MEMBER: dict[str, Setting] = {**CONSUMER, "heartbeat.interval.ms": 300, "session.timeout.ms": 10_000}
 ADMIN: dict[str, Setting] = COMMON

@@ -13,7 +13,7 @@ from sluice.broker.faults.actions.ending import Close
 from sluice.broker.faults.rule import Rule
 from sluice.broker.scenarios.model import Step
 
-from .incidents import AFTER_API_VERSIONS, NOW_AND_THEN, PRODUCER, broken, closing, cluster, rule
+from .incidents import NOW_AND_THEN, RECONNECTING, broken, closing, cluster, rule
 from .probe import Probe, Produce
 
 _LONG_S, _CALM_S, _SHORT_S = 3.2, 1.0, 3.0
@@ -30,7 +30,7 @@ def _long_and_short(*rules: Rule) -> tuple[Step, ...]:
 
 
 _SECONDS = 2 * _LONG_S + _SHORT_S + 3 * _CALM_S + 0.6
-_RESET = Rule(action=Close(how="rst"), api=AFTER_API_VERSIONS)
+_RESET = Rule(action=Close(how="rst"), api="Produce")
 
 PROBES = (
     Probe(
@@ -41,9 +41,9 @@ PROBES = (
         cluster=cluster(
             "reconnect-closed",
             _SECONDS,
-            *_long_and_short(rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+            *_long_and_short(rule(RefuseConnections(how="fin")), closing("Produce")),
         ),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-reset",
@@ -51,7 +51,7 @@ PROBES = (
         role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster("reconnect-reset", _SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-silent",
@@ -65,7 +65,7 @@ PROBES = (
         ),
         # Where the answer to ApiVersions has a limit of its own, it is that of setting a connection up.
         settings={
-            **PRODUCER,
+            **RECONNECTING,
             "request.timeout.ms": 800,
             "socket.connection.setup.timeout.ms": 1000,
             "socket.connection.setup.timeout.max.ms": 1000,
@@ -78,7 +78,7 @@ PROBES = (
         workload=Produce(),
         # Not at metadata: these would be asked for after a wait of their own.
         cluster=cluster("reconnect-after-versions", 5, broken(0, 4, closing("Produce"))),
-        settings={**PRODUCER, "retry.backoff.ms": 10, "retry.backoff.max.ms": 10},
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-lost",
@@ -86,7 +86,7 @@ PROBES = (
         role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster("reconnect-lost", 7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-idle",
@@ -94,7 +94,7 @@ PROBES = (
         role=Role.PRODUCER,
         workload=Produce(pause_ms=6500),
         cluster=cluster("reconnect-idle", 21, connections_max_idle_ms=1000),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-refused",
@@ -104,9 +104,9 @@ PROBES = (
         cluster=cluster(
             "reconnect-refused",
             7,
-            broken(0, 4, rule(RefuseConnections(how="closed-port")), closing(AFTER_API_VERSIONS)),
+            broken(0, 4, rule(RefuseConnections(how="closed-port")), closing("Produce")),
         ),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-two-brokers",
@@ -116,12 +116,12 @@ PROBES = (
         cluster=cluster(
             "reconnect-two-brokers",
             7,
-            broken(0, 5, Rule(action=RefuseConnections(how="fin"), broker=1), closing(AFTER_API_VERSIONS, broker=1)),
+            broken(0, 5, Rule(action=RefuseConnections(how="fin"), broker=1), closing("Produce", broker=1)),
             broken(1.5, 3.5, closing("Produce", NOW_AND_THEN, broker=2)),
             brokers=2,
             partitions=((1,), (2,)),
         ),
-        settings=PRODUCER,
+        settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-constant",
@@ -131,9 +131,9 @@ PROBES = (
         cluster=cluster(
             "reconnect-constant",
             4,
-            broken(0, 3, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+            broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce")),
         ),
-        settings={**{name: value for name, value in PRODUCER.items() if "reconnect" not in name}}
+        settings={name: value for name, value in RECONNECTING.items() if name != "reconnect.backoff.max.ms"}
         | {"reconnect.backoff.ms": 200},
     ),
     Probe(
@@ -144,8 +144,8 @@ PROBES = (
         cluster=cluster(
             "reconnect-base-above-max",
             4,
-            broken(0, 3, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
+            broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce")),
         ),
-        settings={**PRODUCER, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
+        settings={**RECONNECTING, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),
 )

@@ -90,11 +90,11 @@ def _listed(roles: frozenset[Role]) -> str:
 
 @asynccontextmanager
 async def _workers(is_virtual: bool) -> AsyncIterator[list[Worker]]:
-    """One to judge; where clients live in virtual time, as many as there are processors."""
+    """One to judge; where clients live in virtual time, one more for each processor."""
     async with AsyncExitStack() as stack:
         workers = []
-        for _ in range((os.cpu_count() or 1) if is_virtual else 1):
-            worker = await Worker.start()
+        for _ in range(1 + (os.cpu_count() or 1) * is_virtual):
+            worker = Worker()
             stack.push_async_callback(worker.end)
             workers.append(worker)
         yield workers

@@ -52,10 +52,11 @@ class SubjectAudit:
         self._seed = seed
         self._clock = clock
         self._meter = meter
-        self._workers = workers
-        self._free: asyncio.Queue[Worker] = asyncio.Queue()
-        for worker in workers:
+        self._judge, *living = workers
+        self._free: asyncio.Queue[Worker] = asyncio.Queue()  # that have a client live in virtual time
+        for worker in living:
             self._free.put_nowait(worker)
+        self._at_once = len(living) if subject.virtual else budget.at_once
         self._starting = asyncio.Lock()
         self._began_ms = clock.monotonic_ms()
         self._done: Counter[str] = Counter()
@@ -70,13 +71,12 @@ class SubjectAudit:
 
     async def measure(self) -> SubjectResult:
         """Measures and judges. Raises SubjectError for a subject that cannot be started."""
-        for worker in self._workers:
-            await worker.forget()
+        await self._judge.forget()
         more = {name: probe.least for name, probe in self._probes.items()}
         while more and await self._round(more):
             more = await self._judged()
         self._tell("judging")
-        findings = [finding for name in self._probes for finding in await self._workers[0].find(name)]
+        findings = [finding for name in self._probes for finding in await self._judge.find(name)]
         self._tell("done")
         return self._result([*findings, *self._lost_records()])
 
@@ -92,14 +92,14 @@ class SubjectAudit:
             for name, count in more.items()
             for repetition in range(self._done[name], self._done[name] + count)
         ]
-        runs.sort(key=lambda planned: (planned[0], -planned[1].duration_ms))
+        runs.sort(key=lambda planned: (planned[0], planned[1].virtual_only, -planned[1].duration_ms))
         before = self._done.total()
         self._planned = before + len(runs)
-        at_once = asyncio.Semaphore(len(self._workers) if self._subject.virtual else self._budget.at_once)
+        at_once = asyncio.Semaphore(self._at_once)
         async with asyncio.TaskGroup() as group:
             for repetition, probe in runs:
                 await at_once.acquire()
-                if not self._subject.virtual and self._left_ms() < probe.duration_ms:
+                if self._left_ms() < (0 if self._subject.virtual else probe.duration_ms):
                     at_once.release()
                     continue
                 task = group.create_task(self._run(probe, repetition))
@@ -125,10 +125,21 @@ class SubjectAudit:
         if self._subject.virtual:
             worker = await self._free.get()
             try:
-                return await worker.live(self._subject.name, probe, repetition, seed)
+                return await self._lived(worker, probe, repetition, seed)
             finally:
                 self._free.put_nowait(worker)
         return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
+
+    async def _lived(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> Seen:
+        """A client that storms makes minutes of virtual time long."""
+        try:
+            left_s = max(0.0, self._left_ms() / 1000)
+            return await asyncio.wait_for(worker.live(self._subject.name, probe, repetition, seed), left_s)
+        except TimeoutError:
+            await worker.end()
+            info = self._subject.info(probe.role, probe.settings)
+            problem = f"it was not over within the budget of {self._budget.seconds:.0f} s"
+            return Seen(Observation(probe=probe.name, subject=info, repetition=repetition, problem=problem), [])
 
     async def _note(self, probe: Probe, seen: Seen) -> None:
         observation = seen.observation
@@ -139,7 +150,7 @@ class SubjectAudit:
         recovery_ms = recovered_after_ms(observation, probe.role)
         if recovery_ms is not None:
             self._recovery_ms[probe.name].append(recovery_ms)
-        await self._workers[0].keep(observation)
+        await self._judge.keep(observation)
 
     # -- verdicts ------------------------------------------------------------------------------------------------------
 
@@ -154,7 +165,7 @@ class SubjectAudit:
                 continue
             self._judged_runs[statement] = runs
             before = self._verdicts.get(statement)
-            verdict = self._verdicts[statement] = await self._workers[0].judge(statement)
+            verdict = self._verdicts[statement] = await self._judge.judge(statement)
             for name in about:
                 more[name] = max(more[name], _more_runs(verdict, before))
         left = {name: min(count, self._probes[name].most - self._done[name]) for name, count in more.items()}

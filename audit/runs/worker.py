@@ -68,21 +68,9 @@ Question = Keep | Forget | Judge | Find | Live
 class Worker:
     """The process, for those who ask; one question at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
-
-    @classmethod
-    async def start(cls) -> "Worker":
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            f"from {__name__} import serve; serve()",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for who started it
-        )
-        return cls(process)
 
     async def keep(self, observation: Observation) -> None:
         await self._ask(Keep(observation))
@@ -104,17 +92,22 @@ class Worker:
         return seen
 
     async def end(self) -> None:
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
+        """Ends the process, with all that it keeps; who asks again gets another."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
 
     async def _ask(self, question: Question) -> Answer:
         """Raises SluiceError, if that came of it."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
         data = msgspec.msgpack.encode(question)
         async with self._turn:
+            if self._process is None:
+                self._process = await _start()
+            stdin, stdout = self._process.stdin, self._process.stdout
+            assert stdin is not None
+            assert stdout is not None
             try:
                 stdin.write(len(data).to_bytes(_SIZE_BYTES) + data)
                 await stdin.drain()
@@ -125,6 +118,17 @@ class Worker:
         if answer.problem:
             raise SluiceError(answer.problem)
         return answer
+
+
+async def _start() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        f"from {__name__} import serve; serve()",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for who started it
+    )
 
 
 # -- in the process ----------------------------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ def _live(question: Live) -> Seen:
 
 def serve() -> None:
     """Answers until there is no more input."""
-    logging.getLogger("sluice").setLevel(logging.ERROR)  # as in the process that asks
+    logging.disable()  # what clients in virtual time say of what is done to them
     requests, answers, bench = sys.stdin.buffer, sys.stdout.buffer, _Bench()
     while size := requests.read(_SIZE_BYTES):
         question = msgspec.msgpack.decode(requests.read(int.from_bytes(size)), type=Question)
