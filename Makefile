@@ -10,6 +10,7 @@ BENCH_CLIENT_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 PLAN_ARGS ?=
+AUDIT_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
@@ -21,7 +22,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +84,11 @@ matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 
 fault-table: setup ## meet every fault with the clients in Python, and write docs/faults-clients.md
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table
+
+# Six minutes for each client that is installed; Java's with PySpark. The report with all numbers is in build/audit.
+audit: setup ## measure what clients do when brokers fail, and write docs/audit-matrix.md (AUDIT_ARGS='--subject aiokafka' is shorter)
+	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
+	@{ printf '# What clients do when brokers fail\n\nWritten by `make audit`. '; cat build/audit/report.md; } > docs/audit-matrix.md
 
 lint: setup ## ruff, mypy, import-linter, deptry, hadolint
 	$(BIN)/ruff check .

@@ -99,11 +99,7 @@ class Course:
             self._running = await self._subject.begin(
                 self._broker.bootstrap, probe.role, probe.workload, probe.settings, self._seed, self._hear
             )
-            until_ms = self._clock.monotonic_ms() + _STARTS_WITHIN_MS
-            while not (self.events() or self.callbacks or self._problem()):
-                await pause(self._clock, _LOOK_EVERY_MS)
-                if self._clock.monotonic_ms() > until_ms:
-                    break
+            await self._gives_a_sign(_STARTS_WITHIN_MS)
 
     async def _until_it_works(self) -> str:
         role, until_ms = self._probe.role, self._clock.monotonic_ms() + _WORKS_WITHIN_MS
@@ -124,7 +120,18 @@ class Course:
                 return problem
             await pause(self._clock, _LOOK_EVERY_MS)
         self._faults.result()
-        return self._problem() if self._probe.begins is Begin.WORKING else ""
+        if self._probe.begins is Begin.WORKING:
+            return self._problem()
+        return "" if await self._gives_a_sign(_WORKS_WITHIN_MS) else "the client did not begin"
+
+    async def _gives_a_sign(self, within_ms: float) -> bool:
+        """Waits for a connection, a callback, or an end."""
+        until_ms = self._clock.monotonic_ms() + within_ms
+        while not (self.callbacks or self._problem() or _has_connected(self.events())):
+            if self._clock.monotonic_ms() > until_ms:
+                return False
+            await pause(self._clock, _LOOK_EVERY_MS)
+        return True
 
     def _hear(self, told: Callback) -> None:
         self.callbacks.append(told)
@@ -193,8 +200,12 @@ def does_its_work(request: Request, role: Role) -> bool:
     return is_work and request.answered_ns is not None and not request.error_codes
 
 
+def _has_connected(events: Sequence[AnyEvent]) -> bool:
+    return any(isinstance(event, ConnectionOpened) for event in events)
+
+
 def _never_worked(events: Sequence[AnyEvent], role: Role) -> str:
-    if not any(isinstance(event, ConnectionOpened) for event in events):
+    if not _has_connected(events):
         return f"the client did not connect within {_WORKS_WITHIN_MS / 1000:.0f} s"
     what = " or ".join(_WORK.get(role, ("any call",)))
     return f"the client connected, but there was no {what} without an error within {_WORKS_WITHIN_MS / 1000:.0f} s"

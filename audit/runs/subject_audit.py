@@ -29,6 +29,8 @@ from .progress import Budget, Phase, Progress
 from .worker import Worker
 
 _NS = 1e6  # per ms
+# As long as before, and half of that for findings.
+_JUDGED_ONCE_MORE = 1.5
 
 
 class SubjectAudit:
@@ -64,6 +66,7 @@ class SubjectAudit:
         self._running: list[str] = []
         self._verdicts: dict[str, Verdict] = {}
         self._judged_runs: Counter[str] = Counter()
+        self._judging_ms = 0.0  # how long it took at most
         self._recovery_ms: dict[str, list[float]] = defaultdict(list)
         self._lost: dict[str, list[int]] = defaultdict(list)
         self._problems: Counter[str] = Counter()
@@ -107,7 +110,9 @@ class SubjectAudit:
         return self._done.total() - before
 
     def _left_ms(self) -> float:
-        return self._budget.seconds * 1000 - (self._clock.monotonic_ms() - self._began_ms)
+        """What there is for runs: in the end they have to be judged once more, and findings looked for."""
+        spent_ms = self._clock.monotonic_ms() - self._began_ms
+        return self._budget.seconds * 1000 - spent_ms - _JUDGED_ONCE_MORE * self._judging_ms
 
     async def _run(self, probe: Probe, repetition: int) -> None:
         self._running.append(probe.name)
@@ -157,6 +162,7 @@ class SubjectAudit:
     async def _judged(self) -> dict[str, int]:
         """Judges the statements of which there are new runs; returns how many more runs of which probes it takes."""
         self._tell("judging")
+        began_ms = self._clock.monotonic_ms()
         more: Counter[str] = Counter()
         for statement in dict.fromkeys(each for probe in self._probes.values() for each in probe.statements):
             about = [name for name, probe in self._probes.items() if statement in probe.statements]
@@ -168,6 +174,7 @@ class SubjectAudit:
             verdict = self._verdicts[statement] = await self._judge.judge(statement)
             for name in about:
                 more[name] = max(more[name], _more_runs(verdict, before))
+        self._judging_ms = max(self._judging_ms, self._clock.monotonic_ms() - began_ms)
         left = {name: min(count, self._probes[name].most - self._done[name]) for name, count in more.items()}
         return {name: count for name, count in left.items() if count > 0}
 

@@ -4,17 +4,18 @@ import asyncio
 
 from sluice import testing
 from sluice.audit.probes import Probe
-from sluice.audit.subjects import Subject
+from sluice.audit.subjects import VirtualSubject
 from sluice.clock import LoopClock
 
 from .one_run import Seen, run
 
 
-def live(subject: Subject, probe: Probe, repetition: int, seed: int) -> Seen:
+def live(subject: VirtualSubject, probe: Probe, repetition: int, seed: int) -> Seen:
     """Lives through it."""
 
     async def main() -> Seen:
         clock = LoopClock(asyncio.get_running_loop())
         return await run(subject, probe, repetition, seed, clock, asyncio.Lock(), lambda: lambda: 0.0)
 
+    subject.load()
     return testing.run(main(), seed=seed)

@@ -168,11 +168,11 @@ class _Bench:
 
 
 def _live(question: Live) -> Seen:
-    from sluice.audit.subjects import SUBJECTS
+    from sluice.audit.subjects import VIRTUAL
 
     from .virtual_run import live
 
-    return live(SUBJECTS[question.subject], question.probe, question.repetition, question.seed)
+    return live(VIRTUAL[question.subject], question.probe, question.repetition, question.seed)
 
 
 def serve() -> None:

@@ -17,9 +17,19 @@ from .clients.sluice import CLIENT as SLUICE
 from .command import BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import JavaSubject
-from .subject import Job, Running, Subject, SubjectError, Tell
+from .subject import Running, Subject, SubjectError, Tell
 
-__all__ = ["SUBJECTS", "CommandSubject", "Job", "Running", "Subject", "SubjectError", "Tell", "subject_of"]
+__all__ = [
+    "SUBJECTS",
+    "VIRTUAL",
+    "CommandSubject",
+    "Running",
+    "Subject",
+    "SubjectError",
+    "Tell",
+    "VirtualSubject",
+    "subject_of",
+]
 
 _READY: tuple[Subject, ...] = (
     DrivenSubject(AIOKAFKA),
@@ -27,10 +37,11 @@ _READY: tuple[Subject, ...] = (
     DrivenSubject(CONFLUENT_KAFKA),
     JavaSubject(),
     DrivenSubject(SLUICE),
-    VirtualSubject(AIOKAFKA),
-    VirtualSubject(SLUICE),
 )
-SUBJECTS: dict[str, Subject] = {subject.name: subject for subject in _READY}
+VIRTUAL: dict[str, VirtualSubject] = {
+    subject.name: subject for subject in (VirtualSubject(AIOKAFKA), VirtualSubject(SLUICE))
+}
+SUBJECTS: dict[str, Subject] = {**{subject.name: subject for subject in _READY}, **VIRTUAL}
 
 
 def subject_of(word: str, role: Role | None = None) -> Subject:

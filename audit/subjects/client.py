@@ -21,8 +21,8 @@ class Known(NamedTuple):
     """A setting that a client has.
 
     name: Kafka's
-    own: the client's; several, where it takes several to mean the same; none, where it has the value but no setting
-    default: by its documentation; None: not documented
+    own: the client's; several, where it takes several to mean the same; none, where it has no such setting
+    default: by its documentation, or, of what it has no setting for, by the KIP; None: not known
     roles: of which
     """
 

@@ -87,11 +87,14 @@ class VirtualSubject(DrivenSubject):
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return msgspec.structs.replace(super().info(role, settings), name=self.name)
 
+    def load(self) -> Driver:
+        """Its driver, and so the library: that has to be there before time is virtual."""
+        return cast(Driver, import_module(self.client.driver))  # a module is what its attributes are
+
     async def begin(
         self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
     ) -> Running:
-        # A module is what its attributes are: mypy cannot see which one it is.
-        driver = cast(Driver, import_module(self.client.driver))
+        driver = self.load()
         job = Job(
             bootstrap=bootstrap, role=role, workload=workload, settings=self.client.own(role, settings), seed=seed
         )

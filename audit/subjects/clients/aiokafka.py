@@ -1,7 +1,8 @@
 """aiokafka: https://aiokafka.readthedocs.io/en/stable/api.html, of which the docstrings of 0.14 are the source.
 
 It has one backoff, retry_backoff_ms, for requests, metadata and connections, and no bound for a record but that of its
-request: request_timeout_ms, of which up to two may pass. Which KIPs of this kind it follows it does not say.
+request: request_timeout_ms, of which up to two may pass. Which KIPs of this kind it follows it does not say; what it
+has no setting for is held against the KIPs' defaults.
 """
 
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
@@ -13,6 +14,9 @@ CLIENT = Client(
     settings=(
         Known("metadata.max.age.ms", ("metadata_max_age_ms",), 300_000),
         Known("request.timeout.ms", ("request_timeout_ms",), 40_000),
+        Known("reconnect.backoff.max.ms", (), 1000),
+        Known("reconnect.backoff.ms", (), 50),
+        Known("retry.backoff.max.ms", (), 1000),
         Known("retry.backoff.ms", ("retry_backoff_ms",), 100),
         Known("acks", ("acks",), 1, PRODUCER),
         Known("batch.size", ("max_batch_size",), 16_384, PRODUCER),

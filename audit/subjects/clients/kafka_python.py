@@ -15,6 +15,7 @@ CLIENT = Client(
         Known("reconnect.backoff.max.ms", ("reconnect_backoff_max_ms",), 30_000),
         Known("reconnect.backoff.ms", ("reconnect_backoff_ms",), 50),
         Known("request.timeout.ms", ("request_timeout_ms",), 30_000),
+        Known("retry.backoff.max.ms", (), 1000),  # KIP-580's, as it has none
         Known("retry.backoff.ms", ("retry_backoff_ms",), 100),
         Known("acks", ("acks",), "all", PRODUCER),
         Known("batch.size", ("batch_size",), 16_384, PRODUCER),

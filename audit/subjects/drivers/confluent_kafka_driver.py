@@ -94,7 +94,7 @@ def _produce(config: dict[str, Any], workload: Produce, teller: Teller) -> None:
 def _consume(config: dict[str, Any], workload: Consume, teller: Teller) -> None:
     consumer = Consumer({**config, "group.id": GROUP})
     teller.event("started")
-    until_s, due_s = _until(workload.lives_ms), time.monotonic()
+    until_s, due_s, position = _until(workload.lives_ms), time.monotonic(), 0
     try:
         if workload.in_group:
             consumer.subscribe([TOPIC])
@@ -104,25 +104,28 @@ def _consume(config: dict[str, Any], workload: Consume, teller: Teller) -> None:
         while time.monotonic() < until_s:
             message = consumer.poll(workload.commit_every_ms / 1000 or _POLL_S)
             if message is not None:
-                _tell_message(message, teller)
-            if workload.commit_every_ms and time.monotonic() >= due_s:
+                position = _tell_message(message, teller) or position
+            if workload.commit_every_ms and position and time.monotonic() >= due_s:
                 due_s = time.monotonic() + workload.commit_every_ms / 1000
                 try:
-                    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
+                    consumer.commit(offsets=[TopicPartition(TOPIC, 0, position)], asynchronous=False)
                 except KafkaException as error:
                     teller.event("call-failed", _told(error.args[0]))
     finally:
         consumer.close()
 
 
-def _tell_message(message: Message, teller: Teller) -> None:
+def _tell_message(message: Message, teller: Teller) -> int:
+    """Returns where to go on reading; 0: that is not known. What is committed already, the library would not commit."""
     error, value = message.error(), message.value()
     if error is not None:
         teller.event("call-failed", _told(error))
-        return
+        return 0
     partition, offset = message.partition(), message.offset()
     assert isinstance(value, bytes)
-    teller.received(value, -1 if partition is None else partition, -1 if offset is None else offset)
+    assert offset is not None
+    teller.received(value, -1 if partition is None else partition, offset)
+    return offset + 1
 
 
 def _call(config: dict[str, Any], workload: Call, teller: Teller) -> None:

@@ -6,8 +6,8 @@ SIGTERM closes it first.
 
 import os
 import signal
-import sys
 import time
+import traceback
 from threading import Event, Thread
 from types import FrameType
 from typing import Any
@@ -97,8 +97,7 @@ class JavaClients:
         if work.in_group:
             self._settings.put("group.id", GROUP)
         consumer = self._opened(self._kafka.clients.consumer.KafkaConsumer(self._settings))
-        util, millis = self._jvm.java.util, self._jvm.java.time.Duration.ofMillis
-        topics = util.ArrayList()
+        topics, millis = self._jvm.java.util.ArrayList(), self._jvm.java.time.Duration.ofMillis
         if work.in_group:
             topics.add(TOPIC)
             consumer.subscribe(topics)
@@ -108,7 +107,7 @@ class JavaClients:
         until_s, due_s = self._until(work.lives_ms), time.monotonic()
         while time.monotonic() < until_s:
             try:
-                for record in consumer.poll(millis(work.commit_every_ms or _POLL_MS)):
+                for record in consumer.poll(millis(work.commit_every_ms or _POLL_MS)).iterator():
                     self._teller.received(record.value().encode(), record.partition(), record.offset())
                 if work.commit_every_ms and time.monotonic() >= due_s:
                     due_s = time.monotonic() + work.commit_every_ms / 1000
@@ -146,15 +145,18 @@ def main() -> None:
     clients = JavaClients(JavaGateway(gateway_parameters=parameters), job_from_stdin(), print_line)
 
     def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(0)
+        raise SystemExit
 
     signal.signal(signal.SIGTERM, end)
+    code = 0
     try:
         clients.run()
+    except Exception:
+        traceback.print_exc()
+        code = 1
     finally:
         clients.close()
-        sys.stdout.flush()
-        os._exit(0)  # threads wait in the JVM for what will not come
+        os._exit(code)  # threads wait in the JVM for what will not come
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from sluice.audit.observation import Observation
 from sluice.audit.probes import PROBES, Probe
 from sluice.audit.runs.virtual_run import live
 from sluice.audit.statements import STATEMENTS
-from sluice.audit.subjects import SUBJECTS
+from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import BrokerState, ConnectionOpened, Fault, LeaderChange, Request
 
 SHORT = [probe for probe in PROBES.values() if not probe.virtual_only]
@@ -39,7 +39,7 @@ TRIED: dict[str, tuple[str, int]] = {
 
 @cache
 def lived(name: str) -> Observation:
-    seen = live(SUBJECTS["sluice-virtual"], PROBES[name], repetition=0, seed=7)
+    seen = live(VIRTUAL["sluice-virtual"], PROBES[name], repetition=0, seed=7)
     assert seen.lost == []
     return seen.observation
 
@@ -78,7 +78,7 @@ def test_a_long_outage_has_more_failures_in_a_row_than_a_counter_of_six_bits() -
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    again = live(SUBJECTS["sluice-virtual"], PROBES["produce-timed-out"], repetition=0, seed=7).observation
+    again = live(VIRTUAL["sluice-virtual"], PROBES["produce-timed-out"], repetition=0, seed=7).observation
     assert again == lived("produce-timed-out")
 
 

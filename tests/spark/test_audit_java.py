@@ -1,0 +1,43 @@
+"""The driver of Kafka's own client: in a JVM, as a producer, a member of a group, and an admin client."""
+
+import asyncio
+
+import pytest
+
+from sluice.audit.observation import Observation, Role
+from sluice.audit.runs.one_run import run
+from sluice.audit.subjects import SUBJECTS
+from sluice.clock import LoopClock
+from tests.unit.audit_subjects.test_drivers import CHECKS, PROBES
+
+JAVA = SUBJECTS["java"]
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[Role, Observation]:
+    missing = JAVA.missing()
+    if missing is not None:
+        pytest.skip(missing)
+
+    async def one(role: Role, starting: asyncio.Lock) -> Observation:
+        clock = LoopClock(asyncio.get_running_loop())
+        return (await run(JAVA, PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)).observation
+
+    async def main() -> dict[Role, Observation]:
+        starting = asyncio.Lock()
+        try:
+            found = await asyncio.gather(*(one(role, starting) for role in Role))
+        finally:
+            await JAVA.close()
+        return dict(zip(Role, found, strict=True))
+
+    return asyncio.run(asyncio.wait_for(main(), 90))
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_driver(seen: dict[Role, Observation], role: Role) -> None:
+    observation = seen[role]
+    assert observation.problem == ""
+    assert [told.event for told in observation.callbacks[:2]] == ["started", "ready"]
+    assert observation.subject.version == JAVA.version() != ""
+    CHECKS[role](observation)
