@@ -7,10 +7,11 @@ settings it has: waits are shorter than by default where a statement allows it, 
 """
 
 from . import asking, consuming, delivering, outages, producing, reconnecting, throttling
-from .probe import GROUP, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
+from .probe import GROUP, POLL_MS, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
 
 __all__ = [
     "GROUP",
+    "POLL_MS",
     "PROBES",
     "RECORDS",
     "TOPIC",

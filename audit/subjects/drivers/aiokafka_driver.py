@@ -9,12 +9,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.drivers.lives import live
 from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
 
-_POLL_MS = 100
+_FAILED_S = 0.1  # until what has failed is tried again
 _AGAIN_S = 0.5  # after a client that could not start
 _CLOSE_S = 0.1
 
@@ -90,7 +90,7 @@ async def _consume(config: dict[str, Any], workload: Consume, teller: Teller) ->
         teller.event("ready")
         while True:
             try:
-                polled = await consumer.getmany(timeout_ms=workload.commit_every_ms or _POLL_MS)
+                polled = await consumer.getmany(timeout_ms=workload.commit_every_ms or POLL_MS)
                 for record in (record for records in polled.values() for record in records):
                     teller.received(record.value, record.partition, record.offset)
                 if workload.commit_every_ms and loop.time() >= due_s:
@@ -98,7 +98,7 @@ async def _consume(config: dict[str, Any], workload: Consume, teller: Teller) ->
                     await consumer.commit()
             except KafkaError as error:
                 teller.event("call-failed", error)
-                await asyncio.sleep(_POLL_MS / 1000)
+                await asyncio.sleep(_FAILED_S)
     finally:
         await _close(consumer.stop())
 

@@ -15,11 +15,11 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
 
-_POLL_MS = 100
+_FAILED_S = 0.1  # until what has failed is tried again
 _FOREVER_S = 1e6
 
 
@@ -105,16 +105,17 @@ class JavaClients:
             topics.add(self._kafka.common.TopicPartition(TOPIC, 0))
             consumer.assign(topics)
         until_s, due_s = self._until(work.lives_ms), time.monotonic()
-        while time.monotonic() < until_s:
+        while (left_ms := int((until_s - time.monotonic()) * 1000)) > 0:
             try:
-                for record in consumer.poll(millis(work.commit_every_ms or _POLL_MS)).iterator():
+                poll_ms = min(left_ms, work.commit_every_ms or POLL_MS)
+                for record in consumer.poll(millis(poll_ms)).iterator():
                     self._teller.received(record.value().encode(), record.partition(), record.offset())
                 if work.commit_every_ms and time.monotonic() >= due_s:
                     due_s = time.monotonic() + work.commit_every_ms / 1000
                     consumer.commitSync()
             except Py4JJavaError as error:
                 self._teller.event("call-failed", _told(error))
-                time.sleep(_POLL_MS / 1000)
+                time.sleep(_FAILED_S)
 
     def _call(self, work: Call) -> None:
         admin = self._opened(self._kafka.clients.admin.AdminClient.create(self._settings))

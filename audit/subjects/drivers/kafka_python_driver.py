@@ -10,11 +10,11 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaConfigurationError, KafkaError
 
-from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
 
-_POLL_MS = 100
+_FAILED_S = 0.1  # until what has failed is tried again
 _AGAIN_S = 0.5  # after a client that could not start
 _FOREVER_S = 1e6
 
@@ -76,7 +76,7 @@ def _send(producer: KafkaProducer, partition: int, pause_ms: int, teller: Teller
             future.add_errback(partial(_failed, teller, number, partition, done))
         except KafkaError as error:
             _failed(teller, number, partition, done, error)
-        while not done.wait(_POLL_MS / 1000) and not over.is_set():
+        while not done.wait(_FAILED_S) and not over.is_set():
             pass
         over.wait(pause_ms / 1000)
 
@@ -101,8 +101,9 @@ def _consume(config: dict[str, Any], workload: Consume, teller: Teller) -> None:
         else:
             consumer.assign([TopicPartition(TOPIC, 0)])
         teller.event("ready")
-        while time.monotonic() < until_s:
-            _tell_failure(teller, partial(_poll, consumer, workload.commit_every_ms or _POLL_MS, teller))
+        while (left_ms := int((until_s - time.monotonic()) * 1000)) > 0:
+            poll_ms = min(left_ms, workload.commit_every_ms or POLL_MS)
+            _tell_failure(teller, partial(_poll, consumer, poll_ms, teller))
             if workload.commit_every_ms and time.monotonic() >= due_s:
                 due_s = time.monotonic() + workload.commit_every_ms / 1000
                 _tell_failure(teller, consumer.commit)
@@ -130,7 +131,7 @@ def _tell_failure(teller: Teller, call: Callable[[], object]) -> None:
         call()
     except KafkaError as error:
         teller.event("call-failed", error)
-        time.sleep(_POLL_MS / 1000)
+        time.sleep(_FAILED_S)
 
 
 if __name__ == "__main__":

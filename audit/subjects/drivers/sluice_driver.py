@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.drivers.lives import live
 from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
@@ -16,7 +16,7 @@ from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 
-_POLL_MS = 100
+_FAILED_S = 0.1  # until what has failed is tried again
 
 
 async def run(job: Job, tell: Tell) -> None:
@@ -85,14 +85,14 @@ async def _consume(config: Given, random: Random, workload: Consume, teller: Tel
         due_s = loop.time()
         while True:
             try:
-                for record in await consumer.poll(workload.commit_every_ms or _POLL_MS):
+                for record in await consumer.poll(workload.commit_every_ms or POLL_MS):
                     teller.received(record.value, record.partition, record.offset)
                 if workload.commit_every_ms and loop.time() >= due_s:
                     due_s = loop.time() + workload.commit_every_ms / 1000
                     await consumer.commit()
             except KafkaException as error:
                 teller.event("call-failed", error)
-                await asyncio.sleep(_POLL_MS / 1000)
+                await asyncio.sleep(_FAILED_S)
 
 
 async def _call(config: Given, random: Random, workload: Call, teller: Teller) -> None:
