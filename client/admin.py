@@ -89,6 +89,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
     ) -> None:
         """Raises ConfigError, a line that names what cannot be taken."""
         self.config = admin_config(config, profile)
+        self.config.ensure_supported()
         random = random or Random()  # noqa: S311  (for jitter, not for secrets)
         metadata = Metadata(
             backoff_at(RetrySite.ADMIN_METADATA, self.config, random.uniform),

@@ -46,6 +46,14 @@ Given = Mapping[str, str | int | float | bool | Sequence[str]]
 # With more in flight, a retry that comes after later batches could not be told from a gap (KAFKA-5494).
 _MOST_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _KIP_144_RECONNECT_BACKOFF_MS = 100
+# Values that are checked as Kafka's, of which a client that is made takes but one; and why.
+_SUPPORTED: Mapping[str, tuple[str, str]] = {
+    "client.dns.lookup": (
+        "use_all_dns_ips",
+        "names of bootstrap.servers are not replaced by canonical ones here; use_all_dns_ips is accepted",
+    ),
+    "group.protocol": ("classic", "this client speaks the classic protocol only"),
+}
 _producer_numbers, _consumer_numbers, _admin_numbers = count(1), count(1), count(1)
 
 
@@ -119,6 +127,13 @@ class ClientConfig(Values):
         base_ms = self.integer("socket.connection.setup.timeout.ms")
         max_ms = self.integer("socket.connection.setup.timeout.max.ms")
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+
+    def ensure_supported(self) -> None:
+        """Raises ConfigError for what Kafka's clients can, and this one cannot."""
+        for name, (accepted, why) in _SUPPORTED.items():
+            value = self._values.get(name, accepted)
+            if value != accepted:
+                raise self.error(f"{name}={value}: {why}")
 
     def set(self, name: str, value: Value) -> None:
         """Puts another value in force, where one follows from others."""

@@ -84,14 +84,13 @@ class Consumer:
     ) -> None:
         """Raises ConfigError. Nothing is connected before it is entered. `assignors`: in place of those by name."""
         self.config = consumer_config(config, profile)
+        self.config.ensure_supported()
         self._random = random or Random()  # noqa: S311  (for jitter, not for secrets)
         self._given_clock = clock
         self._max_poll_records = self.config.integer("max.poll.records")
         self._api_timeout_ms = self.config.integer("default.api.timeout.ms")
         self._subscriptions = SubscriptionState(offset_reset(self.config.text("auto.offset.reset")))
         self._assignors = tuple(assignors) or assignors_of(self.config)
-        if self.config.text("group.protocol") != "classic":
-            raise self.config.error("group.protocol=consumer: this client speaks the classic protocol only")
         self._is_closing = self._is_closed = False
 
     async def __aenter__(self) -> "Consumer":

@@ -6,7 +6,8 @@ Theory of operation. The cluster is asked (a Metadata request) when
 - what is known is `metadata.max.age.ms` old;
 
 but not before a backoff since the last time (KIP-580) has passed, the longer of two, each `retry.backoff.ms` growing
-to its maximum, and drawn anew whenever it is looked at:
+to its maximum, and drawn once for each answer or failure (Kafka draws whenever it looks; but who is told that it is due
+must find it due a moment later, or nobody asks):
 - of attempts that failed: disconnects and empty answers, in a row. One is the first, so two answers are at least one
   backoff apart;
 - of *equivalent* answers: good ones, in a row, that taught nothing new. So who sends to a topic that the brokers keep
@@ -61,6 +62,8 @@ class Metadata:
         self._last_successful_refresh_ms = -inf
         self._attempts = 0
         self._equivalent_response_count = 0
+        self._drawn_for: tuple[float, int, int] | None = None
+        self._drawn_ms = 0
         self._need_full_update = False
         self._need_partial_update = False
         self._last_seen_leader_epochs: dict[TopicPartition, int] = {}
@@ -98,12 +101,18 @@ class Metadata:
         return self._time_to_allow_update_ms(now_ms)
 
     def _time_to_allow_update_ms(self, now_ms: float) -> float:
-        backoff_ms = self._refresh_backoff.backoff(max(0, self._attempts - 1))
         if now_ms >= self._last_successful_refresh_ms + self._max_age_ms:
             self._equivalent_response_count = 0
+        what = self._last_refresh_ms, self._attempts, self._equivalent_response_count
+        if self._drawn_for != what:
+            self._drawn_for, self._drawn_ms = what, self._drawn_backoff_ms()
+        return max(0, self._last_refresh_ms + self._drawn_ms - now_ms)
+
+    def _drawn_backoff_ms(self) -> int:
+        backoff_ms = self._refresh_backoff.backoff(max(0, self._attempts - 1))
         if self._equivalent_backoff is not None and self._equivalent_response_count:
             backoff_ms = max(backoff_ms, self._equivalent_backoff.backoff(self._equivalent_response_count - 1))
-        return max(0, self._last_refresh_ms + backoff_ms - now_ms)
+        return backoff_ms
 
     @property
     def update_requested(self) -> bool:

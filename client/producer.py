@@ -60,6 +60,7 @@ class Producer:
     ) -> None:
         """Raises ConfigError. Nothing is connected before it is entered."""
         self.config = producer_config(config, profile)
+        self.config.ensure_supported()
         self._random = random or Random()  # noqa: S311  (for jitter and partitions, not for secrets)
         self._given_clock = clock
         self._max_block_ms = self.config.integer("max.block.ms")

@@ -8,6 +8,8 @@ import pytest
 from sluice.client.backoff import ExponentialBackoff, KipReconnectBackoff, KipRetryBackoff
 from sluice.client.config import ClientConfig, Given, admin_config, consumer_config, producer_config
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
+from sluice.client.consumer import Consumer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 
 SERVERS = {"bootstrap.servers": "127.0.0.1:9092"}
@@ -179,3 +181,21 @@ class TestProfileKip:
         for backoff in (kafka.retry_backoff(uniform), kafka.reconnect_backoff(uniform)):
             assert isinstance(backoff, ExponentialBackoff)
         assert kafka.connection_setup_timeout(uniform).backoff(9) > 20_000
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_kafkas_clients_can_and_ours_cannot_is_taken_and_refused_when_a_client_is_made(client: str) -> None:
+    taken = config(client, client_dns_lookup="resolve_canonical_bootstrap_servers_only")
+    with pytest.raises(ConfigError) as refused:
+        taken.ensure_supported()
+    assert str(refused.value) == (
+        f"{client}: client.dns.lookup=resolve_canonical_bootstrap_servers_only: names of bootstrap.servers are not "
+        "replaced by canonical ones here; use_all_dns_ips is accepted"
+    )
+    config(client).ensure_supported()
+
+
+@pytest.mark.parametrize("made", [Producer, Consumer], ids=lambda made: made.__name__)
+def test_a_client_that_cannot_do_it_is_not_made(made: type[Producer] | type[Consumer]) -> None:
+    with pytest.raises(ConfigError, match=r"client\.dns\.lookup="):
+        made({**SERVERS, "client.dns.lookup": "resolve_canonical_bootstrap_servers_only"})

@@ -33,7 +33,8 @@ def times_of_batches(stage: Stage) -> list[list[float]]:
     """When each batch was sent, the batches in the order of their first attempts."""
     by_batch: dict[str, list[float]] = {}
     for request, at_ms in zip(stage.produced, stage.produced_at_ms, strict=True):
-        by_batch.setdefault(str(request.attempt_key), []).append(at_ms)
+        for key in request.attempt_key.split(","):
+            by_batch.setdefault(key, []).append(at_ms)
     return list(by_batch.values())
 
 

@@ -1,5 +1,7 @@
 """Metadata: when the cluster is asked, and which of what it says is believed. In virtual time, without a network."""
 
+from random import Random
+
 import pytest
 
 from sluice.client.backoff import ExponentialBackoff
@@ -82,6 +84,19 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(30.0) == 70
         assert metadata.time_to_next_update_ms(100.0) == 0
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_backoff_is_drawn_once_and_what_is_due_stays_due(self, seed: int) -> None:
+        drawn = ExponentialBackoff(100, 2, 1000, 0.2, Random(seed).uniform)
+        metadata = Metadata(drawn, 300_000, equivalent_backoff=drawn)
+        metadata.bootstrap(["a:9092"])
+        waits = []
+        for _ in range(4):
+            metadata.failed_update(0.0)
+            waits.append(metadata.time_to_next_update_ms(0.0))
+            assert {metadata.time_to_next_update_ms(0.0) for _ in range(20)} == {waits[-1]}
+            assert {metadata.time_to_next_update_ms(waits[-1]) for _ in range(20)} == {0}
+        assert waits == sorted(set(waits)), "each failure draws anew"
 
     def test_failed_attempts_wait_longer_each_time(self) -> None:
         metadata, now_ms, waits = some_metadata(), 0.0, []
