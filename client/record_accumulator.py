@@ -256,15 +256,23 @@ class RecordAccumulator:
     # -- what comes of it --------------------------------------------------------------------------------------------
 
     def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
-        """Takes out the batches whose delivery timeout is over; and when that will be so of the next."""
+        """Takes out the batches whose delivery timeout is over; and when that will be so of the next.
+
+        What was sent before stands first in a queue, not always in the order in which it was made: all of that is
+        looked at, and one more. Kafka stops at the first that has time left.
+        """
         expired: list[ProducerBatch] = []
         next_expiry_ms = inf
         timeout_ms = self.settings.delivery_timeout_ms
         for queue in self._queues():
             while queue and queue[0].has_expired(timeout_ms, now_ms):
                 expired.append(queue.popleft())
-            if queue:
-                next_expiry_ms = min(next_expiry_ms, queue[0].created_ms + timeout_ms)
+            for batch in _up_to_the_first_that_was_not_sent(queue):
+                if batch.has_expired(timeout_ms, now_ms):
+                    queue.remove(batch)
+                    expired.append(batch)
+                else:
+                    next_expiry_ms = min(next_expiry_ms, batch.created_ms + timeout_ms)
         return expired, next_expiry_ms
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
@@ -336,6 +344,15 @@ class RecordAccumulator:
 
     def _queues(self) -> Iterator[Queue]:
         return (queue for topic in self._topics.values() for queue in topic.queues.values() if queue)
+
+
+def _up_to_the_first_that_was_not_sent(queue: Queue) -> list[ProducerBatch]:
+    found: list[ProducerBatch] = []
+    for batch in queue:
+        found.append(batch)
+        if not batch.attempts and not batch.is_split:
+            break
+    return found
 
 
 def _leader_id(cluster: Cluster, topic: str, number: int) -> int:

@@ -22,6 +22,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from sluice.protocol.apis.produce import (
@@ -222,10 +223,13 @@ class Sender:
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
         on_their_way: list[ProducerBatch] = []
         for partition, batches in list(self._in_flight.items()):
-            while batches and batches[0].has_expired(timeout_ms, now_ms):
-                on_their_way.append(batches.pop(0))
-            if batches:
-                next_expiry_ms = min(next_expiry_ms, batches[0].created_ms + timeout_ms)
+            # One that is sent again comes behind later ones: none of them may hide it.
+            over = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
+            on_their_way += sorted(over, key=attrgetter("created_ms"))
+            left = [batch for batch in batches if batch not in over] if over else batches
+            if left:
+                self._in_flight[partition] = left
+                next_expiry_ms = min(next_expiry_ms, *(batch.created_ms + timeout_ms for batch in left))
             else:
                 del self._in_flight[partition]
         for batch in queued:

@@ -131,6 +131,17 @@ class TestTime:
         assert records.expired(1000) == ([first], 1005)
         assert records.expired(1010) == ([second, other], inf)
 
+    def test_runs_out_behind_a_younger_one_that_was_sent_too(self) -> None:
+        records = accumulator()
+        older, younger, waiting = put(records, now_ms=0), put(records, now_ms=300), put(records, now_ms=400)
+        for _ in (older, younger):
+            records.drain(cluster(1), [ONE], 10_000, 500)
+        records.reenqueue(older, 600)
+        records.reenqueue(younger, 600)
+        assert records.expired(999) == ([], 1000), "the older one is the next, though it stands second"
+        assert records.expired(1000) == ([older], 1300)
+        assert records.expired(1400) == ([younger, waiting], inf)
+
 
 class TestItsMemory:
     def test_is_given_back_once(self) -> None:
