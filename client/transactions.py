@@ -21,6 +21,8 @@ them with the first batch, and bump the epoch at each end (KIP-890).
 
 Different on purpose: a request that adds to a transaction and was not answered is asked again before an abort. Kafka's
 producer takes it that nothing was added; where it was, the coordinator fences the producer that wants its epoch bumped.
+And, up to transaction.version 1, the epoch is bumped after an end that had to be asked for twice: what was not answered
+may still arrive, and would end the next transaction, if that were of the same epoch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -337,6 +339,8 @@ class Transactions(TransactionManager):
             self._fail(failure)
         elif response is None:
             request.may_have_started = request.adds
+            if request.is_end and not self.is_v2:
+                self._bumps_epoch = True
             if request.coordinator is not None:
                 self.look_up(request)
             self.try_again(request, now_ms)

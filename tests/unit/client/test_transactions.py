@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AiokafkaPartition
 
 from sluice import Broker, testing
+from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.ending import Close
 from sluice.broker.faults.actions.error import Error
 from sluice.client.cluster import TopicPartition
@@ -202,6 +203,21 @@ class TestATransaction:
             return await committed(broker)
 
         assert with_producer(release, test) == [b"after"]
+
+    def test_is_not_ended_by_the_end_of_the_one_before_that_comes_late(self, release: str) -> None:
+        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+            broker.faults.add(Delay(ms=3000), api="EndTxn", times=1)  # a second longer than it is waited for
+            await transaction(producer, b"one")
+            await producer.commit_transaction()
+            await transaction(producer, b"two")
+            await producer.flush()
+            await asyncio.sleep(5)
+            await producer.abort_transaction()
+            await transaction(producer, b"three")
+            await producer.commit_transaction()
+            return await committed(broker)
+
+        assert with_producer(release, test) == [b"one", b"three"]
 
     def test_of_a_producer_that_was_fenced_is_the_end(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
