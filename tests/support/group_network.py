@@ -1,0 +1,81 @@
+"""A group's coordinator that a test scripts, and the client's side of it, in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from sluice import testing
+from sluice.client.async_network import AsyncNetwork
+from sluice.client.backoff import StaticBackoff
+from sluice.client.config import consumer_config
+from sluice.client.consumer_metadata import ConsumerMetadata
+from sluice.client.group_coordinator import GroupCoordinator
+from sluice.client.offset_reset import EARLIEST
+from sluice.client.subscription_state import SubscriptionState
+from sluice.clock import LoopClock
+from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
+from tests.support.client_network import Answer, Asked, VirtualNetwork
+
+T = TypeVar("T")
+
+REQUEST_MS = 2000
+
+
+class Steps:
+    """A backoff that tells which it is: 100 ms after the first failure, 200 after the second."""
+
+    def backoff(self, failures: int) -> int:
+        return 100 * (failures + 1)
+
+
+class GroupStage:
+    """Brokers 1 and 2, topic t with a partition on each, and the coordinator of group g, which is broker 1."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.network = VirtualNetwork(LoopClock(loop))
+        self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
+        self.coordinator_is = 1
+        for broker in (self.one, self.two):
+            broker.topics["t"] = [1, 2]
+            broker.answers["FindCoordinator"] = self.found
+        given: dict[str, str | int] = {"bootstrap.servers": "a:9092", "request.timeout.ms": REQUEST_MS}
+        self.config = consumer_config({**given, "group.id": "g", "reconnect.backoff.ms": 1})
+        self.subscriptions = SubscriptionState(EARLIEST)
+        self.metadata = ConsumerMetadata(
+            StaticBackoff(100),
+            300_000,
+            self.subscriptions,
+            equivalent_backoff=None,
+            creates_topics=True,
+            includes_internal=False,
+        )
+        client = self.network.client(self.config, self.metadata, max_in_flight=100)
+        self.client = AsyncNetwork(client, loop, self.network)
+        self.coordinator = GroupCoordinator("g", self.client, Steps())
+
+    def found(self, asked: Asked) -> Answer:
+        """Where the coordinator is."""
+        node, host = self.coordinator_is, {1: "a", 2: "b"}[self.coordinator_is]
+        return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=node, host=host, port=9092)])
+
+    def deadline(self, ms: float = 60_000) -> float:
+        """So long from now."""
+        return self.client.clock.monotonic_ms() + ms
+
+    def asked_at_ms(self, api: str) -> list[float]:
+        """When either broker was asked."""
+        return sorted(round(at) for broker in (self.one, self.two) for at in broker.asked_at_ms(api))
+
+
+def at_group(test: Callable[[GroupStage], Awaitable[T]]) -> T:
+    """Runs a test in virtual time."""
+
+    async def main() -> T:
+        stage = GroupStage()
+        try:
+            return await test(stage)
+        finally:
+            await stage.client.close()
+
+    return testing.run(main())
