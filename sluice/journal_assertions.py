@@ -6,14 +6,17 @@ said of what did not happen, and so that fails too.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from sluice.broker.journal.in_words import in_words
 from sluice.did_you_mean import did_you_mean, one_of
 from sluice.errors import ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
 from sluice.local_wait import Journal
+
+if TYPE_CHECKING:
+    from sluice.audit.verdict import Verdict
 
 _QUOTAS = ("Produce", "Fetch", "Request", "ControllerMutation")
 _EVENTS_TOLD = 20
@@ -86,6 +89,23 @@ class JournalAssertions:
             one = client_id if isinstance(client_id, str) else None
             raise AssertionError(self._told(wanted, f"{len(kept)}{refused}", kept, one, after))
         return kept
+
+    def assert_backoff(
+        self, client_id: str, kip: int = 580, *, settings: Mapping[str, float] | None = None, after: int = 0
+    ) -> "list[Verdict]":
+        """That a client waits between its tries as KIP-580 (requests) or KIP-144 (connections) says; returns what the
+        audit's judge says of each row of tries.
+
+        `settings` is how the client is configured, by Kafka's names; what is left out is Kafka's default. It takes a
+        fault that lasts: four waits of one thing at the least, else nothing can be said, which fails too.
+        """
+        __tracebackhide__ = True
+        from sluice.backoff_assertions import backoffs  # few ask the judge
+
+        found = backoffs(self.journal.events(after=after), client_id, kip, settings or {})
+        if not found.passed:
+            raise AssertionError("\n".join([found.told(), *self._of_client(client_id, after)]))
+        return found.passed
 
     def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
         if quota is not None and quota not in _QUOTAS:
