@@ -68,14 +68,14 @@ _KIP_580 = (
         text="Waits at most retry.backoff.max.ms before a retry, and at least 80 % of it once that is reached.",
         roles=(_P,),
         settings=_RETRY,
-        probes=(*_PRODUCE_ERRORS, "long-outage"),
+        probes=(*_PRODUCE_ERRORS, "long-outage", "ten-minutes"),
     ),
     Statement(
         id="KIP-580/3",
         text="Waits retry.backoff.max.ms before each retry, without jitter, where retry.backoff.ms is above it.",
         roles=(_P,),
         settings=_RETRY,
-        probes=("produce-constant-backoff",),
+        probes=("produce-base-above-max",),
     ),
     Statement(
         id="KIP-580/4",
@@ -194,7 +194,7 @@ _KIP_144 = (
         id="KIP-144/2",
         text="Waits at most reconnect.backoff.max.ms before it connects, and at least 80 % of it once that is reached.",
         settings=_RECONNECT,
-        probes=(*_UNANSWERED, "long-outage"),
+        probes=(*_UNANSWERED, "long-outage", "ten-minutes"),
     ),
     Statement(
         id="KIP-144/3",
@@ -230,7 +230,7 @@ _KIP_144 = (
         id="KIP-144/8",
         text="Waits reconnect.backoff.max.ms each time where reconnect.backoff.ms is above it.",
         settings=_RECONNECT,
-        probes=("reconnect-constant",),
+        probes=("reconnect-base-above-max",),
     ),
     Statement(
         id="KIP-144/9",
