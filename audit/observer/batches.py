@@ -9,11 +9,15 @@ An answer tells its error codes each once, for all partitions. Of a request for 
 if it came again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
-from sluice.journal_events import NOBODY, AnyEvent, ConnectionClosed, Request, TopicPartition
+from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
+
+from .ends import Ends
 
 
 class Sent(NamedTuple):
@@ -27,7 +31,7 @@ class Sent(NamedTuple):
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Each batch with all tries to send it, by the first of them."""
     events = list(events)
-    by_client = closed_by_client(events)
+    ends = Ends(events)
     made: dict[str, list[Sent]] = {}
     unnumbered = _Unnumbered()
     for sent in _sent(events):
@@ -36,7 +40,7 @@ def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
         AttemptSequence(
             kind=Kind.PRODUCE,
             key=key,
-            attempts=[_attempt(one, by_client, is_last=number == len(tries)) for number, one in enumerate(tries, 1)],
+            attempts=[_attempt(one, ends, is_last=number == len(tries)) for number, one in enumerate(tries, 1)],
         )
         for key, tries in made.items()
     ]
@@ -94,39 +98,8 @@ def _ended_ns(request: Request) -> int:
     return request.at_ns if request.written_ns is None else request.written_ns
 
 
-def _attempt(sent: Sent, closed_by: Mapping[int, bool], *, is_last: bool) -> Attempt:
-    request = sent.request
-    attempt = attempt_of(request, closed_by)
+def _attempt(sent: Sent, ends: Ends, *, is_last: bool) -> Attempt:
+    attempt = ends.attempt(sent.request)
     if attempt.outcome is Outcome.ERROR and is_last and not sent.is_alone:
-        return Attempt(
-            at_ns=attempt.at_ns,
-            ended_ns=attempt.ended_ns,
-            outcome=Outcome.SUCCEEDED,
-            connection=attempt.connection,
-            broker=attempt.broker,
-            throttle_time_ms=attempt.throttle_time_ms,
-        )
+        return msgspec.structs.replace(attempt, outcome=Outcome.SUCCEEDED, error_codes=[])
     return attempt
-
-
-def closed_by_client(events: Iterable[AnyEvent]) -> dict[int, bool]:
-    """Of each connection that ended whether it was the client who ended it."""
-    return {event.connection: event.by_client for event in events if isinstance(event, ConnectionClosed)}
-
-
-def attempt_of(request: Request, closed_by: Mapping[int, bool]) -> Attempt:
-    """A request as a try."""
-    if request.answered_ns is None:
-        is_by_client = closed_by.get(request.connection, False)
-        outcome = Outcome.ABANDONED if is_by_client else Outcome.DISCONNECTED
-    else:
-        outcome = Outcome.ERROR if request.error_codes else Outcome.SUCCEEDED
-    return Attempt(
-        at_ns=request.received_ns,
-        ended_ns=_ended_ns(request),
-        outcome=outcome,
-        error_codes=list(request.error_codes),
-        connection=request.connection,
-        broker=request.broker,
-        throttle_time_ms=request.throttle_time_ms,
-    )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from sluice.audit.attempts import AttemptSequence, Kind, Outcome
 from sluice.journal_events import AnyEvent, Request
 
-from .batches import attempt_of, closed_by_client
+from .ends import Ends
 
 KINDS = {
     "Metadata": Kind.METADATA,
@@ -56,14 +56,14 @@ _MOST_TOPICS_IN_KEY = 3
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Calls that failed, with the calls that came of it, by the first one."""
     events = list(events)
-    closed_by = closed_by_client(events)
+    ends = Ends(events)
     requests = [event for event in events if isinstance(event, Request) and event.api in KINDS]
     open_ones: dict[str, AttemptSequence] = {}
     incidents: dict[str, int] = {}
     made: list[AttemptSequence] = []
     for request in sorted(requests, key=lambda each: (each.received_ns, each.seq)):
         what = _what(request)
-        attempt = attempt_of(request, closed_by)
+        attempt = ends.attempt(request)
         found = open_ones.get(what)
         if found is None:
             if attempt.outcome is Outcome.SUCCEEDED:

@@ -35,8 +35,11 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# How far from what was due a row is taken to be that has not waited yet, as the factor between them.
+# How far from what was due a row is taken to be that has not waited since it worked, as the factor between them; and
+# further, where such a wait would be shorter or longer than first waits are.
 _UNKNOWN = log(1.6)
+_FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
+_SHORTEST_MS = 0.1
 # Ports that are further apart say nothing.
 _NEAR_PORTS = 64
 
@@ -164,32 +167,33 @@ class Row:
         return same_id and same_software
 
     def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
-        """How little a connection was due, which of two equals is further by its port, and which ended later."""
+        """How little a connection was due, which of two equals is further by its port, and which ended earlier."""
         last = self.connections[-1]
         assert last.closed_ns is not None, "it may not have this one"
         waited_ms = (one.opened_ns - last.closed_ns) / 1e6
         ports = min(abs(one.port - last.port), _NEAR_PORTS)
-        return round(self._surprise(waited_ms), 1), ports, last.closed_ns
+        return round(self._surprise(max(waited_ms, _SHORTEST_MS)), 1), ports, -last.closed_ns
 
     def _surprise(self, waited_ms: float) -> float:
         if self._last_wait_ms is None:
-            return _UNKNOWN
-        least, most = self._last_wait_ms, 2 * self._last_wait_ms
-        waited_ms = max(waited_ms, 0.1)
-        return max(log(least / waited_ms), log(waited_ms / most), 0.0)
+            return _UNKNOWN + _away(waited_ms, _FIRST_FROM_MS, _FIRST_TO_MS)
+        return _away(waited_ms, self._last_wait_ms, 2 * self._last_wait_ms)
 
     def append(self, one: Connection) -> None:
         last = self.connections[-1]
         assert last.closed_ns is not None, "it may not have this one"
-        has_worked = last.outcome is Outcome.SUCCEEDED
-        self._last_wait_ms = max((one.opened_ns - last.closed_ns) / 1e6, 0.1)
-        if has_worked and one.outcome is Outcome.SUCCEEDED:
-            self._last_wait_ms = None  # the next wait may be as long as the first
+        waited_ms = max((one.opened_ns - last.closed_ns) / 1e6, _SHORTEST_MS)
+        self._last_wait_ms = None if one.outcome is Outcome.SUCCEEDED else waited_ms
         self.connections.append(one)
         self.client_id = self.client_id or one.client_id
         self.software = one.software if self.software == ("", "") else self.software
         self.has_said = self.has_said or one.has_said
         self.roles |= one.roles
+
+
+def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
+    """By which factor, as a logarithm, a wait is not between these."""
+    return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
 
 
 def rows(found: Sequence[Connection]) -> list[Row]:

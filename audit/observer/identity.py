@@ -31,24 +31,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 def identities(events: Iterable[AnyEvent]) -> list[Identity]:
     """Each client once, in the order in which they came."""
     asked: dict[tuple[str, str, str], dict[str, None]] = {}
-    nameless: dict[int, list[Request]] = {}  # requests of connections that have not said who they are
     for event in events:
-        if not isinstance(event, Request):
-            continue
-        waiting = nameless.setdefault(event.connection, [])
-        waiting.append(event)
-        if event.api == "ApiVersions" and not event.client_id:
-            continue  # kept until the client has said more
-        who = (event.client_id, f"{event.software_name} {event.software_version}".strip(), _host(event))
-        apis = asked.setdefault(who, {})
-        for request in waiting:
-            apis.setdefault(f"{request.api}.{request.version}")
-        waiting.clear()
+        if isinstance(event, Request):
+            software = f"{event.software_name} {event.software_version}".strip()
+            apis = asked.setdefault((event.client_id, software, event.peer.rpartition(":")[0]), {})
+            apis.setdefault(f"{event.api}.{event.version}")
     return [
         Identity(client_id=client_id, software=software, host=host, fingerprint=" ".join(list(apis)[:_LENGTH]))
         for (client_id, software, host), apis in asked.items()
     ]
-
-
-def _host(request: Request) -> str:
-    return request.peer.rpartition(":")[0]

@@ -1,0 +1,57 @@
+"""Fact 10 about clients: what is asked again and again without having failed is no retry."""
+
+import pytest
+
+from sluice.audit.attempts import Kind, Outcome
+from sluice.audit.observer.calls import call_sequences
+from sluice.journal_events import TopicPartition
+from tests.support.audit_events import Journal
+
+
+@pytest.mark.parametrize(
+    "api",
+    ["Heartbeat", "ConsumerGroupHeartbeat", "Fetch", "FindCoordinator", "Metadata"],
+    ids=["heartbeats", "heartbeats of KIP-848", "long polls", "periodic lookups", "metadata by a minimum age"],
+)
+def test_what_did_not_fail_is_no_retry(api: str) -> None:
+    journal = Journal()
+    for at_ms in range(0, 3000, 300):
+        journal.request(api, at_ms, at_ms + 200, version=0, group_id="g")
+    assert call_sequences(journal.events) == []
+
+
+def test_a_retry_is_what_comes_after_a_failure_until_one_succeeds() -> None:
+    journal = Journal()
+    for at_ms, errors in ((0, [15]), (100, [15]), (300, []), (900, []), (1500, [15]), (1600, [])):
+        journal.request("FindCoordinator", at_ms, at_ms + 1, errors=errors, group_id="g")
+    found = call_sequences(journal.events)
+    assert [sequence.key for sequence in found] == ["app FindCoordinator g", "app FindCoordinator g #2"]
+    assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == [[99, 199], [99]]
+    assert [sequence.attempts[-1].outcome for sequence in found] == [Outcome.SUCCEEDED] * 2
+
+
+def test_groups_and_topics_are_asked_about_for_themselves() -> None:
+    journal = Journal()
+    for number, name in enumerate(("a", "b")):
+        topic = TopicPartition(topic=name, partition=-1)
+        journal.request("Metadata", number, number + 0.5, partitions=[topic], errors=[3])
+        journal.request("JoinGroup", number, number + 0.5, group_id=name, errors=[14])
+    found = call_sequences(journal.events)
+    assert sorted(sequence.key for sequence in found) == [
+        "app JoinGroup a",
+        "app JoinGroup b",
+        "app Metadata a",
+        "app Metadata b",
+    ]
+
+
+def test_a_lost_connection_is_a_failure_too() -> None:
+    journal = Journal()
+    journal.request("Metadata", 0, ended_ms=5)
+    journal.request("Metadata", 105, 106, connection=2)
+    (sequence,) = call_sequences(journal.events)
+    assert (sequence.kind, [attempt.outcome for attempt in sequence.attempts]) == (
+        Kind.METADATA,
+        [Outcome.DISCONNECTED, Outcome.SUCCEEDED],
+    )
+    assert sequence.gaps_ms() == [100]
