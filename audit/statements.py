@@ -368,7 +368,7 @@ _KIP_91 = (
         text="Goes on to send a batch that fails until delivery.timeout.ms is over, by default.",
         roles=(_P,),
         settings=_DELIVERY,
-        probes=_PRODUCE_ERRORS,
+        probes=(*_PRODUCE_ERRORS, "long-outage", "ten-minutes"),
     ),
     Statement(
         id="KIP-91/15",

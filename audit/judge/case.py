@@ -13,7 +13,7 @@ from sluice.audit.verdict import Fit, Series, Sort, State, Verdict
 
 from .expected import Backoff, Tolerance, longest_lag_ms, tolerance
 from .fit import fit
-from .waits import Track, most_telling, track
+from .waits import Track, most_telling, tracks
 
 
 class Evidence(TypedDict, total=False):
@@ -29,6 +29,8 @@ class Told(Evidence, total=False):
     measured: dict[str, float | str]
     expected: dict[str, str]
 
+
+SortOut = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
 
 # The failures that clients take differently, by the probes that make them.
 PATHS = {
@@ -94,13 +96,13 @@ class Case:
             expected={"lag_ms": f"at most {most_ms:.0f} ms"},
         )
 
-    def tracks(self, *kinds: Kind) -> list[Track]:
-        """The waits of all sequences of these kinds that have any."""
+    def tracks(self, kinds: Sequence[Kind], sort_out: SortOut | None = None) -> list[Track]:
+        """The waits of all sequences of these kinds that have any; `sort_out` says what belongs together in a run."""
         return [
-            track(sequence, found, observation.repetition)
+            each
             for observation, found in zip(self.observations, self.found, strict=True)
-            for sequence in found
-            if sequence.kind in kinds and len(sequence.attempts) > 1
+            for each in tracks(_sorted_out(found, kinds, sort_out), observation.repetition)
+            if each.waits
         ]
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
@@ -136,31 +138,40 @@ class Case:
             **told,
         )
 
-    def evidence(self, tracks: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
+    def evidence(self, found: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
         """The series and the fit of waits, as a verdict has them."""
         return {
-            "series": [each.series(backoff, allowed) for each in most_telling(tracks)],
-            "fit": fit(rows_of(tracks), Random(len(tracks))),  # noqa: S311  (resampling is no secret)
+            "series": [each.series(backoff, allowed) for each in most_telling(found)],
+            "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling is no secret)
         }
+
+
+def _sorted_out(
+    found: Sequence[AttemptSequence], kinds: Sequence[Kind], sort_out: SortOut | None
+) -> list[AttemptSequence]:
+    wanted = [one for one in found if one.kind in kinds]
+    return wanted if sort_out is None else sort_out(wanted)
 
 
 Judged = Callable[[Case, list[Track], Backoff], Verdict]
 
 
-def judged_waits(case: Case, kinds: Sequence[Kind], backoff: Backoff, judged: Judged) -> Verdict:
+def judged_waits(
+    case: Case, kinds: Sequence[Kind], backoff: Backoff, judged: Judged, sort_out: SortOut | None = None
+) -> Verdict:
     """Judges the waits of these kinds, of the runs in which the machine was not too busy for that."""
     prompt = case.prompt(min(backoff.base_ms, backoff.max_ms))
     if isinstance(prompt, Verdict):
         return prompt
-    tracks = prompt.tracks(*kinds)
-    if not tracks:
+    found = prompt.tracks(kinds, sort_out)
+    if not found:
         return prompt.inconclusive("nothing was tried again", runs_needed=1)
-    return judged(prompt, tracks, backoff)
+    return judged(prompt, found, backoff)
 
 
-def rows_of(tracks: Iterable[Track]) -> list[list[float]]:
+def rows_of(found: Iterable[Track]) -> list[list[float]]:
     """Their waits, by rows of failures."""
-    return [row for each in tracks for row in each.rows()]
+    return [row for each in found for row in each.rows()]
 
 
 def sort_of(subject: SubjectInfo, kip: str) -> Sort:

@@ -1,10 +1,10 @@
 """What KIP-91 says of attempts: how long a batch is sent again, how often, and on which connections."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.audit.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.observation import Observation
 from sluice.audit.verdict import Series, Verdict
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
@@ -12,6 +12,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 from .case import Case, Told
 from .expected import Tolerance, number
 from .records import looked_until_ns
+from .waits import ended_ns as ended_ns_of
 from .waits import most_telling, track
 
 _NS_PER_MS = 1_000_000
@@ -22,6 +23,7 @@ _FOR_GOOD = frozenset((21, 29, 42, 87))
 _MANY_TRIES = 10
 _STAYS_MS = 1000.0
 _LONG_ANSWER_MS = 50.0
+_LONGEST_WAIT_MS = 1000.0  # KIP-580's default
 _NOTHING = Tolerance(0, 0)
 
 
@@ -58,7 +60,7 @@ def _batches(case: Case) -> Iterator[_Batch]:
 
 
 def _series(case: Case, batches: list[_Batch]) -> list[Series]:
-    tracks = [track(batch.sequence, [], batch.observation.repetition) for batch in batches]
+    tracks = [track(batch.sequence, batch.observation.repetition) for batch in batches]
     return [each.series(None, _NOTHING) for each in most_telling(tracks)]
 
 
@@ -95,8 +97,9 @@ def _mute(case: Case) -> Verdict:
     delivery_ms, request_ms = _setting(case, "delivery.timeout.ms"), _setting(case, "request.timeout.ms")
     allowed = case.tolerance(0)
     batches = [batch for batch in _batches(case) if not batch.is_delivered and _is_unanswered(batch)]
+    held_ns = _held_since_ns(batches)
     gaps_ms = [
-        (after.at_ns - before.at_ns) / _NS_PER_MS
+        (after.at_ns - held_ns[batch.observation.repetition, before.connection]) / _NS_PER_MS
         for batch in batches
         for before, after in pairwise(batch.sequence.attempts)
     ]
@@ -137,6 +140,16 @@ def _mute(case: Case) -> Verdict:
     return case.passes(f"sends it again after {min(gaps_ms):.0f} ms, and at the latest after {last_ms:.0f} ms", **told)
 
 
+def _held_since_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
+    """By run and connection, when the first request came there that was not answered: the one that times out first."""
+    found: dict[tuple[int, int], int] = {}
+    for batch in batches:
+        for attempt in batch.sequence.attempts:
+            where = batch.observation.repetition, attempt.connection
+            found[where] = min(found.get(where, attempt.at_ns), attempt.at_ns)
+    return found
+
+
 def _is_unanswered(batch: _Batch) -> bool:
     return all(
         attempt.outcome in (Outcome.ABANDONED, Outcome.DISCONNECTED, Outcome.UNANSWERED)
@@ -148,31 +161,50 @@ def _leaves_connection(case: Case) -> Verdict:
     delivery_ms, request_ms = _setting(case, "delivery.timeout.ms"), _setting(case, "request.timeout.ms")
     kept: list[float] = []
     batches: list[_Batch] = []
-    for batch in _batches(case):
+    unanswered = [batch for batch in _batches(case) if _is_unanswered(batch)]
+    held_ns = _held_since_ns(unanswered)
+    for batch in unanswered:
         last = batch.sequence.attempts[-1]
-        # Only one that was on its way when its time was over, with time left, and which the client's end did not end.
+        # Only one that was on its way when its time was over, with time left for the request.
         over_ns = batch.first_ns + round(delivery_ms * _NS_PER_MS)
-        timed_out_ns = last.at_ns + round(request_ms * _NS_PER_MS)
-        if last.outcome is not Outcome.ABANDONED or last.ended_ns is None or not last.at_ns < over_ns < timed_out_ns:
+        since_ns = held_ns[batch.observation.repetition, last.connection]
+        timed_out_ns = since_ns + round(request_ms * _NS_PER_MS)
+        left_ns = _left_ns(batch)
+        if last.outcome is not Outcome.ABANDONED or not last.at_ns < over_ns < timed_out_ns:
             continue
-        if last.ended_ns < over_ns - _PASS_MS * _NS_PER_MS or batch.until_ns < timed_out_ns:
+        if left_ns is None or left_ns < over_ns - _PASS_MS * _NS_PER_MS or batch.until_ns < timed_out_ns:
             continue
         batches.append(batch)
-        kept.append((last.ended_ns - last.at_ns) / _NS_PER_MS)
+        kept.append((left_ns - since_ns) / _NS_PER_MS)
     told: Told = {
-        "measured": {"batches": len(kept), "connection_ended_ms": min(kept, default=0.0)},
-        "expected": {"connection_ended_ms": f"{request_ms:g} ms at least, after the request"},
+        "measured": {"batches": len(kept), "connection_left_ms": min(kept, default=0.0)},
+        "expected": {"connection_left_ms": f"{request_ms:g} ms at least, after the request"},
         "series": _series(case, batches),
     }
     if not kept:
         return case.inconclusive("no batch ran out of time while its request was on its way", runs_needed=1, **told)
     if min(kept) < request_ms - _AROUND_MS - case.tolerance(0).early_ms:
         return case.deviates(
-            f"closes the connection {min(kept):.0f} ms after the request whose batch ran out of time, "
+            f"leaves the connection {min(kept):.0f} ms after the request whose batch ran out of time, "
             f"where request.timeout.ms is {request_ms:g}",
             **told,
         )
     return case.passes(f"keeps the connection for {min(kept):.0f} ms after the request", **told)
+
+
+def _left_ns(batch: _Batch) -> int | None:
+    """When the client left the connection of the last attempt. Where the broker held that, and did not see it: when the
+    client made another one.
+    """
+    last = batch.sequence.attempts[-1]
+    if last.ended_ns is not None:
+        return last.ended_ns
+    opened_ns = (
+        event.at_ns
+        for event in batch.observation.events
+        if isinstance(event, ConnectionOpened) and event.broker == last.broker and event.at_ns > last.at_ns
+    )
+    return next(opened_ns, None)
 
 
 def _ignores_late_answer(case: Case) -> Verdict:
@@ -185,17 +217,12 @@ def _ignores_late_answer(case: Case) -> Verdict:
             if isinstance(event, ConnectionClosed) and event.by_client
         }
         for sequence in found:
-            if sequence.kind is not Kind.PRODUCE:
+            answered = _late_answer(sequence, delivery_ms) if sequence.kind is Kind.PRODUCE else None
+            if answered is None:
                 continue
-            first = sequence.attempts[0]
-            ended_ns = first.ended_ns
-            if first.outcome is not Outcome.SUCCEEDED or ended_ns is None:
-                continue
-            if (ended_ns - first.at_ns) / _NS_PER_MS <= delivery_ms:
-                continue
+            ended_ns, end_ns = ended_ns_of(answered), ends.get(answered.connection)
             late += 1
-            again += len(sequence.attempts) > 1
-            end_ns = ends.get(first.connection)
+            again += sequence.attempts[-1] is not answered
             closed += (
                 end_ns is not None
                 and end_ns < looked_until_ns(observation)
@@ -211,6 +238,15 @@ def _ignores_late_answer(case: Case) -> Verdict:
         what = "sends a batch again" if again else "closes the connection"
         return case.deviates(f"{what} after an answer that came too late", **told)
     return case.passes(f"takes {late} answers that came too late without a word", **told)
+
+
+def _late_answer(sequence: AttemptSequence, delivery_ms: float) -> Attempt | None:
+    """The attempt that succeeded when the time of its batch was over."""
+    over_ns = sequence.attempts[0].at_ns + delivery_ms * _NS_PER_MS
+    for attempt in sequence.attempts:
+        if attempt.outcome is Outcome.SUCCEEDED:
+            return attempt if ended_ns_of(attempt) > over_ns else None
+    return None
 
 
 def _one_in_flight(case: Case) -> Verdict:
@@ -259,7 +295,13 @@ def _refuses_configuration(case: Case) -> Verdict:
 def _counts_retries(case: Case) -> Verdict:
     retries, delivery_ms = _setting(case, "retries"), _setting(case, "delivery.timeout.ms")
     batches = [batch for batch in _batches(case) if not batch.is_delivered]
-    tries = [len(batch.sequence.attempts) for batch in batches if batch.last_ms < delivery_ms / 2]
+    # Nothing came for a time in which the longest wait would have been over.
+    rest_ms = 2 * (number(case.subject.settings, "retry.backoff.max.ms") or _LONGEST_WAIT_MS)
+    tries = [
+        len(batch.sequence.attempts)
+        for batch in batches
+        if batch.last_ms < delivery_ms / 2 and batch.was_seen_for(_gave_up_ms(batch) + rest_ms)
+    ]
     told: Told = {
         "measured": {"batches": len(tries), "most_attempts": max(tries, default=0), "attempts": min(tries, default=0)},
         "expected": {"most_attempts": f"{retries + 1:g}", "attempts": f"{retries + 1:g}"},
@@ -277,7 +319,7 @@ def _counts_retries(case: Case) -> Verdict:
 
 def _goes_on(case: Case) -> Verdict:
     delivery_ms = _setting(case, "delivery.timeout.ms")
-    longest_wait_ms = number(case.subject.settings, "retry.backoff.max.ms") or 1000.0
+    longest_wait_ms = number(case.subject.settings, "retry.backoff.max.ms") or _LONGEST_WAIT_MS
     late_ms = 1.2 * longest_wait_ms + case.tolerance(longest_wait_ms).late_ms + _PASS_MS
     batches = list(_batches(case))
     early = [batch for batch in batches if not batch.is_delivered and _gave_up_ms(batch) + late_ms < delivery_ms]

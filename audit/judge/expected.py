@@ -18,15 +18,17 @@ MULTIPLIER = 2
 _LATE_MS, _LATE_VIRTUAL_MS = 60.0, 25.0
 _EARLY_MS = 2.0
 _LONGEST_LAG_MS = 25.0
+_RETRY_MAX_MS = 1000.0  # KIP-580's default, where a client's is not known
 
 Settings = Mapping[str, float | str | bool]
 
 
 class Backoff(NamedTuple):
-    """What is configured, in ms."""
+    """What is configured, in ms. `held_up_ms`: what else a wait may be for, so that it is longer."""
 
     base_ms: float
     max_ms: float
+    held_up_ms: float = 0.0
 
     @property
     def is_constant(self) -> bool:
@@ -50,8 +52,8 @@ class Backoff(NamedTuple):
         """The least and the most."""
         value = self.value_ms(failures)
         if self.is_constant:
-            return value, value
-        return (1 - JITTER) * value, min((1 + JITTER) * value, self.max_ms)
+            return value, max(value, self.held_up_ms)
+        return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.held_up_ms)
 
     def in_words(self) -> str:
         """Such as 100, 200, 400 ... 1000 ms ± 20 %."""
@@ -82,11 +84,15 @@ def static_backoff(settings: Settings) -> Backoff | None:
 
 
 def reconnect_backoff(settings: Settings) -> Backoff | None:
-    """KIP-144's; None where it is not known."""
+    """KIP-144's; None where it is not known. A client connects when it has something to send, for which the backoff of
+    a retry may have to be over as well.
+    """
     base_ms, max_ms = number(settings, "reconnect.backoff.ms"), number(settings, "reconnect.backoff.max.ms")
     if base_ms is None:
         return None
-    return Backoff(base_ms, base_ms if max_ms is None else max_ms)
+    retry_ms = number(settings, "retry.backoff.max.ms")
+    held_up_ms = (1 + JITTER) * (_RETRY_MAX_MS if retry_ms is None else retry_ms)
+    return Backoff(base_ms, base_ms if max_ms is None else max_ms, held_up_ms)
 
 
 class Tolerance(NamedTuple):

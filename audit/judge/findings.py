@@ -6,6 +6,7 @@ found by who reads the log afterwards.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -17,14 +18,14 @@ from sluice.journal_events import ConnectionOpened, Request
 
 from .expected import Tolerance
 from .records import looked_until_ns, records
-from .waits import track
+from .waits import Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
 # Longer than anybody waits by default, several times.
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
-_FELL_TO = 0.5
+_STEADY, _FELL_TO, _ROSE_TO = 0.5, 0.4, 0.7  # of what was waited before
 _ORDINARY = frozenset(("Produce", "Fetch"))
 _NO_BAND = Tolerance(0, 0)
 
@@ -143,41 +144,49 @@ def _duplicates(run: _Run) -> Iterator[Weighed]:
                 probe=run.observation.probe,
                 why=f"sent {len(again)} batches again that were acknowledged, such as {again[0].key}",
                 measured={"batches": len(again), "repetition": _number(run)},
-                series=[track(again[0], [], run.observation.repetition).series(None, _NO_BAND)],
+                series=[track(again[0], run.observation.repetition).series(None, _NO_BAND)],
             ),
         )
 
 
 def _wrapped(run: _Run) -> Iterator[Weighed]:
-    for sequence in run.found:
-        waited = track(sequence, run.found, run.observation.repetition)
-        in_row: list[float] = []
-        for wait in waited.waits:
-            if wait.failures == 0:
-                in_row = []
-            if len(in_row) >= _WRAPPED_FROM and not wait.may_be_shorter:
-                steady_ms = median(in_row[_STEADY_FROM:])
-                if wait.waited_ms < _FELL_TO * steady_ms:
-                    yield (
-                        len(in_row),
-                        Finding(
-                            kind=FindingKind.WRAPPED,
-                            probe=run.observation.probe,
-                            why=(
-                                f"waited {wait.waited_ms:.0f} ms after failure {wait.failures + 1} in a row, "
-                                f"and {steady_ms:.0f} ms before"
-                            ),
-                            measured={
-                                "failures": wait.failures + 1,
-                                "waited_ms": wait.waited_ms,
-                                "before_ms": steady_ms,
-                                "repetition": _number(run),
-                            },
-                            series=[waited.series(None, _NO_BAND)],
-                        ),
-                    )
-                    break
-            in_row.append(wait.waited_ms)
+    for waited in tracks(run.found, run.observation.repetition):
+        fell = _fell_back(waited.waits)
+        if fell is None:
+            continue
+        wait, steady_ms = fell
+        yield (
+            wait.failures,
+            Finding(
+                kind=FindingKind.WRAPPED,
+                probe=run.observation.probe,
+                why=f"waits {wait.waited_ms:.0f} ms after {wait.failures + 1} failures, {steady_ms:.0f} before",
+                measured={
+                    "failures": wait.failures + 1,
+                    "waited_ms": wait.waited_ms,
+                    "before_ms": steady_ms,
+                    "repetition": _number(run),
+                },
+                series=[waited.series(None, _NO_BAND)],
+            ),
+        )
+
+
+def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
+    """The first of two waits in a row that are short after many that were long, and how long those were."""
+    in_row: list[float] = []
+    told = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
+    for wait, following in pairwise(told):
+        if wait.failures == 0:
+            in_row.clear()
+        if len(in_row) >= _WRAPPED_FROM:
+            steady = in_row[_STEADY_FROM:]
+            steady_ms = median(steady)
+            was_steady = min(steady) >= _STEADY * steady_ms
+            if was_steady and wait.waited_ms < _FELL_TO * steady_ms and following.waited_ms < _ROSE_TO * steady_ms:
+                return wait, steady_ms
+        in_row.append(wait.waited_ms)
+    return None
 
 
 def _number(run: _Run) -> int:

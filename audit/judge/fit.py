@@ -37,13 +37,16 @@ _LEAST_WAITS = 3
 _SHORTEST_MS = 0.5  # what is shorter is no wait, and has no logarithm worth it
 _ROUNDING = 0.02**2
 # What a multiplier near one of these is taken for, as far as so small a part of it away.
-_MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.06
+_MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.1
 # A model that grows by less than this from the first wait to the last does not.
 _LEAST_GROWTH = 1.3
 _AS_LONG = 0.01
 _CAPPED_SHARE = 1 / 3
+# So much is looked at: of a row, what shows how it grows; of rows, what shows the jitter.
+_LONGEST_ROW, _MOST_ROWS = 40, 200
+_LAST_CAPPED_FROM = 20
 # By how much, as a logarithm, waits must be more likely of a client that draws anew than of one that does not.
-_SURELY_NOT_UNIFORM = 3.0
+_SURELY_NOT_UNIFORM = 4.0
 _WIDTHS = 120  # how many widths of the jitter are tried
 
 Rows = Sequence[Sequence[float]]
@@ -77,6 +80,7 @@ def fit(rows: Rows, random: Random) -> Fit | None:
     waits = sum(map(len, rows))
     if waits < _LEAST_WAITS:
         return None
+    rows = [row[:_LONGEST_ROW] for row in rows[:_MOST_ROWS]]
     model = _best(_steps(rows))
     same = sum(_best(_steps(_drawn_again(rows, random))).name == model.name for _ in range(_RESAMPLES))
     model = _snapped(model)
@@ -114,7 +118,7 @@ def _drawn_again(rows: Rows, random: Random) -> Rows:
 
 def _best(steps: Sequence[_Step]) -> _Model:
     candidates = [_constant(steps)]
-    for capped_from in (None, *range(2, len(steps))):
+    for capped_from in (None, *range(2, min(len(steps), _LAST_CAPPED_FROM))):
         candidates += [
             model
             for model in (_exponential(steps, capped_from), _linear(steps, capped_from))

@@ -4,6 +4,7 @@ A wait that is too short is one that the client chose. One that is too long may 
 a quarter of all. What is in between is not decided: more runs are.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 from statistics import median
@@ -34,11 +35,12 @@ def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
     evidence = case.evidence(tracks, backoff, allowed)
     off = _off(waits, backoff, allowed)
+    is_off = share_is_off(len(off.short), len(off.long), len(waits)) or _steps_are_off(waits, off)
     measured, expected = numbers(waits, backoff)
     measured |= {"waits": len(waits), "too_short": len(off.short), "too_long": len(off.long)}
     expected |= {"waits": f"{_LEAST_WAITS} at least", "too_short": "0", "too_long": "0"}
     told: Told = {**evidence, "measured": measured, "expected": expected}
-    if share_is_off(len(off.short), len(off.long), len(waits)):
+    if is_off:
         fit = evidence["fit"]
         return case.deviates(_how(off, backoff, allowed, fit if isinstance(fit, Fit) else None), **told)
     if len(waits) < _LEAST_WAITS or steps < needed_steps:
@@ -68,6 +70,13 @@ def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
         elif wait.waited_ms > high + allowed.late_ms and not wait.may_be_longer:
             off.long.append(wait)
     return off
+
+
+def _steps_are_off(waits: Sequence[Wait], off: _Off) -> bool:
+    """Whether most waits after the same number of failures are too long: few may be, where most are at the maximum."""
+    every = Counter(wait.failures for wait in waits if not wait.may_be_longer)
+    long = Counter(wait.failures for wait in off.long)
+    return any(count >= _SURELY_LONG and count > every[failures] / 2 for failures, count in long.items())
 
 
 def share_is_off(short: int, long: int, waits: int) -> bool:

@@ -100,5 +100,5 @@ def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
     subject = SubjectInfo(name=sequence.key, role=Role.PRODUCER, settings=dict(settings))
     case = Case(statement, [Observation(probe="", subject=subject)])
     allowed = tolerance(backoff.base_ms, 0.0, virtual=False)
-    verdict = judged_growth(case, [track(sequence, [sequence])], backoff, allowed)
+    verdict = judged_growth(case, [track(sequence)], backoff, allowed)
     return msgspec.structs.replace(verdict, path=sequence.path)

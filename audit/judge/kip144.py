@@ -9,6 +9,7 @@ taken as right.
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from statistics import median
 
@@ -22,6 +23,7 @@ from .expected import JITTER, Backoff, reconnect_backoff
 from .growth import judged_growth
 from .limits import judged_any, judged_at_cap, judged_first
 from .spread import judged_jitter
+from .threads import rethreaded
 from .waits import Track
 
 _JITTER_WAITS = 12
@@ -64,10 +66,10 @@ def _no_reset_by_accepting(case: Case) -> Verdict:
             return case.inconclusive("there were not three failures in a row", runs_needed=1, **evidence)
         told: Told = {
             **evidence,
-            "measured": {"first_wait_ms": median(first), "later_wait_ms": median(later)},
+            "measured": {"first_wait_ms": min(first), "later_wait_ms": median(later)},
             "expected": {"later_wait_ms": f"{_GROWS:g} times the first at least"},
         }
-        if median(later) >= _GROWS * median(first):
+        if median(later) >= _GROWS * min(first):
             return case.passes("waits grow although connections are accepted", **told)
         return case.deviates("waits do not grow where connections are accepted and then closed", **told)
 
@@ -138,7 +140,11 @@ def _judged(case: Case, judged: Judged) -> Verdict:
     """Judges waits before connections by the backoff that is configured."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
-    return judged_waits(case, (Kind.CONNECT,), backoff, judged)
+    if case.subject.settings.get("metadata.recovery.strategy") == "none":
+        return judged_waits(case, (Kind.CONNECT,), backoff, judged)
+    early_ms = case.tolerance(backoff.base_ms).early_ms
+    rethread = partial(rethreaded, backoff=backoff, early_ms=early_ms)
+    return judged_waits(case, (Kind.CONNECT,), backoff, judged, rethread)
 
 
 def _after_success(tracks: list[Track]) -> list[Track]:

@@ -6,6 +6,7 @@ expected to be 200 ms or more, only those count.
 
 from collections.abc import Sequence
 from math import ceil
+from statistics import median
 
 from sluice.audit.verdict import Verdict
 
@@ -18,7 +19,10 @@ _NO_JITTER = 0.05
 # Draws anew at every look are all near the upper end: of 20 % to both sides 8 % are seen then.
 _SOME_JITTER = 0.08
 # Of one draw for each wait.
-_JITTER_FROM, _JITTER_TO = 0.12, 0.28
+_JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
+_FEW = 3
+_LATE_SHARE = 10
+_SHORTEST_MS = 0.5
 
 
 def judged_jitter(
@@ -43,7 +47,7 @@ def judged_jitter(
         return case.deviates(f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **told)
     if low <= spread <= high:
         return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **told)
-    if is_one_draw and len(waits) >= 2 * least:
+    if is_one_draw and (len(waits) >= 2 * least or spread > _SURELY_TOO_MUCH):
         return case.deviates(f"{len(waits)} waits spread by {spread:.0%} to both sides, not by {JITTER:.0%}", **told)
     return case.inconclusive(
         f"{len(waits)} waits spread by {spread:.1%} to both sides, which says neither", runs_needed=case.runs, **told
@@ -61,9 +65,18 @@ def _telling(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
-    """Half of what they spread by, as a share of what they should be, and what so many miss of it."""
-    if len(waits) < 2:
+    """Half of what they spread by, as a share of what is waited in the middle after as many failures.
+
+    The longest tenth may be late, and is left out. What is so missed of the spread is added, as of uniform draws.
+    """
+    by_failures: dict[int, list[float]] = {}
+    for wait in waits:
+        by_failures.setdefault(wait.failures, []).append(wait.waited_ms)
+    middles = {failures: max(median(here), _SHORTEST_MS) for failures, here in by_failures.items()}
+    if all(len(here) < _FEW for here in by_failures.values()):
+        middles = {failures: backoff.value_ms(failures) for failures in by_failures}
+    ratios = sorted(wait.waited_ms / middles[wait.failures] for wait in waits)
+    kept = ratios[: len(ratios) - len(ratios) // _LATE_SHARE]
+    if len(kept) < _FEW:
         return 0.0
-    ratios = [wait.waited_ms / backoff.value_ms(wait.failures) for wait in waits]
-    count = len(ratios)
-    return (max(ratios) - min(ratios)) / 2 * (count + 1) / (count - 1)
+    return (kept[-1] - kept[0]) / 2 * (len(ratios) + 1) / (len(kept) - 1)

@@ -1,16 +1,20 @@
 """What was waited in a sequence of attempts, and after how many failures in a row: what rules of backoff are about."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.audit.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.verdict import Series
 
 from .expected import Backoff, Tolerance
 
 _NS_PER_MS = 1e6
 _MOST_SERIES = 12
+# Who is told to join again, or with which member id, has nothing to wait for: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+# REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.
+_JOINING = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
+_AGAIN_AT_ONCE = frozenset((22, 25, 27, 79))
 # Without bounds: nothing is demanded of this wait.
 NO_BOUND_MS = 1e12
 
@@ -68,36 +72,50 @@ class Track(NamedTuple):
         )
 
 
-def track(sequence: AttemptSequence, others: Sequence[AttemptSequence], repetition: int = 0) -> Track:
-    """The waits of a sequence; `others` are all of the same run."""
+def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
+    """The waits of sequences of one run, which are in the order of their first attempts."""
+    made: list[Track] = []
+    last_ns: dict[str, int] = {}  # by partition: until when batches were sent that go before those to come
+    for sequence in found:
+        where = partition_of(sequence) if sequence.kind is Kind.PRODUCE else ""
+        made.append(track(sequence, repetition, held_up_until_ns=last_ns.get(where, 0)))
+        if where:
+            last_ns[where] = max(last_ns.get(where, 0), sequence.attempts[-1].at_ns)
+    return made
+
+
+def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: int = 0) -> Track:
+    """The waits of a sequence. Until `held_up_until_ns` something had to go first."""
     waits: list[Wait] = []
     failures = 0
-    older = _older_of_partition(sequence, others)
     for (before, after), waited_ms in zip(pairwise(sequence.attempts), sequence.gaps_ms(), strict=True):
         failures = 0 if before.outcome is Outcome.SUCCEEDED else failures
-        ended_ns = before.at_ns if before.ended_ns is None else before.ended_ns
         waits.append(
             Wait(
                 failures,
                 waited_ms,
-                may_be_shorter=sequence.kind is Kind.PRODUCE and before.broker != after.broker,
-                may_be_longer=any(ended_ns <= last_ns for last_ns in older),
+                may_be_shorter=_may_come_at_once(sequence, before, after),
+                may_be_longer=ended_ns(before) <= held_up_until_ns or _needs_connection(sequence, before),
             )
         )
         failures += 1
     return Track(sequence, repetition, waits)
 
 
-def _older_of_partition(sequence: AttemptSequence, others: Sequence[AttemptSequence]) -> list[int]:
-    """Of the batches that have to go before this one, when they were last sent."""
-    if sequence.kind is not Kind.PRODUCE:
-        return []
-    where, first_ns = partition_of(sequence), sequence.attempts[0].at_ns
-    return [
-        other.attempts[-1].at_ns
-        for other in others
-        if other.kind is Kind.PRODUCE and other.attempts[0].at_ns < first_ns and partition_of(other) == where
-    ]
+def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt) -> bool:
+    if sequence.kind is Kind.PRODUCE:
+        return before.broker != after.broker  # it has learnt of a new leader
+    return sequence.kind in _JOINING and not _AGAIN_AT_ONCE.isdisjoint(before.error_codes)
+
+
+def _needs_connection(sequence: AttemptSequence, before: Attempt) -> bool:
+    """Whether there had to be another connection first, which has a backoff of its own."""
+    return sequence.kind is not Kind.CONNECT and before.outcome is not Outcome.ERROR
+
+
+def ended_ns(attempt: Attempt) -> int:
+    """When it was over, as far as anybody knows."""
+    return attempt.at_ns if attempt.ended_ns is None else attempt.ended_ns
 
 
 def partition_of(sequence: AttemptSequence) -> str:
@@ -105,6 +123,6 @@ def partition_of(sequence: AttemptSequence) -> str:
     return sequence.key.partition("@")[0].partition("~")[0]
 
 
-def most_telling(tracks: Sequence[Track]) -> list[Track]:
+def most_telling(found: Sequence[Track]) -> list[Track]:
     """Those with the most attempts, as many as a report has room for."""
-    return sorted(tracks, key=lambda track: -len(track.waits))[:_MOST_SERIES]
+    return sorted(found, key=lambda each: -len(each.waits))[:_MOST_SERIES]

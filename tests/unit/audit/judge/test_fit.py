@@ -1,0 +1,112 @@
+"""The fit, by waits that were made by a rule that is known, on machines that are late."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.audit.judge.fit import CONSTANT, EXPONENTIAL, LINEAR, fit
+
+ROWS, LENGTH = 50, 9
+
+
+def exponential(random: Random, base_ms: float, multiplier: float, cap_ms: float, jitter: float) -> list[list[float]]:
+    """As Kafka's class draws: the cap comes last."""
+    return [
+        [
+            min(min(base_ms * multiplier**n, cap_ms) * random.uniform(1 - jitter, 1 + jitter), cap_ms)
+            for n in range(LENGTH)
+        ]
+        for _ in range(ROWS)
+    ]
+
+
+def late(rows: list[list[float]], random: Random, mean_ms: float) -> list[list[float]]:
+    """The same on a machine that is late by that in the middle; waits are longer by scheduling, never shorter."""
+    return [[wait + (random.expovariate(1 / mean_ms) if mean_ms else 0) for wait in row] for row in rows]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    base_ms=st.sampled_from([50.0, 100.0, 250.0]),
+    multiplier=st.sampled_from([1.5, 2.0, 3.0]),
+    jitter=st.sampled_from([0.1, 0.2, 0.3]),
+)
+@settings(max_examples=10, deadline=None)
+def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, multiplier: float, jitter: float) -> None:
+    random = Random(seed)
+    cap_ms = 10 * base_ms
+    found = fit(exponential(random, base_ms, multiplier, cap_ms, jitter), Random(0))
+    assert found is not None
+    assert (found.model, found.multiplier) == (EXPONENTIAL, multiplier)
+    assert found.base_ms == pytest.approx(base_ms, rel=0.05)
+    assert found.cap_ms == pytest.approx(cap_ms, rel=0.05)
+    assert found.jitter == pytest.approx(jitter, abs=0.1 * jitter + 0.01)
+    assert found.confidence > 0.9
+
+
+@given(seed=st.integers(0, 2**32), mean_ms=st.sampled_from([0.5, 2.0, 5.0]))
+@settings(max_examples=6, deadline=None)
+def test_a_machine_that_is_late_changes_no_model_and_little_of_its_numbers(seed: int, mean_ms: float) -> None:
+    random = Random(seed)
+    found = fit(late(exponential(random, 100, 2, 1000, 0.2), random, mean_ms), Random(0))
+    assert found is not None
+    assert (found.model, found.multiplier) == (EXPONENTIAL, 2)
+    assert 95 <= found.base_ms <= 105 + 3 * mean_ms
+    assert found.cap_ms is not None
+    assert 1000 <= found.cap_ms <= 1000 + 4 * mean_ms
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_draws_that_are_made_anew_at_every_look_do_not_move_the_base(looks: int) -> None:
+    random = Random(1)
+
+    def redrawn(value_ms: float) -> float:
+        waited = 0.0
+        while True:
+            draws = [min(value_ms * random.uniform(0.8, 1.2), 1000) for _ in range(looks)]
+            if all(draw <= waited for draw in draws):
+                return waited
+            waited = next(draw for draw in draws if draw > waited)
+
+    rows = [[redrawn(min(100 * 2**n, 1000)) for n in range(LENGTH)] for _ in range(ROWS)]
+    found = fit(rows, Random(0))
+    assert found is not None
+    assert found.base_ms == pytest.approx(100, rel=0.05)
+    assert found.cap_ms == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.1, 0.2])
+def test_waits_that_are_the_same_are_constant(jitter: float) -> None:
+    random = Random(3)
+    found = fit([[100 * random.uniform(1 - jitter, 1 + jitter) for _ in range(8)] for _ in range(8)], Random(0))
+    assert found is not None
+    assert (found.model, found.multiplier, found.cap_ms) == (CONSTANT, 1, None)
+    assert found.base_ms == pytest.approx(100, rel=0.05)
+    assert found.jitter == pytest.approx(jitter, abs=0.02)
+
+
+def test_waits_that_grow_by_the_same_are_linear_up_to_their_cap() -> None:
+    found = fit([[min(100.0 * (n + 1), 800) for n in range(14)] for _ in range(5)], Random(0))
+    assert found is not None
+    assert (found.model, found.cap_ms) == (LINEAR, 800)
+    assert found.base_ms == pytest.approx(100, rel=0.05)
+    assert found.multiplier == pytest.approx(100, rel=0.05)
+
+
+def test_a_cap_before_the_jitter_is_in_the_middle_of_what_is_seen() -> None:
+    random = Random(5)
+    rows = [[min(50 * 2**n, 1000) * random.uniform(0.8, 1.2) for n in range(14)] for _ in range(10)]
+    found = fit(rows, Random(0))
+    assert found is not None
+    assert found.cap_ms == pytest.approx(1000, rel=0.05)
+
+
+def test_two_waits_are_explained_by_anything() -> None:
+    assert fit([[100, 200]], Random(0)) is None
+
+
+def test_the_same_waits_and_the_same_chance_give_the_same_fit() -> None:
+    rows = exponential(Random(9), 100, 2, 1000, 0.2)
+    assert fit(rows, Random(4)) == fit(rows, Random(4))
