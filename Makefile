@@ -22,7 +22,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week matrix fault-table audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,10 @@ test-crash: setup ## kill the broker 50 times while it writes, with and without 
 # A thousand times ten minutes; a seed that fails is told with the command that runs it again.
 test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds, and as many of transactions
 	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py
+
+# Clients that are known to do right or wrong: about half an hour of processor time.
+test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and our own by default with 100
+	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py
 
 matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build

@@ -20,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, help="how often the broker of tests/crash is killed in each run")
     parser.addoption("--week-seed", type=int, help="the one seed of tests/property/test_week_of_failures.py to run")
     parser.addoption("--week-seeds", type=int, help="how many seeds of it to run")
+    parser.addoption("--audit-seeds", type=int, help="how many seeds of tests/property/test_audit_verdicts.py to run")
     parser.addoption(
         "--write-table", action="store_true", help="write docs/clients.md from what the client matrix found"
     )

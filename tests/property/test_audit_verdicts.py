@@ -1,0 +1,94 @@
+"""The judge is right about clients whose behaviour is known: our own producer, and the same made to do otherwise.
+
+Each goes through what its policy says, in virtual time, as often as the judge asks for; then every verdict and every
+finding must be the one that is right. `make test-audit` does so with 20 seeds, and our own client in its default
+profile with 100; `pytest tests/property/test_audit_verdicts.py --audit-seeds N` with N.
+"""
+
+import pytest
+
+from sluice.audit.judge import findings, judge
+from sluice.audit.observation import Observation
+from sluice.audit.statements import STATEMENTS
+from sluice.audit.verdict import State
+from tests.support.audit_stages import STAGES, observe
+from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
+
+LEAST_RUNS, MOST_RUNS = 3, 24
+# Of the configured value.
+NEAR = 0.05
+# Of a jitter that is drawn anew at every look, whose lower half is hardly ever seen.
+NEAR_REDRAWN = 0.12
+# What make test has time for: one of each stage that is not dear, and some that deviate.
+SAMPLE = (
+    "after-versions: as it is",
+    "lost: at once after a success",
+    "two-partitions: counted by connection",
+    "new-leader: waits all the same",
+    "then-success: never reset",
+    "throttled: deaf",
+    "mute: as it is",
+    "mute: closes the connection of what expired",
+    "retries: once more",
+    "in-flight: two on their way",
+    "config: takes any configuration",
+    "long-throttle: as it is",
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    seeds = metafunc.config.getoption("--audit-seeds")
+    if "policy" in metafunc.fixturenames:
+        policies = [policy for policy in POLICIES if seeds or str(policy) in SAMPLE]
+        metafunc.parametrize("policy", policies, ids=str)
+        metafunc.parametrize("seed", range(seeds or 1))
+    if "profile_seed" in metafunc.fixturenames:
+        metafunc.parametrize("profile_seed", range(5 * (seeds or 0) or 1))
+
+
+def test_every_verdict_on_a_client_whose_behaviour_is_known_is_right(policy: Policy, seed: int) -> None:
+    runs = as_often_as_needed(policy, seed)
+    verdicts = {name: judge(name, runs) for name in policy.expected}
+    wrong = {name: (one.state, one.why) for name, one in verdicts.items() if one.state is not policy.expected[name]}
+    assert not wrong, f"{policy}, seed {seed}, {len(runs)} runs"
+    assert {finding.kind for finding in findings(runs)} == policy.finds, f"{policy}, seed {seed}"
+
+
+def as_often_as_needed(policy: Policy, seed: int) -> list[Observation]:
+    """Runs, until the judge needs no more of them."""
+    runs = [observe(policy, 1000 * seed + number) for number in range(LEAST_RUNS)]
+    while len(runs) < MOST_RUNS and any(judge(name, runs).runs_needed for name in policy.expected):
+        runs.append(observe(policy, 1000 * seed + len(runs)))
+    return runs
+
+
+def test_our_own_client_in_its_default_profile_deviates_from_nothing(
+    profile_seed: int, pytestconfig: pytest.Config
+) -> None:
+    full = pytestconfig.getoption("--audit-seeds") is not None
+    stages = DEFAULT_PROFILE if full else DEFAULT_PROFILE[::4]
+    deviating = [
+        (str(policy), name, verdict.why)
+        for policy in stages
+        for run in [observe(policy, profile_seed)]
+        for name, statement in STATEMENTS.items()
+        if STAGES[policy.stage].probe in statement.probes and (verdict := judge(name, [run])).state is State.DEVIATES
+    ]
+    assert not deviating, f"seed {profile_seed}"
+
+
+@pytest.mark.parametrize(
+    ("stage", "statement", "base_ms", "jitter_near"),
+    [("closed", "KIP-144/1", 50, NEAR), ("errors", "KIP-580/1", 100, NEAR_REDRAWN)],
+    ids=["before connections", "before retries"],
+)
+def test_base_cap_and_jitter_of_our_own_client_are_those_that_are_configured(
+    stage: str, statement: str, base_ms: float, jitter_near: float
+) -> None:
+    policy = Policy("as it is", stage, {})
+    fit = judge(statement, [observe(policy, seed) for seed in range(24)]).fit
+    assert fit is not None
+    assert (fit.model, fit.multiplier) == ("exponential", 2)
+    assert fit.base_ms == pytest.approx(base_ms, rel=NEAR)
+    assert fit.cap_ms == pytest.approx(1000, rel=NEAR)
+    assert fit.jitter == pytest.approx(0.2, rel=jitter_near)
