@@ -1,0 +1,40 @@
+"""The tables of docs/audit.md, from probes and statements: `python -m tests.docs.audit` writes them."""
+
+from pathlib import Path
+
+from sluice.audit.probes import PROBES
+from sluice.audit.report.words import in_order
+from sluice.audit.statements import STATEMENTS
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+_PROBES = ("<!-- the probes, made from audit/probes: begin -->", "<!-- the probes: end -->")
+_UNSEEN = ("<!-- what cannot be seen, made from audit/statements.py: begin -->", "<!-- what cannot be seen: end -->")
+
+
+def page_with_tables(text: str) -> str:
+    """The page with the tables as they are to be."""
+    return _put(_UNSEEN, _unseen(), _put(_PROBES, _probes(), text))
+
+
+def _put(marks: tuple[str, str], what: str, text: str) -> str:
+    before, rest = text.split(marks[0])
+    _, after = rest.split(marks[1], 1)
+    return f"{before}{marks[0]}\n\n{what}\n\n{marks[1]}{after}"
+
+
+def _probes() -> str:
+    rows = [
+        f"| `{probe.name}` | {probe.role} | {probe.what} | {' '.join(in_order(probe.statements))} |"
+        for probe in PROBES.values()
+    ]
+    return "\n".join(["| probe | client is a | what happens | is for |", "|---|---|---|---|", *rows])
+
+
+def _unseen() -> str:
+    found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
+    rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
+    return "\n".join(["| statement | what it says | why it cannot be seen |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_tables(PAGE.read_text()))

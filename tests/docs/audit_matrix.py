@@ -1,0 +1,26 @@
+"""Writes docs/audit-matrix.md: `python -m tests.docs.audit_matrix FOLDER` makes it of a report; `make audit` does both."""
+
+import sys
+from pathlib import Path
+
+from sluice.audit.report.files import read_report
+from sluice.audit.report.markdown import markdown
+from sluice.audit.statements import STATEMENTS
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit-matrix.md"
+_ABOVE = """\
+# What clients do when the broker fails
+
+What [the audit](audit.md) measured, which also says how to read this. `make audit` writes this page anew, in half an
+hour. What each client deviates in was looked up in its documentation or source, which is linked.
+
+"""
+
+
+def page_of(folder: Path) -> str:
+    """The page of a report."""
+    return _ABOVE + markdown(read_report(folder), {each.id: each.text for each in STATEMENTS.values()})
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_of(Path(sys.argv[1])), encoding="utf-8")

@@ -1,0 +1,29 @@
+"""docs/audit.md says what probes and statements say, and what is measured of public clients is read up."""
+
+import re
+
+import pytest
+
+from sluice.audit.report.citations import citations
+from tests.docs.audit import PAGE, page_with_tables
+
+MATRIX = PAGE.with_name("audit-matrix.md")
+
+
+def test_the_page_is_up_to_date() -> None:
+    text = PAGE.read_text()
+    assert text == page_with_tables(text), "python -m tests.docs.audit writes it"
+
+
+@pytest.mark.skipif(not MATRIX.exists(), reason="make audit writes it")
+def test_each_deviation_of_a_public_client_is_cited() -> None:
+    """With the same words and place as in citations.toml, and no citation is about what the matrix does not tell."""
+    told = set()
+    subject = ""
+    for line in MATRIX.read_text().splitlines():
+        if heading := re.fullmatch(r"## Deviations of (\S+)( .*)?", line):
+            subject = heading[1].removesuffix("-virtual")
+        elif deviation := re.match(r"- \S \*\*(\S+)\*\* ", line):
+            told.add((subject, deviation[1]))
+            assert subject == "sluice" or "](https://" in line, f"{subject} {deviation[1]} is not cited"
+    assert citations().keys() <= told
