@@ -4,7 +4,7 @@ Dots are strokes of no length with round ends, hundreds of which are one short p
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import ceil
 
 from sluice.audit.attempts import Outcome
@@ -21,6 +21,7 @@ _ROW = 14
 _BEYOND_ANY_WAIT_MS = 1e9  # a bound of no meaning
 # Of retries that follow each other the bands touch.
 _HALF_STEP = 0.5
+_FEW_RETRIES = 10
 
 
 def attempts_plot(series: Sequence[Series]) -> Markup:
@@ -39,7 +40,7 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Markup:
     shown = [each for each in series if each.waited_ms][:MOST_SERIES]
     retries = max((len(each.waited_ms) for each in shown), default=1)
     lows, highs = _band(shown)
-    fitted = [] if fit is None else [_fitted(fit, retry) for retry in range(1, retries + 1)]
+    fitted = [] if fit is None else [_fitted(fit, retry) for retry in range(1, _until_reset(lows, retries) + 1)]
     waits = [wait for each in shown for wait in each.waited_ms]
     down = axis_of([*waits, *lows, *highs, *fitted], _HEIGHT - _BOTTOM, _TOP)
     along = Axis(1 - _HALF_STEP, retries + _HALF_STEP, _LEFT, _WIDTH - _RIGHT, is_log=False)
@@ -48,9 +49,23 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Markup:
         parts.append(_shape("band", _band_path(lows, highs, along, down)))
     if fitted:
         parts.append(_shape("fit", _line((along.at(at), down.at(wait)) for at, wait in enumerate(fitted, 1))))
-    dots = [(along.at(at), down.at(wait)) for each in shown for at, wait in enumerate(each.waited_ms, 1)]
+    dots = [
+        (along.at(at + _aside(number, len(shown), retries)), down.at(wait))
+        for number, each in enumerate(shown)
+        for at, wait in enumerate(each.waited_ms, 1)
+    ]
     parts.append(_shape("dots wait", _dots(dots)))
     return _svg(_HEIGHT, "Waits before each retry", parts)
+
+
+def _until_reset(lows: Sequence[float], retries: int) -> int:
+    """How many retries there are before the rule begins anew: a model is of one row of failures."""
+    return next((at for at, (before, low) in enumerate(pairwise(lows), 1) if low < before), retries)
+
+
+def _aside(number: int, of: int, retries: int) -> float:
+    """Sequences stand side by side where there is room, as a dot that hides another counts for none."""
+    return 0.0 if of == 1 or retries > _FEW_RETRIES else _HALF_STEP * (number / (of - 1) - 0.5)
 
 
 def _row(series: Series, number: int, y: float, along: Axis) -> Markup:

@@ -1,4 +1,4 @@
-"""Writes docs/audit-matrix.md: `python -m tests.docs.audit_matrix FOLDER` makes it of a report; `make audit` does both."""
+"""Writes docs/audit-matrix.md of a report, as `make audit` does: `python -m tests.docs.audit_matrix FOLDER`."""
 
 import sys
 from pathlib import Path

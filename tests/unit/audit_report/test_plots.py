@@ -3,6 +3,7 @@
 import re
 from xml.etree.ElementTree import fromstring
 
+import msgspec
 import pytest
 
 from sluice.audit.report.plots import MOST_SERIES, attempts_plot, waits_plot
@@ -57,6 +58,14 @@ def test_waits_lie_in_the_band_where_the_rule_was_kept() -> None:
 def test_the_model_goes_through_the_waits_it_explains(fit: Fit, waits_ms: list[float]) -> None:
     svg = waits_plot([series(waits_ms)], fit)
     assert _points(_paths(svg, "fit")[0]) == _points(_paths(svg, "wait")[0])
+
+
+def test_the_model_ends_where_the_rule_begins_anew() -> None:
+    again = msgspec.structs.replace(
+        series([100, 200, 100, 200]), low_ms=[80, 160, 80, 160], high_ms=[120, 240, 120, 240]
+    )
+    fit = Fit(model="exponential", base_ms=100, multiplier=2, cap_ms=None, jitter=0, confidence=1, waits=4)
+    assert len(_points(_paths(waits_plot([again], fit), "fit")[0])) == 2
 
 
 def test_a_fit_of_hours_of_doubling_is_still_a_number() -> None:
