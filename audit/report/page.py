@@ -29,6 +29,7 @@ from .words import (
 )
 
 _HERE = Path(__file__).parent
+_COLUMN_PERCENT = 16  # of the width, that a client has at most; the statements have the rest
 _MOST_COLUMNS = 6  # that a phone has room for without scrolling
 
 
@@ -152,7 +153,7 @@ def _matrices(result: AuditResult, statements: Sequence[str], texts: Mapping[str
             class_="matrix",
             role="table",
             aria_labelledby=f"h-{kip}",
-            style=f"--columns:{columns}",
+            style=f"--columns:{columns};--first:{max(46, 100 - _COLUMN_PERCENT * columns)}%",
         )
         heading = element("h2", element("span", kip), " ", element("small", title_of(kip)), id=f"h-{kip}")
         wide = " wide" if columns > _MOST_COLUMNS else ""
