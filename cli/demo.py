@@ -28,6 +28,7 @@ from .demo_verdict import SHORTEST_S, Result, as_json, bursts_within, judge
 from .output_format import format_option
 
 _OVERRIDES = ("quota.producer.default=1M", "quota.producer.override=gold:4M", "quota.consumer.default=2M")
+_JOURNAL = "sluice.journal.events=16384"  # for who watches the page meanwhile
 _TICK_S = 0.25  # four times a second looks alive and costs a percent of a core
 _TICKS_PER_SCRAPE = 4  # a second: what the broker tells moves no faster
 _WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: bursts are 11 to 12 s apart
@@ -102,13 +103,14 @@ async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[l
     for number in (signal.SIGTERM, signal.SIGHUP):  # SIGINT does the same by itself
         loop.add_signal_handler(number, task.cancel)
     clock = LoopClock(loop)
-    async with running_broker(_OVERRIDES) as broker:
+    async with running_broker((*_OVERRIDES, _JOURNAL)) as broker:
         # The first scrape makes the broker load its HTTP stack, which is not to fall into the first burst.
         await broker.scrape()
         started_ms = clock.monotonic_ms()
         tasks = {asyncio.create_task(RUN[client.name](client, broker.bootstrap, clock)): client for client in clients}
         try:
-            with open_screen(console, clients, f"broker at {broker.bootstrap}", started_ms, seconds) as screen:
+            where = f"broker at {broker.bootstrap}, page at {broker.page}"
+            with open_screen(console, clients, where, started_ms, seconds) as screen:
                 await _watch(tasks, broker, clock, screen, partial(_is_over, clients, started_ms, seconds))
         finally:
             for running in tasks:

@@ -27,6 +27,7 @@ class DemoBroker:
 
     def __init__(self, bootstrap: str, admin: str) -> None:
         self.bootstrap = bootstrap
+        self.page = f"{admin}/"
         self._admin = admin
 
     async def scrape(self) -> "Scrape":

@@ -142,7 +142,7 @@ def test_a_signal_ends_it_and_its_broker(number: signal.Signals) -> None:
             stderr=subprocess.PIPE,
         )
         assert demo.stderr is not None
-        assert b"broker at 127.0.0.1" in await demo.stderr.readline()
+        assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
         (broker,) = _children(demo.pid)
         demo.send_signal(number)
         stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
