@@ -47,13 +47,10 @@ export class Explain {
 }
 
 function told(answer) {
-  const several = answer.brokers.length > 1;
   return [
     el("p", { class: "verdict" }, verdict(answer), el("small", { class: "sub" },
       `user ${named(answer.user, "(no user)")}, quota.profile=${answer.profile}`)),
-    ...answer.brokers.flatMap((broker) => broker.quotas
-      .filter((quota) => quota.bound !== null || quota.rate !== null)
-      .map((quota) => article(quota, several ? `, broker ${broker.node_id}` : ""))),
+    ...articles(answer),
     ...connections(answer),
   ];
 }
@@ -72,6 +69,19 @@ function verdict(answer) {
   if (over) return `It does not wait now, and is over its ${over.kind} quota: its next request will wait.`;
   const waited = bounded.some((quota) => quota.last_delay !== null);
   return waited ? "It does not wait now; it did, as told below." : "It has never had to wait: it is within its quotas.";
+}
+
+/** Of each kind the brokers where something is recorded; where there is none, one of them for the limit. */
+function articles(answer) {
+  const several = answer.brokers.length > 1;
+  const all = answer.brokers.flatMap((broker) => broker.quotas.map((quota) => [quota, broker.node_id]));
+  const recorded = all.filter(([quota]) => quota.rate !== null);
+  const kinds = new Set(recorded.map(([quota]) => quota.kind));
+  const rest = all.filter(([quota]) => quota.bound !== null && !kinds.has(quota.kind) && kinds.add(quota.kind));
+  return [
+    ...recorded.map(([quota, nodeId]) => article(quota, several ? `, broker ${nodeId}` : "")),
+    ...rest.map(([quota]) => article(quota, "")),
+  ];
 }
 
 function endOf(quota) {
