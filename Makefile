@@ -7,6 +7,7 @@ PEERS_ARGS ?= --reps 7
 PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
 BENCH_CLIENT_ARGS ?=
+PAGE_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
@@ -112,6 +113,10 @@ bench: setup ## ours against a bare asyncio server
 
 bench-client: setup ## our producer and consumer beside aiokafka's, and how late ends are told (BENCH_CLIENT_ARGS='--rounds 3' is shorter)
 	$(BIN)/python -m bench.client $(BENCH_CLIENT_ARGS)
+
+# Segments take turns, on a machine that may be busy with other things: PAGE_ARGS='--seconds 6' is shorter.
+bench-page: setup ## what the web page costs a broker with 500 clients and 2,000 requests/s
+	$(BIN)/python -m bench.page $(PAGE_ARGS)
 
 bench-quota: setup ## how exactly quotas hold real clients, and what they cost (QUOTA_ARGS='--seconds 20' is shorter)
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)

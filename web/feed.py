@@ -4,6 +4,7 @@ A look and what is made of it take at most a twentieth of the time: where there 
 the next one comes later.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from .view import View
 
 EVERY_MS = 500.0
-_LEAST_REST = 19  # times what a look took
+_LEAST_REST = 19  # times what a look takes
+# What that is, the quickest of so many tells: the others may have waited for a processor.
+_TIMED = 4
 # How soon who watches notices a look, and that the broker stops: uvicorn has no patience with answers then.
 _POLL_MS = 40.0
 # What is known of the last two minutes is forgotten when nobody watched for so long: a page is loaded anew sooner.
@@ -37,6 +40,7 @@ class Feed:
         self._viewers: dict[Viewer, None] = {}
         self._timer: TimerHandle | None = None
         self._left_ms = 0.0  # when the last viewer left
+        self._took_ms: deque[float] = deque(maxlen=_TIMED)
         self.newest: Look | None = None
 
     @contextmanager
@@ -71,9 +75,10 @@ class Feed:
     def _look(self) -> None:
         began_ms = self._clock.monotonic_ms()
         self.newest = self._looks.look(viewer.view for viewer in self._viewers)
-        took_ms = self._clock.monotonic_ms() - began_ms
-        rest_ms = max(EVERY_MS - took_ms, _LEAST_REST * took_ms)
-        self._timer = self._clock.call_at(self._clock.monotonic_ms() + rest_ms, self._look)
+        ended_ms = self._clock.monotonic_ms()
+        self._took_ms.append(ended_ms - began_ms)
+        next_ms = max(began_ms + EVERY_MS, ended_ms + _LEAST_REST * min(self._took_ms))
+        self._timer = self._clock.call_at(next_ms, self._look)
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -1,5 +1,7 @@
 """The cluster is looked at twice a second while somebody watches, and not at all while nobody does."""
 
+from itertools import cycle
+
 import pytest
 
 from sluice.protocol.apis.metadata import MetadataRequest
@@ -10,14 +12,15 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.watching import watching
 
 
-def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, takes_ms: float = 0.0) -> list[float]:
-    """When the cluster was looked at, from now on."""
+def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, *take_ms: float) -> list[float]:
+    """When the cluster was looked at, from now on; looks take so long in turn."""
     looked: list[float] = []
+    takes = cycle(take_ms or (0.0,))
     look = Looks.look
 
     def counted(self: Looks, views: object) -> Look:
         looked.append(broker.now_ms)
-        broker.clock.advance(takes_ms)
+        broker.clock.advance(next(takes))
         return look(self, [View()])
 
     monkeypatch.setattr(Looks, "look", counted)
@@ -50,10 +53,18 @@ def test_all_who_watch_share_two_looks_a_second(monkeypatch: pytest.MonkeyPatch)
 
 def test_looks_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    looked = _count(monkeypatch, broker, takes_ms=100.0)
+    looked = _count(monkeypatch, broker, 100.0)
     with watching(broker):
         broker.advance(20_000)
     assert looked == [0, 2000, 4000, 6000, 8000, 10_000, 12_000, 14_000, 16_000, 18_000, 20_000]
+
+
+def test_a_look_that_had_to_wait_for_a_processor_puts_off_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = VirtualBroker()
+    looked = _count(monkeypatch, broker, 1.0, 300.0, 1.0, 20.0)
+    with watching(broker):
+        broker.advance(3000)
+    assert looked == [0, 500, 1000, 1500, 2000, 2500, 3000]
 
 
 @pytest.mark.parametrize(
