@@ -33,7 +33,7 @@ WRONG = {
     "no number": ({"page": ["-1"]}, "page=-1: must be a number from 0 to 100000"),
     "too many": ({"size": ["101"]}, "size=101: must be a number from 1 to 100"),
     "neither true nor false": ({"journal": ["yes"]}, "journal=yes: must be true or false"),
-    "an API that is none": ({"api": ["Prodcue"]}, "api=Prodcue: must be one of Produce, "),
+    "an API that is none": ({"api": ["Prodcue"]}, "api=Prodcue: did you mean Produce? It must be one of "),
 }
 
 
