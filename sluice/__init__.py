@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sluice.sync_broker import SyncBroker
 
 try:
-    from sluice._version import __version__  # written when it is built or installed, from the tag
+    from sluice._version import __version__ as __version__  # written when it is built or installed, from the tag
 except ImportError:  # a checkout that was never installed
     __version__ = "0.1.0.dev0"
 __all__ = ["Broker", "SyncBroker"]
