@@ -24,7 +24,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,11 @@ bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }
 	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
 	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
+
+# The locks keep what the three have in common at the same versions.
+docs: setup ## make the documentation as a site: build/docs/html
+	$(PIP) install -r requirements-docs.lock
+	$(BIN)/python -m tests.docs.site
 
 # What is installed into the clean environment is what the lock has; the SBOM says what that was.
 dist: setup ## build wheel and sdist, check them, and write the SBOM beside them

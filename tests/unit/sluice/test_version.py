@@ -4,12 +4,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
-import sluice
 
 ROOT = Path(__file__).parents[3]
 NOBODY_KNOWS = "0.1.0.dev0"
@@ -38,10 +35,6 @@ def tree(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
-
-
-def test_what_is_imported_is_what_is_installed() -> None:
-    assert sluice.__version__ == version("kafka-sluice")
 
 
 def test_an_archive_of_the_tree_has_a_version_too(tree: Path) -> None:

@@ -1,0 +1,47 @@
+"""The site: links of the pages lead somewhere, each page has its place, and the reference is about all there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice.cli.main import COMMANDS
+from sluice.config_table import PROPERTIES, TOPIC_PROPERTIES
+from sluice.metrics import METRICS
+
+from .site import ROOT, SECTIONS, lay_out, reference
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
+_FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_lead_to_files_that_are_there(page: Path) -> None:
+    links = _LINK.findall(_FENCED.sub("", page.read_text()))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_pages_of_sections_are_there() -> None:
+    made = {f"reference/{name}" for name, _ in reference()}
+    there = {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in PAGES if "docs" in page.parts} | made
+    for section, patterns in SECTIONS.items():
+        found = [page for page in there for pattern in patterns if Path(page).match(pattern)]
+        assert found, f"{section} is empty"
+
+
+def test_each_page_is_in_one_section(tmp_path: Path) -> None:
+    lay_out(tmp_path / "source")
+    listed = re.findall(r"^([a-z][\w/-]+)$", (tmp_path / "source/index.md").read_text(), re.MULTILINE)
+    pages = {
+        str(page.relative_to(tmp_path / "source").with_suffix("")) for page in (tmp_path / "source").glob("**/*.md")
+    }
+    assert sorted(listed) == sorted(pages - {"index"})
+
+
+def test_the_reference_tells_all_that_there_is() -> None:
+    pages = dict(reference())
+    assert [name for name in (*PROPERTIES, *TOPIC_PROPERTIES) if f"`{name}`" not in pages["configs"]] == []
+    assert [name for name in METRICS if f"`{name}`" not in pages["metrics"]] == []
+    assert [name for name in COMMANDS if f"\n## sluice {name}" not in pages["commands"]] == []
+    assert "| Produce | 0 to 13 |" in pages["apis"]
