@@ -24,7 +24,7 @@ SPARK_READY := .venv/.ready-spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format bench bench-client bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -321,7 +321,8 @@ class Sender:
             self._accumulator.reenqueue(batch, now_ms)
             self._remove_from_in_flight(batch)
         else:
-            is_refused = batch.attempts < self.settings.retries and not is_retriable(code)
+            # One that was tried before may have been written then, though it is refused now.
+            is_refused = not batch.attempts and self.settings.retries > 0 and not is_retriable(code)
             error = failure or exception_of(code, answer.error_message)
             self._fail(batch, error, _errors_of_records(answer), is_refused=is_refused)
             self._accumulator.give_back(batch)
