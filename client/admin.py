@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from random import Random  # noqa: TID251  (a client's one source of chance is made here, unless it is given)
 from types import TracebackType
 
-from sluice import __version__
 from sluice.clock import Clock
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -47,7 +46,7 @@ from .config import Given, Profile, admin_config
 from .errors import raise_for
 from .exchange import request_of
 from .metadata import Metadata
-from .network import SOFTWARE_NAME
+from .network import SOFTWARE_NAME, SOFTWARE_VERSION
 from .node_api_versions import NodeApiVersions
 from .retry_sites import RetrySite, backoff_at
 
@@ -130,7 +129,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
     async def describe_features(self, *, timeout_ms: int | None = None) -> Mapping[str, int]:
         """The level of each feature that the cluster runs, such as transaction.version (KIP-584)."""
         request = request_of(
-            ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+            ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         )
         deadline_ms = self._calls.deadline_ms(timeout_ms)
         answer = await self._calls.call(

@@ -15,7 +15,6 @@ from math import inf
 from random import Random  # noqa: TID251  (a client's one source of chance is made here, unless it is given)
 from typing import Protocol
 
-from sluice import __version__
 from sluice.clock import Clock, LoopClock
 from sluice.protocol.message import Message
 
@@ -26,7 +25,7 @@ from .connection_states import Address
 from .errors import DisconnectException, KafkaException, SslAuthenticationException, TimeoutException
 from .exchange import Exchange, Request
 from .metadata import Metadata
-from .network import Connector, NetworkClient
+from .network import SOFTWARE_VERSION, Connector, NetworkClient
 from .tls import tls_context
 
 log = logging.getLogger("sluice.client")
@@ -70,7 +69,7 @@ class AsyncNetwork:
             connector,
             random or Random(),  # noqa: S311  (for jitter, not for secrets)
             max_in_flight=max_in_flight,
-            software_version=__version__,
+            software_version=SOFTWARE_VERSION,
         )
         return cls(client, loop, connector)
 

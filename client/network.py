@@ -37,6 +37,7 @@ forgets the request and goes on); `close_node` fails what was on its way instead
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
@@ -44,6 +45,7 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from struct import Struct
 from typing import Protocol
 
+from sluice import __version__
 from sluice.clock import Clock, TimerHandle
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_VERSIONS, FETCH
@@ -69,6 +71,17 @@ from .throttling import THROTTLES_SINCE
 log = logging.getLogger("sluice.client")
 
 SOFTWARE_NAME = "sluice"
+
+
+def software_version(version: str) -> str:
+    """The version as ApiVersions may tell it (KIP-511): letters, digits, dots and hyphens. Brokers refuse others,
+    such as the + in that of a build between two releases.
+    """
+    return re.sub(r"[^a-zA-Z0-9.-]", "-", version)
+
+
+SOFTWARE_VERSION = software_version(__version__)
+
 _pack_size = Struct(">i").pack
 _LARGEST_CORRELATION_ID = 2**31 - 1
 

@@ -1,5 +1,6 @@
 """The NetworkClient in virtual time: connections, requests and metadata over scripted brokers, to the millisecond."""
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -10,8 +11,8 @@ from sluice.client.cluster import Node
 from sluice.client.config import admin_config
 from sluice.client.exchange import Exchange, Request, request_of
 from sluice.client.metadata import Metadata
-from sluice.client.network import NetworkClient
-from sluice.protocol.apis.api_versions import ApiVersionsResponse
+from sluice.client.network import SOFTWARE_NAME, NetworkClient, software_version
+from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from sluice.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -566,3 +567,17 @@ def test_a_broker_that_drops_a_request_is_asked_again_only_by_its_caller() -> No
     setup.advance(10_000)
     assert len(setup.broker.asked("DescribeCluster")) == 1
     assert setup.failures() == [(0, "DisconnectException")]
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        pytest.param("1.2.3", "1.2.3", id="of a release"),
+        pytest.param("1.2.4.dev7+gabc1234.d20260102", "1.2.4.dev7-gabc1234.d20260102", id="of what is between two"),
+        pytest.param("1!2.0_x", "1-2.0-x", id="of any other form"),
+    ],
+)
+def test_brokers_take_the_version_that_they_are_told(version: str, told: str) -> None:
+    assert software_version(version) == told
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version(version))
+    assert re.fullmatch(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", request.client_software_version)  # KIP-511
