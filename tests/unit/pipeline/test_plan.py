@@ -158,7 +158,11 @@ def test_the_command_says_so_in_json(log: Path, tmp_path: Path) -> None:
     ("arguments", "line"),
     [
         pytest.param(["--quota", "fast"], "'fast' is not bytes per second, such as 500k", id="a quota that is none"),
-        pytest.param(["--profile", "kafka-9"], "--profile kafka-9: did you mean kafka-3.9? ", id="a profile"),
+        pytest.param(
+            ["--profile", "kafka-9"],
+            "kafka-9: did you mean kafka-3.9? It must be one of by-version, kip-13",
+            id="a profile",
+        ),
         pytest.param(["--by", "colour"], "'colour' is not one of", id="what nobody is counted by"),
         pytest.param(["--max-throttled", "7"], "0<=x<=1", id="a share above all"),
     ],
