@@ -121,3 +121,18 @@ def test_all_that_can_be_clicked_is_reached_by_the_keyboard_and_seen(busy: SyncB
         if focused[0] in ("BUTTON", "INPUT", "SELECT", "SUMMARY"):
             reached.add(focused[1])
     assert len(reached) == clickable
+
+
+def test_rows_stay_where_they_are_while_someone_is_at_one(
+    busy: SyncBroker, open_page: OpenPage, connect: Connect
+) -> None:
+    page = open_page(busy)
+    rows = page.locator("#client-rows tr")
+    expect(rows).to_have_count(len(HOSTILE) + 1)
+    rows.first.get_by_role("button").first.focus()
+    busiest = connect(busy, "busiest")
+    busiest.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+    busiest.send(produce_of(500_000, 9, "busiest"), 9)
+    expect(rows.last).to_contain_text("busiest")
+    page.locator("#client-search input").focus()
+    expect(rows.first).to_contain_text("busiest")

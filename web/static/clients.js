@@ -51,9 +51,17 @@ export class Clients {
       this.order = clients.order;
       this.total(clients);
     }
-    const shown = this.order.map((id) => this.seen.get(id)).filter(Boolean);
+    const shown = this.inPlace(this.order).map((id) => this.seen.get(id)).filter(Boolean);
     this.rows.show(shown, (client) => client.id);
     for (const [id, row] of this.rows.byKey) row.draw(clients?.points[id] ?? []);
+  }
+
+  /** While someone is at a row all stay where they are, so that Tab leads to each once: the order comes when they have left. */
+  inPlace(order) {
+    const standing = this.rows.byKey;
+    if (!this.rows.parent.contains(document.activeElement)) return order;
+    const wanted = new Set(order);
+    return [...[...standing.keys()].filter((id) => wanted.has(id)), ...order.filter((id) => !standing.has(id))];
   }
 
   total({ total, matched }) {
