@@ -15,7 +15,8 @@ A batch is tried again if its error is worth it, its time is not over and `retri
 batch of several records, which costs no retry.
 
 Different on purpose: batches run out of time also while the producer's id is being asked for; Kafka's sender thread
-does nothing else meanwhile.
+does nothing else meanwhile. And a batch that is refused counts as not written only if it was sent once: an earlier
+attempt may have been written, and Kafka's sender gives its sequences to others all the same.
 """
 
 import logging

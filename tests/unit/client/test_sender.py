@@ -12,11 +12,13 @@ from sluice.client.backoff import StaticBackoff
 from sluice.client.buffer_pool import BufferPool
 from sluice.client.cluster import TopicPartition
 from sluice.client.config import producer_config
-from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.errors import ApiException, KafkaException, TimeoutException
 from sluice.client.producer_batch import Codec, RecordMetadata
 from sluice.client.producer_metadata import ProducerMetadata
+from sluice.client.producer_sequences import ProducerIdAndEpoch
 from sluice.client.record_accumulator import AccumulatorSettings, RecordAccumulator
 from sluice.client.sender import Sender, SenderSettings
+from sluice.client.transaction_manager import TransactionManager
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -26,6 +28,7 @@ from sluice.protocol.apis.produce import (
     TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import read_header
 from tests.support.client_network import DISCONNECT, Answer, Asked, ScriptedBroker, VirtualNetwork
 
 BACKOFF_MS, DELIVERY_MS, REQUEST_MS = 100, 10_000, 4000
@@ -51,9 +54,18 @@ class End:
 
 
 class Sending:
-    """A sender without idempotence, with two partitions of one topic: 0 is led by broker 1, 1 by broker 2."""
+    """A sender with two partitions of one topic: 0 is led by broker 1, 1 by broker 2. Without `transactions` it is not
+    idempotent.
+    """
 
-    def __init__(self, *, retries: int = 1000, keeps_order: bool = False, acks: int = -1) -> None:
+    def __init__(
+        self,
+        *,
+        retries: int = 1000,
+        keeps_order: bool = False,
+        acks: int = -1,
+        transactions: TransactionManager | None = None,
+    ) -> None:
         self.network = VirtualNetwork()
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
         for broker in (self.one, self.two):
@@ -67,9 +79,11 @@ class Sending:
         self.metadata = ProducerMetadata(StaticBackoff(BACKOFF_MS), 300_000, 300_000, equivalent_backoff=None)
         self.client = self.network.client(producer_config(given), self.metadata, max_in_flight=1 if keeps_order else 5)
         settings = AccumulatorSettings(1000, 0, DELIVERY_MS, Codec())
-        self.records = RecordAccumulator(settings, BufferPool(1 << 20), StaticBackoff(BACKOFF_MS), Random(0), None)
+        self.records = RecordAccumulator(
+            settings, BufferPool(1 << 20), StaticBackoff(BACKOFF_MS), Random(0), transactions
+        )
         sender = SenderSettings(acks, retries, 1 << 20, REQUEST_MS, keeps_order)
-        self.sender = Sender(sender, self.records, self.metadata, self.client, None)
+        self.sender = Sender(sender, self.records, self.metadata, self.client, transactions)
         self.metadata.add("t", self.network.clock.monotonic_ms())
         self.client.wakeup()
         self.run(10)
@@ -266,6 +280,48 @@ def test_with_one_in_flight_the_next_batch_of_a_partition_waits_for_the_answer()
     asked.answer(well(asked))
     sending.run(5)
     assert len(sending.produced) == 2
+
+
+def sequence_of(asked: Asked) -> tuple[int, int]:
+    """Epoch and first sequence of the one batch that was sent."""
+    header = read_header(asked.message.topic_data[0].partition_data[0].records)
+    return header.producer_epoch, header.base_sequence
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param(
+            [ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER],
+            [(0, 0), (0, 1), (1, 0)],
+            id="when it is first sent was not written, and the next one begins anew",
+        ),
+        pytest.param(
+            [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_RECORD],
+            [(0, 0), (0, 1), (0, 0), (0, 1)],
+            id="when it is sent again may have been, and the next one keeps its number",
+        ),
+    ],
+)
+def test_a_batch_that_is_refused(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:
+    """The next one is on its way with it. With another number a broker that has it already would write it twice."""
+    manager = TransactionManager(StaticBackoff(BACKOFF_MS))
+    manager.producer = ProducerIdAndEpoch(1, 0)
+    sending = Sending(transactions=manager)
+    following = iter(codes)
+    sending.one.answers["Produce"] = lambda _: None
+    (refused,) = sending.put(b"refused")
+    sending.run(2)
+    (next_one,) = sending.put(b"next")
+    for number in range(len(expected)):
+        sending.run(2 * BACKOFF_MS)
+        asked = sending.produced[number]
+        asked.answer(answer(asked, next(following, ErrorCode.NONE)))
+    sending.run(2)
+    assert [sequence_of(asked) for asked in sending.produced] == expected
+    assert isinstance(refused.error, ApiException)
+    assert refused.error.code == ErrorCode.INVALID_RECORD
+    assert next_one.result is not None
 
 
 class TestTime:

@@ -163,6 +163,23 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"after"]
 
+    def test_whose_record_was_written_and_then_refused_keeps_nothing_from_the_next_one(self, release: str) -> None:
+        """The next one's record must not have the same number: it would pass for a copy of the one that was written."""
+
+        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+            broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=1)
+            await transaction(producer, b"written and refused")
+            await broker.wait_for(lambda: len(broker.journal.requests(api="Produce")) == 1)
+            broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
+            with pytest.raises(KafkaException):
+                await producer.commit_transaction()
+            await producer.abort_transaction()
+            await transaction(producer, b"after")
+            await producer.commit_transaction()
+            return await committed(broker)
+
+        assert with_producer(release, test) == [b"after"]
+
     def test_that_ran_out_of_time_can_be_aborted_too(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             with broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):

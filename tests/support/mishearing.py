@@ -1,0 +1,56 @@
+"""Answers that a producer does not get, or that say something else than the broker did: at whatever broker there is.
+
+    mishear(producer, "EndTxn", LOST)                                       # the first one never comes
+    mishear(producer, "Produce", ErrorCode.REQUEST_TIMED_OUT, None, LOST)   # the second one is as it is
+
+The broker has done what it was asked for: so a test leaves a client in doubt where it cannot make the broker fail. What
+is misheard comes late, so that more can be on its way meanwhile.
+"""
+
+from functools import partial
+from typing import Final
+
+from sluice.client.exchange import Exchange, OnComplete, Request
+from sluice.client.producer import Producer
+from sluice.protocol.apis.produce import ProduceResponse
+from sluice.protocol.errors import ErrorCode
+
+LOST: Final = "lost"
+LATE_MS = 20
+
+Heard = ErrorCode | str | None
+
+
+def mishear(producer: Producer, api: str, *heard: Heard) -> None:
+    """What the producer hears in place of its next answers of one API: that the connection is lost, or, of Produce, an
+    error code for every partition.
+    """
+    following = iter(heard)
+    network = producer._network
+    send = network.client.send
+
+    def misheard(node_id: int, request: Request, on_complete: OnComplete, now_ms: float) -> Exchange:
+        what = next(following, None) if request.api.name == api else None
+        if what is None:
+            return send(node_id, request, on_complete, now_ms)
+
+        def complete(exchange: Exchange) -> None:
+            _mishear(exchange, what)
+            network.clock.call_at(exchange.received_ms, partial(on_complete, exchange))
+            network.clock.call_at(exchange.received_ms, network.wakeup)
+
+        return send(node_id, request, complete, now_ms)
+
+    network.client.send = misheard  # type: ignore[method-assign]  # for one test, and one producer
+
+
+def _mishear(exchange: Exchange, what: ErrorCode | str) -> None:
+    exchange.received_ms += LATE_MS
+    if what == LOST:
+        exchange.response, exchange.disconnected = None, True
+        return
+    assert isinstance(what, ErrorCode)
+    assert isinstance(exchange.response, ProduceResponse), f"{exchange.api.name} cannot be misheard so"
+    for topic in exchange.response.responses:
+        for partition in topic.partition_responses:
+            partition.error_code, partition.base_offset = what, -1
