@@ -2,7 +2,8 @@
 
 Declared in `sluice.metrics`. Client ids are chosen by clients, so there is a cap on how many have series of their own
 (`sluice.metrics.client.ids.max`): the first to come, until their sensors expire; the others are added up as
-`__other__`. Which ones have a series must not change with their rates, or counters would jump.
+`__other__`. Which ones have a series must not change with their rates, or counters would jump. Fault rules, which
+scripts may add without end, are capped alike: the first to be added have series.
 
 Of several brokers each has its own series, told apart by the label `broker`. Logs and partitions count for those that
 have replicas, and what passed through a partition for its leader.
@@ -34,6 +35,7 @@ from .throttle_times import OTHER
 from .topic import Partition
 
 if TYPE_CHECKING:
+    from .faults.engine import Faults
     from .security.secure_listener import Authentications
 
 # Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
@@ -185,12 +187,19 @@ class BrokerCollector(Collector):
 
     def _faults(self) -> Iterator[Metric]:
         broker, faults = self._broker, self._broker.dispatcher.faults
-        hits = ((fault.id, fault.hits_on.get(broker.node_id, 0)) for fault in (() if faults is None else faults))
-        yield _counter("sluice_faults_total", [([rule], count) for rule, count in hits if count])
+        yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
         is_first = broker.node_id == min(broker.cluster.brokers)  # it tells what is the cluster's
         yield _counter(
             "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
+
+    def _fault_hits(self, faults: "Faults") -> list[tuple[list[str], int]]:
+        node_id, most = self._broker.node_id, self._broker.config.integer("sluice.metrics.client.ids.max")
+        # As of clients: a rule of the name that the others share is one of them.
+        rules = sorted(faults, key=lambda fault: fault.id == OTHER)
+        hits = [(fault.id, fault.hits_on.get(node_id, 0)) for fault in rules]
+        shown = [*hits[:most], (OTHER, sum(count for _, count in hits[most:]))]
+        return [([rule], count) for rule, count in shown if count]
 
     def _authentications(self) -> Iterator[Metric]:
         listeners = [(secure.name, secure.authentications) for secure in self._server.secure_listeners]

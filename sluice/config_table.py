@@ -398,7 +398,7 @@ _ROWS: tuple[Property, ...] = (
              "Bearer token that the admin HTTP port asks for; empty: none."),
     # 200: each is about ten time series, and 2,000 are no load for a scrape.
     Property("sluice.metrics.client.ids.max", integer(0), "200", "sluice",
-             "Client ids that have metrics of their own; the others share __other__."),
+             "Client ids, and fault rules, that have metrics of their own; the others share __other__."),
 )
 # fmt: on
 

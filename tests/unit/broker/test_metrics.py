@@ -278,6 +278,18 @@ def test_who_has_a_series_of_its_own_keeps_it() -> None:
     assert [sample.labels["client_id"] for sample in samples] == ["first", OTHER]
 
 
+def test_fault_rules_past_the_cap_share_other_and_one_of_that_name_does_too() -> None:
+    broker = VirtualBroker("sluice.metrics.client.ids.max=2")
+    faults = broker.cluster_server.faults
+    for name in (OTHER, "first", "second", "third", "fourth"):
+        faults.add({"action": {"kind": "error", "code": 5}, "id": name, "api": "Metadata", "times": 1})
+    client = broker.client()
+    for _ in range(5):
+        client.ask(MetadataRequest(topics=[]), 9)
+    samples = scrape(broker)["sluice_faults_total"].samples
+    assert {sample.labels["rule"]: sample.value for sample in samples} == {"first": 1, "second": 1, OTHER: 3}
+
+
 @pytest.mark.parametrize(
     "client_id",
     [
