@@ -10,7 +10,7 @@ for it: the port is bound from the beginning, and whoever connects early waits i
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
-    from starlette.routing import BaseRoute
 
+    from .admin_operation import Furniture
     from .cluster_server import ClusterServer
 
-    # What a part of the port serves, to who may ask (admin_gate.py).
-    Room = Callable[["ClusterServer"], Sequence[BaseRoute]]
-    # Imports one.
-    LoadRoom = Callable[[], Room]
+    # What the port serves of the page, to who may ask (admin_gate.py).
+    Page = Callable[["ClusterServer"], Furniture]
+    # Imports it.
+    LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
@@ -38,7 +38,7 @@ class AdminPort:
         server: "ClusterServer",
         listening: socket.socket,
         loop: asyncio.AbstractEventLoop,
-        load_page: "LoadRoom | None",
+        load_page: "LoadPage | None",
     ) -> None:
         """`load_page`: of what is above the broker, and so handed in: the web page, if there is to be one."""
         self.host, self.port = listening.getsockname()[:2]
@@ -73,7 +73,7 @@ class AdminPort:
         await self._http.serve(sockets=[self._socket])
 
 
-def _load(load_page: "LoadRoom | None") -> "Room | None":
+def _load(load_page: "LoadPage | None") -> "Page | None":
     # In a thread: what is imported here takes a quarter of a second.
     for name in ("starlette.applications", "uvicorn", "sluice.broker.admin_routes", "sluice.broker.admin_operations"):
         import_module(name)
@@ -94,19 +94,20 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     return Http(config)
 
 
-def application(server: "ClusterServer", page: "Room | None" = None) -> "Starlette":
+def application(server: "ClusterServer", page: "Page | None" = None) -> "Starlette":
     """The HTTP application of a cluster, with the web page or without."""
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
     from .admin_gate import Gate
-    from .admin_operation import AdminRoom
+    from .admin_operation import AdminRoom, Furniture
     from .admin_operations import OPERATIONS
     from .admin_routes import refusals, routes
 
     gate = Middleware(Gate, token=server.config.text("sluice.admin.token"))
-    of_page = [] if page is None else page(server)
-    own = routes(AdminRoom(server), OPERATIONS)
-    app = Starlette(routes=[*own, *of_page], middleware=[gate], exception_handlers=refusals())
+    of_page = Furniture((), ()) if page is None else page(server)
+    operations = (*OPERATIONS, *of_page.operations)
+    own = routes(AdminRoom(server, operations), operations)
+    app = Starlette(routes=[*own, *of_page.routes], middleware=[gate], exception_handlers=refusals())
     app.router.redirect_slashes = False  # a path is there or not
     return app

@@ -22,12 +22,28 @@ _NO_JOURNAL = "there is no journal: sluice.journal.events is 0; 16384 keeps so m
 _NDJSON, _JSON_SCHEMA = "application/x-ndjson", "application/schema+json"
 
 
-def _one_of(names: object) -> Meta:
-    # Which these are is told by who reads them (journal/reader.py): with all of them.
-    return Meta(extra_json_schema={"items": {"type": "string", "enum": names}})
+# Told in the document alone: what is none of them is refused by who reads them (journal/reader.py), with all of them.
+_Api = Annotated[str, Meta(extra_json_schema={"enum": [*API_NAMES]})]
+_Kind = Annotated[str, Meta(extra_json_schema={"enum": [*KINDS]})]
+_NodeId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]+$"})]
 
 
-class Wish(msgspec.Struct, forbid_unknown_fields=True):
+class Filters(msgspec.Struct, forbid_unknown_fields=True):
+    """Which events; each may come several times."""
+
+    client_id: list[str] = []
+    api: list[_Api] = []
+    kind: list[_Kind] = []
+    broker: list[_NodeId] = []
+
+    @property
+    def wanted(self) -> Wanted:
+        """Raises ValueError, one line that says what is accepted."""
+        given = {"client_id": self.client_id, "api": self.api, "kind": self.kind, "broker": self.broker}
+        return parse_wanted({name: values for name, values in given.items() if values})
+
+
+class Wish(Filters):
     """Which events: filters, each of which may come several times, and where to begin and end.
 
     after: events after this one; without it, from the oldest that is kept
@@ -36,10 +52,6 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
     follow: an event a line, without end; an empty line now and then says that the broker is there
     """
 
-    client_id: list[str] = []
-    api: Annotated[list[str], _one_of([*API_NAMES])] = []
-    kind: Annotated[list[str], _one_of([*KINDS])] = []
-    broker: Annotated[list[str], Meta(extra_json_schema={"items": {"type": "integer", "minimum": 0}})] = []
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] | UnsetType = UNSET
     last: Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=_MOST)] = _LIMIT
@@ -62,8 +74,7 @@ async def _get_journal(room: AdminRoom, asked: Wish, body: Nothing) -> JournalSh
     reader = room.journal
     if reader is None:
         raise RefusedError(404, _NO_JOURNAL)
-    filters = {"client_id": asked.client_id, "api": asked.api, "kind": asked.kind, "broker": asked.broker}
-    wanted = parse_wanted({name: values for name, values in filters.items() if values})
+    wanted = asked.wanted
     after = _beginning(reader, asked, wanted)
     if asked.follow:
         return StreamingResponse(_lines(room.server, reader, wanted, after), media_type=_NDJSON)

@@ -1,16 +1,13 @@
 """The OpenAPI 3.1 document of the admin port: /api/openapi.json, and docs/openapi.json.
 
 Made of the table of operations and of the types in it, with what their docstrings say.
-
-    python -m sluice.broker.admin_openapi > docs/openapi.json
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from sluice.json_schema import Schema, describe_fields, text_of
+from sluice.json_schema import Schema, describe_fields
 
 from .admin_gate import OPEN
 from .admin_operation import ACCEPT, JSON, SAFE, SENDER, AdminRoom, Nothing, Operation, Problem
@@ -54,11 +51,6 @@ def document(operations: Sequence[Operation]) -> Schema:
             "securitySchemes": {_TOKEN: {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def document_text(operations: Sequence[Operation]) -> str:
-    """The same as the text of a file."""
-    return text_of(document(operations))
 
 
 def _types(operations: Iterable[Operation]) -> Iterator[object]:
@@ -156,9 +148,7 @@ def _without_titles(value: object) -> object:
 
 
 async def _get_document(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
-    from .admin_operations import OPERATIONS as ALL  # of which this is one
-
-    return document(ALL)
+    return document(room.operations)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -172,9 +162,3 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=dict[str, object],
     ),
 )
-
-
-if __name__ == "__main__":
-    from sluice.broker.admin_operations import OPERATIONS as ALL
-
-    sys.stdout.write(document_text(ALL))

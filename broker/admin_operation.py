@@ -8,7 +8,7 @@ does not. Parameters and bodies are read by the types in the row before anything
 in one line that says where it is and what is accepted.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar, get_args, get_origin
 from urllib.parse import parse_qs
@@ -25,6 +25,7 @@ from .reading import MisreadError, read, read_texts
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
     from .cluster_server import ClusterServer
     from .scenarios.runs import Runs
@@ -69,8 +70,9 @@ class RefusedError(Exception):
 class AdminRoom:
     """What operations are about: a cluster, and what of it is read and run through the admin port."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: "ClusterServer", operations: "Sequence[Operation]") -> None:
         self.server = server
+        self.operations = operations  # all that can be asked
 
     @cached_property
     def journal(self) -> JournalReader | None:
@@ -181,6 +183,13 @@ class Operation(NamedTuple):
         query = {name: values if _is_list(fields[name].type) else values[-1] for name, values in given.items()}
         headers = {ACCEPT: request.headers.get(ACCEPT, "")} if ACCEPT in fields else {}
         return {**query, **headers, **request.path_params}
+
+
+class Furniture(NamedTuple):
+    """What is handed in from above the broker, to be served as well; routes are for what is no operation, as files."""
+
+    operations: Sequence[Operation]
+    routes: "Sequence[BaseRoute]"
 
 
 def json_response(answer: object, status: int = 200) -> Response:

@@ -21,7 +21,7 @@ from .server import BACKLOG, STOP_GRACE_S, Server, bind
 from .topic import TRANSACTION_STATE_TOPIC, Partition
 
 if TYPE_CHECKING:
-    from .admin import LoadRoom
+    from .admin import LoadPage
     from .faults.engine import Faults
 
 # Clients that were waiting for the start have asked their first questions by then.
@@ -62,7 +62,7 @@ class ClusterServer:
         self,
         admin: tuple[str, int] | None,
         listeners: Mapping[int, Sequence[Endpoint]] | None = None,
-        load_page: "LoadRoom | None" = None,
+        load_page: "LoadPage | None" = None,
     ) -> None:
         """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.
         `listeners`, by node id, are where to listen instead: where the brokers did whose places these take. The web

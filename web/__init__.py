@@ -7,11 +7,11 @@ this then, so that neither a start nor a running client waits for it.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.broker.admin import Room
+    from sluice.broker.admin import Page
 
 
-def load() -> "Room":
+def load() -> "Page":
     """What the admin port serves of the page."""
-    from .routes import routes
+    from .routes import page
 
-    return routes
+    return page

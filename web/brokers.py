@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COUNT_LEADERS_EVERY = 4
 
 
-class BrokerSeen(Struct, frozen=True, gc=False):
+class BrokerNow(Struct, frozen=True, gc=False):
     """What is sent of a broker.
 
     fenced: whether the controller takes it for dead
@@ -54,7 +54,7 @@ class Brokers:
         self._counts: dict[int, _Counts] = {}
         self._looked_ms = 0.0
 
-    def look(self, number: int) -> list[BrokerSeen]:
+    def look(self, number: int) -> list[BrokerNow]:
         """Each as it is now; `number` counts the looks from 0 on."""
         if number % _COUNT_LEADERS_EVERY == 0:
             topics = self._server.cluster.topics.values()
@@ -63,7 +63,7 @@ class Brokers:
         elapsed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
         return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
 
-    def _seen(self, node_id: int, server: "Server", elapsed_ms: float) -> BrokerSeen:
+    def _seen(self, node_id: int, server: "Server", elapsed_ms: float) -> BrokerNow:
         cluster = self._server.cluster
         now = self._count(node_id, server)
         before, self._counts[node_id] = self._counts.get(node_id, now), now
@@ -72,7 +72,7 @@ class Brokers:
         def per_s(after: int, before: int) -> int:
             return max(0, round((after - before) / elapsed_ms * 1000)) if elapsed_ms else 0  # it may have begun anew
 
-        return BrokerSeen(
+        return BrokerNow(
             id=node_id,
             state=state.value,
             fenced=node_id in cluster.fenced,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from math import log2
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sluice.broker.context import ANONYMOUS
 
@@ -31,8 +31,9 @@ def _doublings(rate: float) -> int:
     return -int(log2(max(rate, 0) + 1))
 
 
+Sort = Literal["activity", "quota", "throttled", "name"]
 _Key = tuple[float | str, ...]
-SORTS: dict[str, Callable[[ClientRow], _Key]] = {
+SORTS: dict[Sort, Callable[[ClientRow], _Key]] = {
     "activity": lambda row: (not row.connections, _doublings(row.rate), row.folded),
     "quota": lambda row: (-round(row.share, 1), row.folded),
     "throttled": lambda row: (-row.throttled_total_ms, row.folded),
@@ -58,7 +59,7 @@ class Clients:
             self._add_recorded()
             self._forget_gone()
 
-    def found(self, text: str, sort: str) -> list[ClientRow]:
+    def found(self, text: str, sort: Sort) -> list[ClientRow]:
         """Those whose client id or user has this text, sorted."""
         folded = text.casefold()
         rows: Iterable[ClientRow] = self._rows.values()

@@ -4,15 +4,17 @@ The files are for everyone: they hold nothing of the broker's. What they ask for
 """
 
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
+
+from sluice.broker.admin_operation import AdminRoom, Furniture, Nothing, Operation
 
 from .assets import INDEX, Asset, assets
 from .feed import Feed
-from .stream import EventStream
-from .view import parse_view
+from .message import Message
+from .stream import EVENTS, EventStream
+from .view import ViewWanted
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -23,25 +25,37 @@ if TYPE_CHECKING:
 _FILES = assets()  # read as this is imported, which keeps no client waiting
 
 
-def routes(server: "ClusterServer") -> list[Route]:
+def page(server: "ClusterServer") -> Furniture:
     """The page of these brokers."""
-    feed = Feed(server)
+    return Furniture([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
 
-    async def get_page(request: "Request") -> Response:
-        return _served(_FILES[INDEX], request)
 
-    async def get_file(request: "Request") -> Response:
-        asset = _FILES.get(request.path_params["name"])
-        return Response(status_code=404) if asset is None else _served(asset, request)
+def _stream(feed: Feed) -> Operation:
+    """All who watch these brokers share their looks at them."""
 
-    async def get_stream(request: "Request") -> Response:
-        try:
-            view = parse_view(parse_qs(request.url.query, keep_blank_values=True))
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
-        return EventStream(feed, view)
+    async def get_stream(room: AdminRoom, asked: ViewWanted, body: Nothing) -> Response:
+        return EventStream(feed, asked.view)
 
-    return [Route("/", get_page), Route("/page/{name}", get_file), Route("/api/v1/stream", get_stream)]
+    summary = "What the page shows, as it happens: server-sent events, each a message of what is new."
+    return Operation.of(
+        "GET",
+        "/api/v1/stream",
+        summary,
+        get_stream,
+        asked=ViewWanted,
+        body=Nothing,
+        answer=None,
+        media={EVENTS: Message},
+    )
+
+
+async def _get_page(request: "Request") -> Response:
+    return _served(_FILES[INDEX], request)
+
+
+async def _get_file(request: "Request") -> Response:
+    asset = _FILES.get(request.path_params["name"])
+    return Response(status_code=404) if asset is None else _served(asset, request)
 
 
 def _served(asset: Asset, request: "Request") -> Response:

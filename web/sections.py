@@ -43,7 +43,7 @@ class Faults(Struct, frozen=True, gc=False):
     total: int
 
 
-class ConnectionSeen(Struct, frozen=True, gc=False):
+class ConnectionNow(Struct, frozen=True, gc=False):
     """A connection. Times are monotonic milliseconds since it was opened and since bytes last came."""
 
     broker: int
@@ -61,7 +61,7 @@ class ConnectionSeen(Struct, frozen=True, gc=False):
 class Connections(Struct, frozen=True, gc=False):
     """The connections that are wanted, those that wait first, and how many of them there are in all."""
 
-    rows: list[ConnectionSeen]
+    rows: list[ConnectionNow]
     total: int
 
 
@@ -119,9 +119,9 @@ def _name(name: str | Default) -> str | None:
     return None if isinstance(name, Default) else name
 
 
-def _seen(node_id: int, connection: "Connection", now_ms: float) -> ConnectionSeen:
+def _seen(node_id: int, connection: "Connection", now_ms: float) -> ConnectionNow:
     ctx = connection.ctx
-    return ConnectionSeen(
+    return ConnectionNow(
         broker=node_id,
         peer=connection.peer,
         listener=connection.advertised.name,

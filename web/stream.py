@@ -16,6 +16,7 @@ from .viewer import Viewer
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+EVENTS = "text/event-stream"
 # A comment: sent where there is nothing new, so that both sides notice when the other one is gone.
 _SIGN_OF_LIFE = b":\n\n"
 _NOTHING = b"{}"
@@ -25,7 +26,7 @@ class EventStream(StreamingResponse):
     """The answer to one viewer."""
 
     def __init__(self, feed: Feed, view: View) -> None:
-        super().__init__((), media_type="text/event-stream", headers={"cache-control": "no-store"})
+        super().__init__((), media_type=EVENTS, headers={"cache-control": "no-store"})
         self._feed = feed
         self._view = view
 

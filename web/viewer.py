@@ -1,12 +1,6 @@
-"""What one viewer has been sent, so that it is sent only what is new: the messages of `/api/v1/stream`.
+"""What one viewer has been sent, so that it is sent only what is new: the messages of `/api/v1/stream` (message.py).
 
-A message is an object. It has `look`, which counts the looks at the cluster, and `at_ms`, when this one was, wall
-clock; and of these what has changed since the message before:
-
-    cluster, brokers, quotas, faults, connections    as a whole
-    clients     total (how many there are), matched (of these), order (ids of those shown), rows (those that changed),
-                points (of each row by its id those that are new, see client_row.Point)
-    journal     lines, left_off (how many there were besides)
+Most of a message is the same for all viewers, and comes as JSON already.
 """
 
 from typing import TYPE_CHECKING

@@ -11,8 +11,13 @@ import pytest
 from tests.support.broker_process import overrides, running_broker
 
 SEED, EXAMPLES = 7, 4
-# Who follows the journal gets an answer without end. What can be written but means nothing is refused with 400.
+# The stream is an answer without end, and so is the journal where it is followed. What can be written but means nothing
+# is refused with 400.
 CONFIG = """
+[[operations]]
+include-path = "/api/v1/stream"
+enabled = false
+
 [[operations]]
 include-path = "/api/v1/journal"
 parameters = { follow = false }

@@ -1,34 +1,33 @@
 """The OpenAPI document: fresh, and it says of each operation what the table says."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sluice.broker.admin import application
-from sluice.broker.admin_openapi import document_text
 from sluice.broker.admin_operation import Nothing, Operation
 from sluice.broker.admin_operations import OPERATIONS
-from tests.support.http import call
+from sluice.journal_events import KINDS
+from sluice.web import load
+from tests.docs.openapi import FILE, document_text
 from tests.support.virtual_broker import VirtualBroker
 
-PUBLISHED = Path(__file__).parents[3] / "docs" / "openapi.json"
-DOCUMENT: dict[str, Any] = json.loads(PUBLISHED.read_text())
+DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
+ALL = (*OPERATIONS, *load()(VirtualBroker().cluster_server).operations)
 
 
 def told(one: Operation) -> Any:
     return DOCUMENT["paths"][one.path][one.method.lower()]
 
 
-def test_the_published_document_is_up_to_date() -> None:
-    words = "python -m sluice.broker.admin_openapi > docs/openapi.json writes it"
-    assert PUBLISHED.read_text() == document_text(OPERATIONS), words
+def test_the_published_document_is_what_a_broker_serves() -> None:
+    assert FILE.read_text() == document_text(), "python -m tests.docs.openapi writes it"
 
 
-def test_a_broker_serves_the_same() -> None:
-    status, _, body = call(application(VirtualBroker().cluster_server), "/api/openapi.json")
-    assert (status, json.loads(body)) == (200, DOCUMENT)
+def test_it_tells_of_all_that_can_be_asked() -> None:
+    told = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert told == {(one.method, one.path) for one in ALL}
+    assert ("GET", "/api/v1/stream") in told
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -38,7 +37,7 @@ def test_every_reference_leads_somewhere() -> None:
     assert schemas.keys() - found <= {"sluice.broker.faults.actions.action.Action"}, "nobody uses it"
 
 
-@pytest.mark.parametrize("one", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.method} {one.path}")
 class TestEveryOperation:
     def test_names_all_of_its_parameters(self, one: Operation) -> None:
         names = {each["name"]: each["in"] for each in told(one).get("parameters", [])}
@@ -58,6 +57,12 @@ class TestEveryOperation:
         assert ("401" in statuses) == (one.path != "/healthz")
 
 
+def test_filters_of_events_name_what_there_is_to_choose_from() -> None:
+    parameters = {each["name"]: each["schema"] for each in DOCUMENT["paths"]["/api/v1/journal"]["get"]["parameters"]}
+    assert parameters["kind"] == {"type": "array", "items": {"type": "string", "enum": [*KINDS]}}
+    assert "Produce" in parameters["api"]["items"]["enum"]
+
+
 def test_ids_are_told_apart() -> None:
-    ids = [told(one)["operationId"] for one in OPERATIONS]
+    ids = [told(one)["operationId"] for one in ALL]
     assert len(ids) == len(set(ids))

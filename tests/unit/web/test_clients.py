@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.web.client_row import POINTS
-from sluice.web.clients import SORTS, Clients
+from sluice.web.clients import SORTS, Clients, Sort
 from sluice.web.view import View
 from tests.support.records import produce_of
 from tests.support.virtual_broker import Client, VirtualBroker
@@ -93,7 +93,7 @@ def test_each_order_has_its_test() -> None:
 
 
 @pytest.mark.parametrize(("sort", "order"), ORDERS.items(), ids=ORDERS)
-def test_clients_are_sorted(sort: str, order: list[str]) -> None:
+def test_clients_are_sorted(sort: Sort, order: list[str]) -> None:
     broker, (idle, calm, busy) = _clients(
         "idle", "calm", "busy", overrides=("quota.producer.override=busy:9M,calm:1k",)
     )

@@ -54,7 +54,7 @@ def test_a_view_that_cannot_be_is_refused() -> None:
     status, _, body = call(app, "/api/v1/stream", query="sort=size")
     assert (status, json.loads(body)) == (
         400,
-        {"error": "sort=size: must be one of activity, quota, throttled, name"},
+        {"error": "sort: 'size': must be one of activity, name, quota, throttled"},
     )
 
 

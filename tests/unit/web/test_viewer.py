@@ -1,11 +1,15 @@
 """A viewer is sent everything once, and then what is new."""
 
+import msgspec
 import pytest
+from msgspec import UnsetType
 
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.web.feed import Feed
+from sluice.web.message import Message
 from sluice.web.view import View
+from tests.support.records import produce_of
 from tests.support.virtual_broker import JOURNAL, WALL_START_MS, VirtualBroker
 from tests.support.watching import watching
 
@@ -74,6 +78,20 @@ def test_whatever_a_client_calls_itself_is_one_string_of_one_line(name: str) -> 
     (row,) = message["clients"]["rows"]
     (connection,) = message["connections"]["rows"]
     assert row["client_id"] == connection["client_id"] == message["journal"]["lines"][-1]["client_id"] == name
+
+
+def test_a_message_is_what_the_document_says() -> None:
+    broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
+    broker.topic()
+    broker.cluster_server.faults.add({"action": "close", "api": "Fetch"})
+    broker.client("shop").send(produce_of(12_000, 9, "shop"), 9)
+    with watching(broker, EVERYTHING) as watcher:
+        message = watcher.message()
+        read = msgspec.convert(message, Message)
+        assert message.keys() == set(Message.__struct_fields__)
+        assert msgspec.json.decode(msgspec.json.encode(read)) == message
+        assert not isinstance(read.clients, UnsetType)
+        assert read.clients.points
 
 
 def test_a_message_has_no_line_ends() -> None:

@@ -1,0 +1,24 @@
+"""Writes docs/openapi.json: the document that a broker with its page serves.
+
+python -m tests.docs.openapi
+"""
+
+import json
+from pathlib import Path
+
+from sluice.broker.admin import application
+from sluice.json_schema import text_of
+from sluice.web import load
+from tests.support.http import call
+from tests.support.virtual_broker import VirtualBroker
+
+FILE = Path(__file__).parents[2] / "docs/openapi.json"
+
+
+def document_text() -> str:
+    """It, as the text of the file."""
+    return text_of(json.loads(call(application(VirtualBroker().cluster_server, load()), "/api/openapi.json")[2]))
+
+
+if __name__ == "__main__":
+    FILE.write_text(document_text())
