@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice import SyncBroker
 from tests.support.console import COMMAND_TIMEOUT_S, run_page
 from tests.support.python_blocks import blocks, run_blocks
 
@@ -32,10 +33,12 @@ def _run(page: Path, folder: Path, timeout_s: float) -> None:
     run_page(page.read_text(), folder, timeout_s)
 
 
-# Those of the README are about a broker that the reader has started.
-WITH_PYTHON = [page for page in PAGES if page.parent.name == "docs" and blocks(page.read_text())]
+WITH_PYTHON = [page for page in PAGES if blocks(page.read_text())]
+# Where a page's Python finds the broker that its reader has started.
+STARTED = "127.0.0.1:9092"
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=[page.name for page in WITH_PYTHON])
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(page.relative_to(ROOT)) for page in WITH_PYTHON])
 def test_python_runs(page: Path, tmp_path: Path) -> None:
-    run_blocks(page.read_text(), tmp_path)
+    with SyncBroker(config={"group.initial.rebalance.delay.ms": 0}) as broker:
+        run_blocks(page.read_text().replace(STARTED, broker.bootstrap), tmp_path)

@@ -1,7 +1,6 @@
 """Rules that all commands keep: what their help tells, that tables are to be had as JSON, what wrong names are told."""
 
 import re
-import shlex
 from collections.abc import Iterator
 
 import click
@@ -10,6 +9,7 @@ from click.testing import CliRunner
 
 from sluice.cli.help_pages import PAGES
 from sluice.cli.main import COMMANDS, cli
+from tests.support.command_lines import check_command_line
 
 # They print what is not a table: a running broker's address, source, a schema, a script, one word.
 WITHOUT_TABLE = {
@@ -77,26 +77,12 @@ def test_what_prints_a_table_prints_it_as_json_too(path: str) -> None:
     assert {"--format", "--json"} <= options
 
 
-def parsed(line: str) -> None:
-    """Reads a command line as the command would, and does nothing."""
-    program, *words = shlex.split(line.partition(" > ")[0])
-    assert program == "sluice"
-    context = click.Context(cli, info_name="sluice")
-    command: click.Command = cli
-    while isinstance(command, click.Group):
-        name, found, words = command.resolve_command(context, words)
-        assert found is not None
-        command, context = found, click.Context(found, context, name)
-    if "--help" not in words:
-        command.make_context(command.name, words, parent=context.parent)
-
-
 EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
 
 
 @pytest.mark.parametrize("line", [line for line in EXAMPLES if not line.startswith("eval ")])
 def test_each_example_is_right(line: str) -> None:
-    parsed(line)
+    check_command_line(line)
 
 
 def test_there_is_no_page_without_its_command() -> None:

@@ -1,0 +1,137 @@
+"""Whatever the documentation shows is run, or it is said here why it cannot be; then it is checked as far as it can be.
+
+`console` and `python` blocks are run by test_pages.py.
+"""
+
+import re
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sluice.broker.faults.rule import parse_rule
+from sluice.cli.main import COMMANDS
+from tests.support.command_lines import check_command_line
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
+_BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_IN_TEXT = re.compile(r"`((?:sluice|make|python) [^`]+)`")
+
+OUTPUT = "what is printed, not typed"
+SETTINGS = "settings of something else, which the page tells about"
+ENGINE = "needs a container engine"
+MINUTES = "takes minutes; a target of the Makefile, or a test of its own, runs it"
+ELSEWHERE = "the page that it leads to runs the same; here only whether there is such a command"
+# Page and how a block begins -> why it is not run.
+NOT_RUN = {
+    "README.md": {
+        "make demo": MINUTES,
+        "broker at": OUTPUT,
+        "client  quota": OUTPUT,
+        "sluice serve --override quota": ELSEWHERE,
+        "bootstrap.servers=": SETTINGS,
+        "$ sluice serve --port 0": ELSEWHERE,
+        "sluice faults add": ELSEWHERE,
+        "sluice audit run": ELSEWHERE,
+        "sluice serve --brokers": ELSEWHERE,
+        "pip install": "installs from PyPI; make test-dist installs what was built",
+        "scrape_configs:": SETTINGS,
+        "broker/cluster_server.py": "a map of the repository",
+        "make setup": MINUTES,
+    },
+    "docs/acls.md": {"INFO ": OUTPUT},
+    "docs/containers.md": {
+        "docker build": ENGINE,
+        "import socket": ENGINE,
+        "SLUICE_ADMIN_TOKEN=": ENGINE,
+    },
+    "docs/plan.md": {"sluice pipeline plan": "wants a file of millions of rows; the page runs others like it"},
+    "docs/pytest.md": {"def test_a_pizza": "the first test of the page, which is run with another body"},
+    "docs/security.md": {
+        "WARNING ": OUTPUT,
+        "bootstrap.servers=": SETTINGS,
+        "listener.name": SETTINGS,
+        "keytool": "needs a JDK, and a keystore of the reader's",
+        "sasl.enabled": SETTINGS,
+    },
+    "docs/testing.md": {"TimeoutError": OUTPUT},
+    "docs/top.md": {"sluice top": "fills a terminal; tests/unit/cli/test_top.py has one for it"},
+}
+
+
+class Block(NamedTuple):
+    """A fenced block."""
+
+    page: str
+    language: str
+    text: str
+
+
+BLOCKS = [
+    Block(str(page.relative_to(ROOT)), found[1], found[2].lstrip())
+    for page in PAGES
+    for found in _BLOCK.finditer(page.read_text())
+]
+
+
+def _reason(block: Block) -> str | None:
+    return next((why for start, why in NOT_RUN.get(block.page, {}).items() if block.text.startswith(start)), None)
+
+
+def _is_run(block: Block) -> bool:
+    if block.page == "docs/faults.md" and block.language == "toml":
+        return True  # below
+    return block.page != "CONTRIBUTING.md" and block.language in ("console", "python")
+
+
+def test_what_is_shown_is_run_or_there_is_a_reason() -> None:
+    assert [(one.page, one.text) for one in BLOCKS if not _is_run(one) and _reason(one) is None] == []
+
+
+def test_there_is_no_reason_for_what_is_not_shown() -> None:
+    given = {(page, start) for page, starts in NOT_RUN.items() for start in starts}
+    left = [one for one in BLOCKS if not _is_run(one)]
+    needed = {(page, start) for page, start in given for one in left if one.page == page and one.text.startswith(start)}
+    assert given == needed
+
+
+def test_rules_in_toml_are_rules() -> None:
+    shown = [tomllib.loads(one.text)["faults"] for one in BLOCKS if one.language == "toml"]
+    assert len(shown) > 30
+    for rules in shown:
+        for rule in rules:
+            parse_rule(rule, "faults")
+
+
+_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+NOT_RUN_LINES = [
+    line.removeprefix("$ ")
+    for one in BLOCKS
+    if not _is_run(one) and _reason(one) != OUTPUT
+    for line in one.text.splitlines()
+]
+IN_TEXT = [found for page in PAGES for found in _IN_TEXT.findall(_BLOCK.sub("", page.read_text()))]
+
+
+@pytest.mark.parametrize("line", sorted({line for line in NOT_RUN_LINES if line.startswith("sluice ")}))
+def test_a_command_that_is_not_run_is_one(line: str) -> None:
+    check_command_line(line)
+
+
+def test_commands_in_the_text_are_there() -> None:
+    commands = [text.split() for text in IN_TEXT if text.startswith("sluice ")]
+    assert [words for words in commands if words[1] not in COMMANDS] == []
+
+
+def test_targets_and_programs_are_there() -> None:
+    shown = [words for text in (*NOT_RUN_LINES, *IN_TEXT) if len(words := text.split()) > 1]
+    assert {words[1] for words in shown if words[0] == "make"} <= _TARGETS
+    programs = {words[2] if words[1] == "-m" else words[1] for words in shown if words[0] == "python"}
+    assert [name for name in programs if not _is_there(name)] == []
+
+
+def _is_there(program: str) -> bool:
+    return (ROOT / program).is_file() if program.endswith(".py") else find_spec(program) is not None
