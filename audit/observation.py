@@ -25,6 +25,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
         that is missing is not known, and what depends on it is not judged
     kips: those that the subject's own documentation says it implements in this version, such as KIP-580
     before: KIPs that are younger than this version of it, or that it says it does not implement
+    otherwise: statements, such as KIP-144/9, in whose place its documentation says in so many words what else it does
     """
 
     name: str
@@ -33,6 +34,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, float | str | bool] = {}
     kips: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    otherwise: frozenset[str] = frozenset()
 
 
 class Callback(msgspec.Struct, frozen=True, kw_only=True):

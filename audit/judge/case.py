@@ -111,7 +111,7 @@ class Case:
         return self._verdict(State.PASS, why, **told)
 
     def deviates(self, why: str, **told: Unpack[Told]) -> Verdict:
-        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement.kip), **told)
+        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement), **told)
 
     def not_observable(self, why: str) -> Verdict:
         return self._verdict(State.NOT_OBSERVABLE, why)
@@ -174,8 +174,8 @@ def rows_of(found: Iterable[Track]) -> list[list[float]]:
     return [row for each in found for row in each.rows()]
 
 
-def sort_of(subject: SubjectInfo, kip: str) -> Sort:
-    """Whose words a client goes against that departs from a KIP."""
-    if kip in subject.kips:
+def sort_of(subject: SubjectInfo, statement: Statement) -> Sort:
+    """Whose words a client goes against that departs from a KIP. One that says what else it does keeps its word."""
+    if statement.kip in subject.kips and statement.id not in subject.otherwise:
         return Sort.VIOLATES_ITS_DOCUMENTATION
-    return Sort.PREDATES_KIP if kip in subject.before else Sort.DIFFERS_FROM_KIP
+    return Sort.PREDATES_KIP if statement.kip in subject.before else Sort.DIFFERS_FROM_KIP

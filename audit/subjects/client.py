@@ -41,6 +41,7 @@ class Client(NamedTuple):
     settings: those that it has, by Kafka's names
     kips: that it says it implements
     before: that it says it does not, or that are younger than it
+    otherwise: statements in whose place it says in so many words what else it does
     fixed: settings by its own names that it is always given
     """
 
@@ -50,6 +51,7 @@ class Client(NamedTuple):
     settings: tuple[Known, ...]
     kips: frozenset[str]
     before: frozenset[str]
+    otherwise: frozenset[str] = frozenset()
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
 
     def own(self, role: Role, given: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -71,6 +73,7 @@ class Client(NamedTuple):
             settings=in_force,
             kips=self.kips,
             before=self.before,
+            otherwise=self.otherwise,
         )
 
     def _of(self, role: Role) -> list[Known]:

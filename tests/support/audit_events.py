@@ -185,6 +185,7 @@ def observed(
     role: Role = Role.PRODUCER,
     settings: Mapping[str, float | str | bool] | None = None,
     kips: Iterable[str] = (),
+    otherwise: Iterable[str] = (),
     before: Iterable[str] = (),
     callbacks: Iterable[Callback] = (),
     repetition: int = 0,
@@ -200,6 +201,7 @@ def observed(
         role=role,
         settings=dict(SETTINGS if settings is None else settings),
         kips=frozenset(kips),
+        otherwise=frozenset(otherwise),
         before=frozenset(before),
     )
     return Observation(

@@ -1,7 +1,7 @@
 """confluent-kafka, which is librdkafka: its CONFIGURATION.md has the settings, INTRODUCTION.md the KIPs.
 
-KIP-580 came with 2.3.0: https://github.com/confluentinc/librdkafka/releases/tag/v2.3.0. INTRODUCTION.md says that
-KIP-91 and KIP-144 are supported, and that KIP-219 is not.
+INTRODUCTION.md has a table of KIPs: KIP-13, KIP-91, KIP-144, KIP-580, KIP-601, KIP-899 and KIP-951 are supported, and
+KIP-219 is not. By CHANGELOG.md KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
 
 request.timeout.ms is there what the broker is told; how long the client waits for an answer is socket.timeout.ms. Both
 are given the same. delivery.timeout.ms is another name of message.timeout.ms.
@@ -36,7 +36,11 @@ CLIENT = Client(
         Known("heartbeat.interval.ms", ("heartbeat.interval.ms",), 3000, CONSUMER),
         Known("session.timeout.ms", ("session.timeout.ms",), 45_000, CONSUMER),
     ),
-    kips=frozenset({"KIP-91", "KIP-144", "KIP-580", "KIP-601"}),
+    kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
     before=frozenset({"KIP-219"}),
+    # CONFIGURATION.md: reconnect.backoff.ms has a jitter of -25 % to +50 % (of the waits, and so of those at the
+    # maximum), reconnect.backoff.max.ms a default of its own; a Produce request is given up when the time of its
+    # messages is over (socket.timeout.ms), whatever the rest of its configuration.
+    otherwise=frozenset({"KIP-91/5", "KIP-91/9", "KIP-144/2", "KIP-144/7", "KIP-144/9"}),
     fixed={role: {"log_level": 3} for role in Role},
 )

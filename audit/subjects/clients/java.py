@@ -1,7 +1,8 @@
 """Apache Kafka's own client, in Java: ProducerConfig, ConsumerConfig and AdminClientConfig of 3.9, which is what
 PySpark's Kafka connector brings (https://kafka.apache.org/39/documentation.html).
 
-KIP-580 came with 3.7.0, by its release notes; KIP-91 with 2.1.0, KIP-144 with 0.11, KIP-219 with 2.0.
+By its release notes KIP-144 came with 0.11, KIP-219 with 2.0, KIP-91 with 2.1, KIP-601 with 2.7, KIP-580 and KIP-951
+with 3.7, KIP-899 with 3.8.
 """
 
 from sluice.audit.observation import Role
@@ -37,7 +38,7 @@ CLIENT = Client(
         Known("heartbeat.interval.ms", ("heartbeat.interval.ms",), 3000, CONSUMER),
         Known("session.timeout.ms", ("session.timeout.ms",), 45_000, CONSUMER),
     ),
-    kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-951"}),
+    kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
     before=frozenset(),
     fixed={
         Role.PRODUCER: {

@@ -1,6 +1,6 @@
 """kafka-python: https://kafka-python.readthedocs.io/, of which the docstrings of 3.0 are the source.
 
-Its changelog names KIP-144 (1.3.4), KIP-219 (2.1.0) and KIP-91 (2.2.0): https://github.com/dpkp/kafka-python/releases
+Its changelog names KIP-144 (1.3.4), KIP-219 (2.1.0), KIP-91 (2.2.0) and KIP-601 (3.0.0): https://github.com/dpkp/kafka-python/releases
 """
 
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
@@ -30,6 +30,7 @@ CLIENT = Client(
         Known("heartbeat.interval.ms", ("heartbeat_interval_ms",), 3000, CONSUMER),
         Known("session.timeout.ms", ("session_timeout_ms",), 45_000, CONSUMER),
     ),
-    kips=frozenset({"KIP-91", "KIP-144", "KIP-219"}),
+    kips=frozenset({"KIP-91", "KIP-144", "KIP-219", "KIP-601"}),
     before=frozenset(),
+    otherwise=frozenset({"KIP-144/7"}),  # reconnect_backoff_max_ms has a default of its own
 )

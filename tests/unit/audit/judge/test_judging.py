@@ -50,6 +50,13 @@ def test_a_deviation_is_sorted_by_whose_words_it_is_against(kips: list[str], bef
     assert judge("KIP-144/1", [run]).sort is sort
 
 
+def test_a_client_that_says_what_else_it_does_keeps_its_word() -> None:
+    """As one whose table of settings has another jitter than the KIP that it implements."""
+    run = observed("reconnect-closed", closed_connections(CONSTANT).events, kips=["KIP-144"], otherwise=["KIP-144/1"])
+    assert judge("KIP-144/1", [run]).sort is Sort.DIFFERS_FROM_KIP
+    assert judge("KIP-144/4", [run]).sort is Sort.VIOLATES_ITS_DOCUMENTATION
+
+
 def test_what_nobody_can_see_is_not_observable_and_why() -> None:
     verdict = judge("KIP-91/3", [])
     assert (verdict.state, verdict.why) == (
