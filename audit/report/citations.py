@@ -16,15 +16,17 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One place that says it.
 
     subject: the client's name in reports; what is measured of it in virtual time is the same
-    statements: those that it is about
-    says: what stands there, in our words
+    statements: those that it is about, and kinds of findings
+    version: what was read
     source: its address
+    says: what stands there, in our words
     """
 
     subject: str
     statements: list[str]
-    says: str
+    version: str
     source: str
+    says: str
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,11 +35,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def citations() -> dict[tuple[str, str], Citation]:
-    """By subject and statement."""
+    """By subject, and statement or kind of findings."""
     read = msgspec.toml.decode(_FILE.read_bytes(), type=_File)
     return {(one.subject, statement): one for one in read.citation for statement in one.statements}
 
 
 def cited(subject: str, statement: str) -> Citation | None:
-    """What is known of this client and statement."""
+    """What is known of this client and statement, or kind of findings."""
     return citations().get((subject.removesuffix("-virtual"), statement))

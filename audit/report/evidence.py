@@ -12,6 +12,7 @@ from .words import (
     FINDINGS,
     Look,
     fit_words,
+    in_order,
     kip_of,
     label,
     look_of,
@@ -28,9 +29,8 @@ def verdict_dialog(identity: str, result: SubjectResult, verdict: Verdict, text:
     """All that there is to one verdict."""
     facts = [("Seen under", verdict.path)] if verdict.path else []
     facts += [("Looked at", _looked_at(result, verdict))]
-    citation = cited(result.subject.name, verdict.statement) if verdict.state is State.DEVIATES else None
-    if citation is not None:
-        facts.append(("It says so", element("a", citation.says, href=citation.source, rel="noreferrer")))
+    if verdict.state is State.DEVIATES:
+        facts += _citation(result.subject.name, verdict.statement)
     body = [
         element("p", element("b", verdict.statement), " ", text, class_="statement"),
         element("p", verdict.why, class_="why"),
@@ -46,11 +46,21 @@ def verdict_dialog(identity: str, result: SubjectResult, verdict: Verdict, text:
     return _dialog(identity, [badge(look_of(verdict)), " ", name_of(result.subject)], body)
 
 
+def _citation(name: str, what: str) -> list[tuple[str, Markup]]:
+    """Where that stands; nothing where nobody has looked."""
+    citation = cited(name, what)
+    if citation is None:
+        return []
+    link = element("a", citation.says, href=citation.source, rel="noreferrer")
+    return [(f"{citation.version} says so", link)]
+
+
 def finding_dialog(identity: str, result: SubjectResult, finding: Finding) -> Markup:
     """All that there is to one finding."""
+    facts = [("Seen in", finding.probe), *_citation(result.subject.name, finding.kind)]
     body = [
         element("p", finding.why, class_="why"),
-        _plots(finding.series, None, "allowed", [_numbers(finding.measured, {}), _facts([("Seen in", finding.probe)])]),
+        _plots(finding.series, None, "allowed", [_numbers(finding.measured, {}), _facts(facts)]),
         _raw(finding.series),
         _subject(result.subject),
     ]
@@ -179,5 +189,7 @@ def _subject(subject: SubjectInfo) -> Markup:
         about.append(f"Its documentation claims {', '.join(sorted(subject.kips))}.")
     if subject.before:
         about.append(f"It is older than, or says it does without, {', '.join(sorted(subject.before))}.")
+    if subject.otherwise:
+        about.append(f"It says itself that it does otherwise in {', '.join(in_order(subject.otherwise))}.")
     settings = element("table", *rows) if rows else element("p", "No setting is known.", class_="note")
     return element("details", element("summary", "Version and settings"), element("p", " ".join(about)), settings)

@@ -79,14 +79,20 @@ def _deviation(name: str, verdict: Verdict) -> str:
     )
     line = f"- {look.sign} **{_text(verdict.statement)}** {look.words}: {_text(verdict.why)}"
     line += f" ({_text(numbers)})" if numbers else ""
-    line += f" Seen under {_text(verdict.path)}." if verdict.path else ""
-    citation = cited(name, verdict.statement)
-    return line if citation is None else f"{line} [{citation.says}]({citation.source})"
+    line += f", seen under {_text(verdict.path)}" if verdict.path else ""
+    return f"{line}.{_citation(name, verdict.statement)}"
+
+
+def _citation(name: str, what: str) -> str:
+    """Where that stands, and in what; "" where nobody has looked."""
+    citation = cited(name, what)
+    return "" if citation is None else f" {_text(citation.version)}: [{_text(citation.says)}]({citation.source})"
 
 
 def _findings(result: AuditResult) -> Iterator[str]:
     lines = [
-        f"- **{FINDINGS[finding.kind]}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}"
+        f"- **{FINDINGS[finding.kind]}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
+        + _citation(subject.subject.name, finding.kind)
         for subject in result.subjects
         for finding in subject.findings
     ]
