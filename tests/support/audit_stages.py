@@ -171,6 +171,14 @@ async def _errors(play: Play) -> None:
     await asyncio.sleep(2)
 
 
+async def _many_errors(play: Play) -> None:
+    """Four failures show all waits below the maximum."""
+    schedule = ", ".join(("6 fail, 1 pass", *["4 fail, 1 pass"] * 9, "repeat"))
+    with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
+        play.sends(every_s=0.02)
+        await asyncio.sleep(600)
+
+
 async def _then_success(play: Play) -> None:
     schedule = "4 fail, 1 pass, 1 fail, 1 pass, 2 fail, 1 pass, repeat"
     with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
@@ -290,6 +298,10 @@ STAGES = {
         {**_AT_ONCE, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),
     "errors": Stage("produce-not-enough-replicas", _errors),
+    # So long that it does not matter that each draw is cut to whole milliseconds.
+    "many-errors": Stage(
+        "produce-not-enough-replicas", _many_errors, {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 10_000}
+    ),
     "then-success": Stage("produce-then-success", _then_success),
     "two-partitions": Stage("produce-two-partitions", _two_partitions, partitions=2),
     "new-leader": Stage("produce-new-leader", _new_leader, {"retry.backoff.ms": 400}, brokers=2),

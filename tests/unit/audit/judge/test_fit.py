@@ -58,23 +58,31 @@ def test_a_machine_that_is_late_changes_no_model_and_little_of_its_numbers(seed:
     assert 1000 <= found.cap_ms <= 1000 + 4 * mean_ms
 
 
-@pytest.mark.parametrize("looks", [1, 2])
-def test_draws_that_are_made_anew_at_every_look_do_not_move_the_base(looks: int) -> None:
-    random = Random(1)
+@pytest.mark.parametrize(
+    ("looks", "rows", "cap_ms"),
+    [(1, 200, 1000), (2, 700, 1000), (2, 900, 850)],
+    ids=["at one look", "at two looks", "at two looks, where the wait before the cap may meet it"],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_of_draws_that_are_made_anew_base_cap_and_jitter_are_found(
+    seed: int, looks: int, rows: int, cap_ms: float
+) -> None:
+    random = Random(seed)
 
     def redrawn(value_ms: float) -> float:
         waited = 0.0
         while True:
-            draws = [min(value_ms * random.uniform(0.8, 1.2), 1000) for _ in range(looks)]
+            draws = [min(value_ms * random.uniform(0.8, 1.2), cap_ms) for _ in range(looks)]
             if all(draw <= waited for draw in draws):
                 return waited
             waited = next(draw for draw in draws if draw > waited)
 
-    rows = [[redrawn(min(100 * 2**n, 1000)) for n in range(LENGTH)] for _ in range(ROWS)]
-    found = fit(rows, Random(0))
+    found = fit([[redrawn(100 * 2**n) for n in range(6)] for _ in range(rows)], Random(0))
     assert found is not None
+    assert (found.model, found.multiplier) == (EXPONENTIAL, 2)
     assert found.base_ms == pytest.approx(100, rel=0.05)
-    assert found.cap_ms == pytest.approx(1000)
+    assert found.cap_ms == pytest.approx(cap_ms)
+    assert found.jitter == pytest.approx(0.2, rel=0.05)
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.1, 0.2])
