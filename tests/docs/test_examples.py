@@ -1,0 +1,51 @@
+"""The examples for clients that are not ours, and the file of properties. Those of our client and of Spark have tests
+of their own (tests/unit/client, tests/unit/streams, tests/spark).
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sluice import SyncBroker
+from sluice.config import Config
+from tests.support.broker_process import CLEAN_ENVIRONMENT
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TESTS = {
+    "consumer.py": "tests/docs/test_examples.py",
+    "producer.py": "tests/docs/test_examples.py",
+    "reference_consumer.py": "tests/unit/client/test_reference_examples.py",
+    "reference_producer.py": "tests/unit/client/test_reference_examples.py",
+    "server.properties": "tests/docs/test_examples.py",
+    "spark/batch_read.py": "tests/spark/test_examples.py",
+    "spark/steady_stream.py": "tests/spark/test_examples.py",
+    "spark/through_a_restart.py": "tests/spark/test_examples.py",
+    "spark/word_count.py": "tests/spark/test_examples.py",
+    "word_count.py": "tests/unit/streams/test_word_count_example.py",
+}
+
+
+def test_each_example_has_a_test() -> None:
+    files = {str(file.relative_to(EXAMPLES)) for file in EXAMPLES.glob("**/*") if file.suffix in (".py", ".properties")}
+    assert files == TESTS.keys()
+    assert [test for test in TESTS.values() if not (EXAMPLES.parent / test).is_file()] == []
+
+
+def _printed(name: str, broker: SyncBroker) -> list[str]:
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name), broker.bootstrap]
+    done = subprocess.run(command, env=CLEAN_ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_what_the_producer_sends_the_consumer_reads() -> None:
+    with SyncBroker() as broker:
+        told = _printed("producer.py", broker)
+        assert [line.partition(" MB after ")[0].strip() for line in told] == [str(number) for number in range(1, 16)]
+        assert _printed("consumer.py", broker) == ["150 records, 15.0 MB"]
+
+
+def test_the_file_of_properties_is_taken() -> None:
+    config = Config.load(EXAMPLES / "server.properties")
+    assert config.rates("quota.producer.override") == {"gold": 4e6}
+    assert [str(endpoint) for endpoint in config.listeners()] == ["127.0.0.1:9092"]
