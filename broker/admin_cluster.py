@@ -9,10 +9,11 @@ from msgspec import Meta, Struct
 from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
 from .cluster_server import ClusterServer
 from .elections import Election
+from .reading import ACCEPTED
 from .topic import Partition
 
-_NodeId = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a node id")]
-_Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a number of a partition")]
+_NodeId = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a node id", extra=ACCEPTED)]
+_Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a number of a partition", extra=ACCEPTED)]
 
 
 class OfBroker(Struct, forbid_unknown_fields=True):

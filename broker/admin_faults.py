@@ -8,7 +8,7 @@ from msgspec import Meta
 from sluice.errors import SluiceError
 
 from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
-from .cluster_server import ClusterError, ClusterServer, UnknownResourceError
+from .cluster_server import ClusterServer, UnknownResourceError
 from .faults.errors import FaultError
 from .faults.fault import Fault
 from .faults.rule import Rule, rule_schema
@@ -62,9 +62,7 @@ async def _add(room: AdminRoom, asked: Nothing, body: object) -> FaultsShown:
     try:
         return FaultsShown([describe(fault) for fault in _added(room.server, rules)])
     except FaultError as error:
-        alone = [at for at, _ in rules] == [_ALONE]
-        place = error.path.removeprefix(_ALONE).removeprefix(".") if alone else error.path
-        raise RefusedError(400, str(error), place) from None
+        raise RefusedError(400, str(error), _place(error.path)) from None
 
 
 async def _remove_all(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
@@ -116,14 +114,20 @@ def _rules_in(given: object) -> list[tuple[str, object]]:
     return [(f"faults[{index}]", rule) for index, rule in enumerate(several)]
 
 
+def _place(path: str) -> str:
+    """The same in the body."""
+    return path.removeprefix(_ALONE).removeprefix(".") if path.split(".")[0] == _ALONE else path
+
+
 def _added(server: ClusterServer, given: list[tuple[str, object]]) -> list[Fault]:
-    """All of them, or none. Raises FaultError for what cannot work, ClusterError for an id that is taken."""
+    """All of them, or none. Raises FaultError for what cannot work, RefusedError for an id that is taken."""
     faults = server.faults
     rules = [(at, faults.check(rule, at)) for at, rule in given]
     taken = {fault.id for fault in faults}
     for at, rule in rules:
         if rule.id in taken:
-            raise ClusterError(f"{at}.id: there is a fault rule {rule.id} already")
+            path = f"{at}.id"
+            raise RefusedError(409, f"{path}: there is a fault rule {rule.id} already", _place(path))
         if rule.id is not None:
             taken.add(rule.id)
     added: list[Fault] = []

@@ -94,7 +94,8 @@ def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mappin
     """Where in the body it is that cannot be."""
     refusal = server.cluster.client_quotas.refusal
     if refusal(entity, {}) is not None:
-        return "entity"
+        wrong = (name for name in entity if refusal({name: entity[name]}, {}) is not None)
+        return next((f"entity.{name}" for name in wrong), "entity")
     return next((f"quotas.{key}" for key, value in changes.items() if refusal(entity, {key: value})), "")
 
 

@@ -9,6 +9,7 @@ from .admin_operation import AdminRoom, Nothing, Operation, RefusedError
 from .scenarios.files import Entry, catalogued, entries, scenario_of
 from .scenarios.model import Scenario
 from .scenarios.report import RunReport
+from .scenarios.timeline import ScenarioError
 
 _PATH = "/api/v1/scenarios"
 
@@ -58,13 +59,17 @@ async def _get_catalogue(room: AdminRoom, asked: Nothing, body: Nothing) -> Cata
 
 
 async def _run(room: AdminRoom, asked: Nothing, body: Wanted) -> RunReport:
-    if body.name is not None and body.scenario is None:
-        scenario = catalogued(body.name)
-    elif body.scenario is not None and body.name is None:
-        scenario = scenario_of(body.scenario)
-    else:
-        words = 'the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without'
-        raise RefusedError(400, words)
+    try:
+        if body.name is not None and body.scenario is None:
+            scenario = catalogued(body.name)
+        elif body.scenario is not None and body.name is None:
+            scenario = scenario_of(body.scenario)
+        else:
+            words = 'the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without'
+            raise RefusedError(400, words)
+    except ScenarioError as error:
+        place = "name" if body.scenario is None else f"scenario.{error.path}".removesuffix(".")
+        raise RefusedError(400, str(error), place) from None
     return room.runs.start(scenario, keep=body.keep).report()
 
 

@@ -1,7 +1,7 @@
 """What a file or a request says, as a typed value; or one line that has the path in it and says what is accepted.
 
 msgspec finds what is wrong; this puts it into the words of somebody who has written a file and knows no Python. A type
-with a description in its `Meta` is told by that.
+is told by the description in its `Meta` if that is `ACCEPTED`: others say what a value is for.
 """
 
 import re
@@ -11,9 +11,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import inspect
 
-from sluice.did_you_mean import meant
+from sluice.did_you_mean import meant, one_of
 
 T = TypeVar("T")
+
+# As the `extra` of a Meta: its description tells what is accepted.
+ACCEPTED = {"description": "accepted"}
 
 _LONGEST_SHOWN = 80
 
@@ -40,6 +43,7 @@ class MisreadError(ValueError):
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
         self.path = path
+        self.problem = problem
 
 
 def read(given: object, wanted: type[T]) -> T:
@@ -122,7 +126,7 @@ class _Place:
             tags = [str(one.tag) for one in self._structs() if one.tag_field == name]
             return _joined(self._path, name), f"is needed{_choice(tags)}"
         if found := _INVALID.fullmatch(reason):
-            return self._path, f"{found[1]}: must be one of {', '.join(self._choices())}"
+            return self._path, f"{found[1]}: {one_of(str(self._given), self._choices())}"
         if found := _EXPECTED.fullmatch(reason):
             accepted = self._described or [_accepted(found[1], found[2])]
             return self._path, f"must be {' or '.join(accepted)}{self._shown(found[3])}"
@@ -164,7 +168,9 @@ def _plain(types: Sequence[inspect.Type]) -> Iterator[inspect.Type]:
 
 
 def _description(one: inspect.Type) -> str:
-    return str((one.extra_json_schema or {}).get("description", "")) if isinstance(one, inspect.Metadata) else ""
+    if not isinstance(one, inspect.Metadata) or one.extra != ACCEPTED:
+        return ""
+    return str((one.extra_json_schema or {})["description"])
 
 
 def _joined(path: str, name: str) -> str:

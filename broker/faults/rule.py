@@ -6,13 +6,12 @@ Raw values are kept as they were given; what they mean is found out, and what is
 added (fault.py).
 """
 
-import re
-from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from sluice.broker.reading import MisreadError, read
 from sluice.did_you_mean import meant
 
 from .actions import KINDS, AnyAction
@@ -20,9 +19,11 @@ from .actions.action import Action
 from .durations import Duration
 from .errors import FaultError, Problem
 
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
-_AT = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
-_KIND_FIELD = "kind"
+
+class _Named(msgspec.Struct):
+    """An action alone."""
+
+    action: AnyAction
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,16 +64,14 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         """Raises Problem for a name that is no action's, or that alone does not say enough."""
         if not isinstance(self.action, str):
             return self.action
+        if self.action not in KINDS:
+            hint = meant(self.action, KINDS)
+            raise Problem("action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}")
         try:
-            action: AnyAction = msgspec.convert({_KIND_FIELD: self.action}, AnyAction)
-        except msgspec.ValidationError as error:
-            if self.action not in KINDS:
-                hint = meant(self.action, KINDS)
-                raise Problem(
-                    "action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}"
-                ) from None
-            raise Problem("action", f"{self.action} is not enough: {_problem(error)[1]}") from None
-        return action
+            return read({"action": {"kind": self.action}}, _Named).action
+        except MisreadError as error:
+            name = error.path.removeprefix("action.")
+            raise Problem("action", f"{self.action} is not enough: {name} {error.problem}") from None
 
 
 def parse_rule(given: object, at: str) -> Rule:
@@ -80,52 +79,14 @@ def parse_rule(given: object, at: str) -> Rule:
     if isinstance(given, Rule):
         return given
     try:
-        return msgspec.convert(given, Rule)
-    except msgspec.ValidationError as error:
-        path, problem = _problem(error)
-        raise FaultError(f"{at}{path}", problem + _accepted(given, path, problem)) from None
+        return read(given, Rule)
+    except MisreadError as error:
+        raise FaultError(f"{at}.{error.path}" if error.path else at, error.problem) from None
 
 
 def rule_schema() -> dict[str, object]:
     """The JSON Schema of a rule, with its definitions."""
     return msgspec.json.schema(Rule)
-
-
-def _problem(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Path, with a dot before it, and what is wrong there."""
-    found = _AT.fullmatch(str(error))
-    path, problem = (found[2], found[1]) if found is not None else ("", str(error))
-    unknown = _UNKNOWN_FIELD.fullmatch(problem)
-    if unknown is not None:
-        return f"{path}.{unknown[1]}", "there is no such field"
-    return path, problem[:1].lower() + problem[1:]
-
-
-def _accepted(given: object, path: str, problem: str) -> str:
-    """What would have been accepted, where the problem does not say."""
-    name, is_unknown = path.rpartition(".")[2], problem == "there is no such field"
-    if is_unknown and not path.startswith(".action."):
-        return f"{meant(name, Rule.__struct_fields__)} fields are {', '.join(Rule.__struct_fields__)}"
-    action = given.get("action") if isinstance(given, Mapping) else None
-    kind = action.get(_KIND_FIELD) if isinstance(action, Mapping) else None
-    if path == f".action.{_KIND_FIELD}":
-        return f"{meant(str(kind), KINDS)} actions are {', '.join(KINDS)}"
-    if not isinstance(kind, str) or kind not in KINDS:
-        return ""
-    if is_unknown:
-        fields = (_KIND_FIELD, *KINDS[kind].__struct_fields__)
-        return f"{meant(name, fields)} fields of {kind} are {', '.join(fields)}"
-    words = _words(KINDS[kind], path.removeprefix(".action."))
-    return f"; it is one of {', '.join(words)}" if words else ""
-
-
-def _words(action: type[Action], name: str) -> list[str]:
-    """Those that a field of an action may be, where it is one of a few."""
-    described = msgspec.inspect.type_info(action)
-    assert isinstance(described, msgspec.inspect.StructType)
-    types = [field.type for field in described.fields if field.name == name]
-    types = [each.type if isinstance(each, msgspec.inspect.Metadata) else each for each in types]
-    return [str(word) for each in types if isinstance(each, msgspec.inspect.LiteralType) for word in each.values]
 
 
 # What msgspec has to know of these types it finds out as it first reads one, and it dies of two threads that do so at

@@ -5,11 +5,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from sluice.broker.faults.durations import WRITTEN
+from sluice.broker.reading import ACCEPTED
 
 _ACCEPTED = "a duration such as 250ms, 5s or 2m, or a number of milliseconds"
 _Text = Annotated[str, Meta(pattern=WRITTEN)]
 _Number = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
-Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED)]
+Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED, extra=ACCEPTED)]
 
 
 def in_words(ms: float) -> str:

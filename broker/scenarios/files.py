@@ -1,12 +1,9 @@
 """Where scenarios come from: a TOML, YAML or JSON file, or the catalogue by name."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from sluice.broker.faults.errors import FaultError
-from sluice.broker.faults.rule import parse_rule
 from sluice.broker.reading import MisreadError, read
 from sluice.did_you_mean import meant
 
@@ -67,36 +64,18 @@ def _entry(scenario: Scenario) -> Entry:
 def scenario_of(document: object) -> Scenario:
     """The scenario that a document says, valid as far as that can be known before it runs. Raises ScenarioError."""
     try:
-        for path, rule in _rules_in(document):
-            parse_rule(rule, path)  # which has better words for what is wrong with one
         scenario = read(document, Scenario)
-    except (MisreadError, FaultError) as error:
-        raise ScenarioError(str(error)) from None
+    except MisreadError as error:
+        raise ScenarioError(error.path, error.problem) from None
     timeline(scenario)
     return scenario
-
-
-def _rules_in(document: object) -> Iterator[tuple[str, object]]:
-    """The fault rules of a document, with their paths: from it as it is, whatever that may be."""
-    yield from _items(document, "faults")
-    for path, step in _items(document, "steps"):
-        if isinstance(step, Mapping) and "fault" in step:
-            yield f"{path}.fault", step["fault"]
-        for place, rule in _items(step, "meanwhile"):
-            yield f"{path}.{place}", rule
-
-
-def _items(given: object, name: str) -> Iterator[tuple[str, object]]:
-    items = given.get(name) if isinstance(given, Mapping) else None
-    if isinstance(items, list):
-        yield from ((f"{name}[{index}]", item) for index, item in enumerate(items))
 
 
 def _from(shown: str, document: object) -> Scenario:
     try:
         return scenario_of(document)
     except ScenarioError as error:
-        raise ScenarioError(f"{shown}: {error}") from None
+        raise ScenarioError("", f"{shown}: {error}") from None
 
 
 def _file_of(name: str) -> Path:
@@ -104,9 +83,8 @@ def _file_of(name: str) -> Path:
     if name in known:
         return _CATALOGUE / f"{name}.toml"
     endings = ", ".join(ENDINGS)
-    raise ScenarioError(
-        f"{name}: no scenario{meant(name, known)} a file ends in {endings}; the catalogue has {', '.join(known)}"
-    )
+    words = f"no scenario{meant(name, known)} a file ends in {endings}; the catalogue has {', '.join(known)}"
+    raise ScenarioError("", f"{name}: {words}")
 
 
 # As in faults/rule.py: msgspec finds out about these types while only one thread is here.

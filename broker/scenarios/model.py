@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sluice.broker.faults.rule import Rule
+from sluice.broker.reading import ACCEPTED
 
 from .durations import Duration
 
@@ -24,14 +25,14 @@ QUOTAS = (
 )
 
 _SMALL = "small letters, digits and hyphens, such as rolling-restart"
-_Name = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description=_SMALL)]
-_Text = Annotated[str, Meta(min_length=1, description="text of at least one character")]
-_NodeId = Annotated[int, Meta(ge=0, description="a node id")]
-_Index = Annotated[int, Meta(ge=0, description="a number from 0 on")]
-_Count = Annotated[int, Meta(ge=1, description="a number from 1 on")]
-_Brokers = Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100")]
-Property = Annotated[str | int | float | bool, Meta(description="text, a number, true or false")]
-_Rate = Annotated[str | int | float, Meta(description='a number, or bytes per second such as "2M"')]
+_Name = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description=_SMALL, extra=ACCEPTED)]
+_Text = Annotated[str, Meta(min_length=1, description="text of at least one character", extra=ACCEPTED)]
+_NodeId = Annotated[int, Meta(ge=0, description="a node id", extra=ACCEPTED)]
+_Index = Annotated[int, Meta(ge=0, description="a number from 0 on", extra=ACCEPTED)]
+_Count = Annotated[int, Meta(ge=1, description="a number from 1 on", extra=ACCEPTED)]
+_Brokers = Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100", extra=ACCEPTED)]
+Property = Annotated[str | int | float | bool, Meta(description="text, a number, true or false", extra=ACCEPTED)]
+_Rate = Annotated[str | int | float, Meta(description='a number, or bytes per second such as "2M"', extra=ACCEPTED)]
 
 
 class MoveLeader(Struct, frozen=True, forbid_unknown_fields=True):

@@ -28,7 +28,11 @@ _MOST_MOMENTS = 10_000
 
 
 class ScenarioError(ConfigError):
-    """A scenario that cannot be; its one line begins with the path in the file."""
+    """A scenario that cannot be; its one line begins with the path in it, which is "" of all of it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
 
 
 class Moment(NamedTuple):
@@ -71,7 +75,7 @@ def timeline(scenario: Scenario) -> Timeline:
     each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
     steps = list(islice(each, _MOST_MOMENTS + 1))
     if len(steps) > _MOST_MOMENTS:
-        raise ScenarioError(f"steps: with all repetitions they are more than {_MOST_MOMENTS} moments")
+        raise ScenarioError("steps", f"with all repetitions they are more than {_MOST_MOMENTS} moments")
     # What ends at a moment does so before anything begins there; for the rest the order is that of the file.
     steps.sort(key=lambda moment: (moment.at_ms, not moment.is_end))
     moments = [*_beforehand(scenario), *steps]
@@ -80,7 +84,7 @@ def timeline(scenario: Scenario) -> Timeline:
     for moment in moments:
         if moment.at_ms > duration_ms:
             raise ScenarioError(
-                f"{moment.path}: at {in_words(moment.at_ms)}, but the scenario ends after {in_words(duration_ms)}"
+                moment.path, f"at {in_words(moment.at_ms)}, but the scenario ends after {in_words(duration_ms)}"
             )
     _check(moments, Known(config))
     return Timeline(moments, duration_ms, config)
@@ -89,11 +93,11 @@ def timeline(scenario: Scenario) -> Timeline:
 def _config(scenario: Scenario) -> Config:
     """The properties that its brokers have, if they are started for it. Raises ScenarioError."""
     if "sluice.brokers" in scenario.config:
-        raise ScenarioError("config.sluice.brokers: brokers says how many there are")
+        raise ScenarioError("config.sluice.brokers", "brokers says how many there are")
     try:
         return Config.of(broker_properties(scenario))
-    except ConfigError as error:  # which begins with "config"
-        raise ScenarioError(str(error)) from None
+    except ConfigError as error:
+        raise ScenarioError("config", str(error).removeprefix("config: ")) from None
 
 
 def broker_properties(scenario: Scenario) -> dict[str, str]:
@@ -118,9 +122,9 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
         every_ms, times = _positive(f"{path}.repeat.every", step.repeat.every), step.repeat.times
     during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
     if during_ms is None and step.meanwhile:
-        raise ScenarioError(f"{path}.meanwhile: needs during, which says how long that is")
+        raise ScenarioError(f"{path}.meanwhile", "needs during, which says how long that is")
     if during_ms is not None and kind not in UNDOABLE:
-        raise ScenarioError(f"{path}.during: {kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
+        raise ScenarioError(f"{path}.during", f"{kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
     for number in range(times):
         at_ms = first_ms + number * every_ms
         nth = f" ({number + 1} of {times})" if times > 1 else ""
@@ -140,7 +144,7 @@ def _what(path: str, step: Step) -> tuple[str, object]:
     given = [(kind, wanted) for kind in ACTIONS if (wanted := getattr(step, kind)) is not UNSET]
     if len(given) != 1:
         found = "it has none" if not given else f"it has {' and '.join(kind for kind, _ in given)}"
-        raise ScenarioError(f"{path}: a step has exactly one of {', '.join(ACTIONS)}; {found}")
+        raise ScenarioError(path, f"a step has exactly one of {', '.join(ACTIONS)}; {found}")
     return given[0]
 
 
@@ -148,13 +152,13 @@ def _ms(path: str, duration: str | float) -> float:
     try:
         return parse_ms(duration, path)
     except Problem as problem:
-        raise ScenarioError(f"{problem.path}: {problem.problem}") from None
+        raise ScenarioError(problem.path, problem.problem) from None
 
 
 def _positive(path: str, duration: str | float) -> float:
     ms = _ms(path, duration)
     if ms <= 0:
-        raise ScenarioError(f"{path}: must be longer than nothing")
+        raise ScenarioError(path, "must be longer than nothing")
     return ms
 
 
@@ -164,4 +168,4 @@ def _check(moments: Iterable[Moment], known: Known) -> None:
             moment.action.check(known)
         except Refused as refused:
             path = f"{moment.path}.{refused.part}" if refused.part else moment.path
-            raise ScenarioError(f"{path}: at {in_words(moment.at_ms)}{moment.times}: {refused}") from None
+            raise ScenarioError(path, f"at {in_words(moment.at_ms)}{moment.times}: {refused}") from None

@@ -73,7 +73,7 @@ def test_the_schema_is_served() -> None:
 TAKEN = {"action": "close", "id": "a"}
 WRONG = {
     "no JSON": ("action: close", 400, "the body must be JSON: JSON is malformed"),
-    "no action": ({"api": "Produce"}, 400, "fault: object missing required field `action`"),
+    "no action": ({"api": "Produce"}, 400, "fault.action: is needed"),
     "an action that there is not": (
         {"action": "explode"},
         400,
@@ -111,6 +111,22 @@ def test_a_rule_that_cannot_be_is_refused_and_none_is_added(body: object, status
     assert answered == status
     assert told["error"].startswith(said)
     assert admin.ids() == ["a"]
+
+
+PLACES = {
+    "no action": ({}, "action"),
+    "a field of the rule": ({"action": "close", "api": ["Fetch", "Prodcue"]}, "api[1]"),
+    "a field of the action": ({"action": {"kind": "error", "code": "NO"}}, "action.code"),
+    "a rule of several": ({"faults": [GONE, {"action": "close", "times": "x"}]}, "faults[1].times"),
+    "an id that is taken": (TAKEN, "id"),
+}
+
+
+@pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
+def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
+    admin = Admin()
+    admin.ask(PATH, "POST", TAKEN)
+    assert admin.ask(PATH, "POST", body)[1]["path"] == path
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

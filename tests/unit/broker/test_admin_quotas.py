@@ -82,6 +82,22 @@ def test_a_change_that_is_refused_changes_nothing_and_says_why(method: str, body
 
 
 @pytest.mark.parametrize(
+    ("entity", "quotas", "path"),
+    [
+        pytest.param(
+            ALICE, {"producer_byte_rate": 1, "consumer_byte_rate": 0}, "quotas.consumer_byte_rate", id="value"
+        ),
+        pytest.param({"user": "alice", "client-id": ""}, {}, "entity.client-id", id="one name of an entity"),
+        pytest.param({"ip": "nowhere.example"}, {}, "entity.ip", id="an address"),
+        pytest.param({"ip": "::1", "user": "alice"}, {}, "entity", id="names that do not go together"),
+    ],
+)
+def test_where_in_the_body_a_mistake_is(entity: object, quotas: object, path: str) -> None:
+    app = application(VirtualBroker().cluster_server)
+    assert ask(app, "PUT", body={"entity": entity, "quotas": quotas})[1]["path"] == path
+
+
+@pytest.mark.parametrize(
     ("method", "path"), [("GET", PATH), ("PUT", PATH), ("DELETE", PATH), ("GET", f"{PATH}/explain")]
 )
 def test_who_has_no_token_may_not_ask(method: str, path: str) -> None:

@@ -104,6 +104,21 @@ def test_a_wrong_request_is_told_what_is_accepted(body: object, status: int, sai
     assert told["error"].startswith(said)
 
 
+PLACES = {
+    "a name that nobody knows": ({"name": "rolling"}, "name"),
+    "a field of a step": ({"scenario": {"name": "s", "steps": [{"at": "soon"}]}}, "scenario.steps[0].at"),
+    "a field of a rule": ({"scenario": {"name": "s", "faults": [{"acton": 1}]}}, "scenario.faults[0].acton"),
+    "what contradicts itself": (WRONG["what contradicts itself"][0], "scenario.steps[0].start"),
+    "a property": ({"scenario": {"name": "s", "config": {"num.partition": 1}}}, "scenario.config"),
+}
+
+
+@pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
+def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
+    status, told = Admin().ask(RUN, "POST", body)
+    assert (status, told["path"]) == (400, path)
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_run_that_there_is_not_is_not_found(method: str) -> None:
     assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "there is no run run-7; there was none yet"})

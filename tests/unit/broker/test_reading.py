@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from sluice.broker.reading import MisreadError, read, read_texts
+from sluice.broker.reading import ACCEPTED, MisreadError, read, read_texts
 
-Name = Annotated[str, Meta(pattern="^[a-z]+$", description="small letters")]
+Name = Annotated[str, Meta(pattern="^[a-z]+$", description="small letters", extra=ACCEPTED)]
 
 
 class Circle(Struct, tag_field="kind", tag="circle", forbid_unknown_fields=True):

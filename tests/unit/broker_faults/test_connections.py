@@ -148,7 +148,7 @@ def test_only_the_listener_that_is_named_refuses() -> None:
         (Rule("bandwidth"), "fault.action: a bandwidth has in_bytes_per_s or out_bytes_per_s, or both"),
         (Rule(Bandwidth(in_bytes_per_s=0)), "fault.action.in_bytes_per_s: 0: must be above 0 bytes per second"),
         (Rule(Bandwidth(out_bytes_per_s="fast")), "fault.action.out_bytes_per_s: 'fast': "),
-        (Rule("drop-idle"), "fault.action: drop-idle is not enough: object missing required field `idle`"),
+        (Rule("drop-idle"), "fault.action: drop-idle is not enough: idle is needed"),
         (Rule(DropIdle(0)), "fault.action.idle: 0: must be longer than 0"),
     ],
     ids=lambda value: value.action if isinstance(value, Rule) and isinstance(value.action, str) else "",
