@@ -4,9 +4,10 @@ const KEY = "sluice-token";
 let askForToken = async () => {};
 
 export class Problem extends Error {
-  constructor(message, status) {
+  constructor(message, status, path) {
     super(message);
     this.status = status;
+    this.path = path; // where in what was sent the mistake is, or ""
   }
 }
 
@@ -46,11 +47,13 @@ export function words(error) {
 }
 
 export async function problemOf(answer) {
-  let message = `the broker answered ${answer.status}`;
+  const otherwise = `the broker answered ${answer.status}`;
   try {
-    message = (await answer.json()).error ?? message;
-  } catch { /* it was no JSON */ }
-  return new Problem(message, answer.status);
+    const { error, path } = await answer.json();
+    return new Problem(error ?? otherwise, answer.status, path ?? "");
+  } catch { // it was no JSON
+    return new Problem(otherwise, answer.status, "");
+  }
 }
 
 async function result(answer) {

@@ -2,6 +2,7 @@
 
 import { get, send, words } from "./api.js";
 import { el, tell } from "./dom.js";
+import { field, tellAt } from "./field.js";
 
 // Fields of a rule that most need; the others are one step away.
 const FIRST = ["api", "client_id", "topic", "times", "probability", "broker"];
@@ -34,23 +35,27 @@ export class FaultForm {
     this.kinds = actionsOf(Rule);
     this.kind = el("select", { name: "kind", change: () => this.shape() },
       ...Object.keys(this.kinds).map((kind) => el("option", { value: kind }, kind)));
-    this.about = el("p", { class: "sub whole" });
+    this.about = el("span");
+    this.action = field("What it does", this.kind, this.about);
+    this.action.node.classList.add("whole");
     this.ofAction = el("div", { class: "form whole" });
     const others = Object.keys(Rule.properties).filter((name) => !OTHERS_OF.has(name) && !FIRST.includes(name));
-    this.fields = Object.fromEntries([...FIRST, ...others].map((name) => [name, field(name, Rule.properties[name])]));
+    this.fields = Object.fromEntries([...FIRST, ...others].map((name) => [name, fieldOf(name, Rule.properties[name])]));
     this.json = el("textarea", { name: "json", spellcheck: "false", rows: 8 });
     this.json.value = EXAMPLE;
+    this.byJson = field("The rule as JSON", this.json);
+    this.byJson.node.classList.add("whole");
+    this.byJson.node.hidden = true;
     this.problem = el("p", { class: "problem whole", role: "alert", hidden: true });
     this.byFields = el("div", { class: "form whole" },
-      el("label", { class: "field whole" }, "What it does", this.kind), this.about, this.ofAction,
+      this.action.node, this.ofAction,
       ...FIRST.map((name) => this.fields[name].node),
       el("details", { class: "whole" }, el("summary", {}, "More that it may ask for"),
         el("div", { class: "form" }, ...others.map((name) => this.fields[name].node))));
-    this.byJson = el("label", { class: "field whole", hidden: true }, "The rule as JSON", this.json);
     this.asJson = el("input", { type: "checkbox", change: () => this.turn() });
     this.parent.replaceChildren(el("form", { class: "form", autocomplete: "off", novalidate: true, submit: (event) => this.submit(event) },
       el("label", { class: "field check whole" }, this.asJson, "Write it as JSON"),
-      this.byFields, this.byJson, this.problem,
+      this.byFields, this.byJson.node, this.problem,
       el("span", { class: "whole" }, el("button", { class: "main" }, "Add the rule"))));
     this.shape();
   }
@@ -61,15 +66,16 @@ export class FaultForm {
     this.about.textContent = action.description ?? "";
     this.actionFields = Object.fromEntries(
       Object.entries(action.properties).filter(([name]) => name !== "kind")
-        .map(([name, property]) => [name, field(name, property, (action.required ?? []).includes(name))]));
+        .map(([name, property]) => [name, fieldOf(name, property, (action.required ?? []).includes(name))]));
     this.ofAction.replaceChildren(...Object.values(this.actionFields).map((each) => each.node));
   }
 
   turn() {
     const isJson = this.asJson.checked;
     if (isJson && Object.keys(this.rule()).length > 1) this.json.value = JSON.stringify(this.rule(), null, 2);
-    this.byJson.hidden = !isJson;
+    this.byJson.node.hidden = !isJson;
     this.byFields.hidden = isJson;
+    tell(this.problem, "");
   }
 
   rule() {
@@ -78,32 +84,29 @@ export class FaultForm {
 
   async submit(event) {
     event.preventDefault();
-    this.failed("");
+    const isJson = this.asJson.checked;
+    this.byJson.failed("");
     let rule;
     try {
-      rule = this.asJson.checked ? JSON.parse(this.json.value) : this.rule();
+      rule = isJson ? JSON.parse(this.json.value) : this.rule();
     } catch (error) {
-      this.failed(`This is no JSON: ${error.message}`);
+      this.byJson.failed(`This is no JSON: ${error.message}`);
       return;
     }
     try {
       await send("POST", "/api/v1/faults", rule);
+      tellAt(this.places(), this.problem, null);
       for (const each of Object.values(this.fields)) each.clear();
     } catch (error) {
-      this.failed(words(error));
+      if (isJson) this.byJson.failed(words(error));
+      else tellAt(this.places(), this.problem, error);
     }
   }
 
-  /** The broker names the place, such as fault.action.code: there its words are shown. */
-  failed(message) {
-    const all = { ...this.fields, ...this.actionFields };
-    for (const each of Object.values(all)) each.failed("");
-    const at = /^fault\.(?:action\.)?(\w+)/.exec(message)?.[1];
-    const place = this.asJson.checked ? undefined : all[at];
-    place?.failed(message);
-    tell(this.problem, place ? "" : message);
-    if (place?.node.closest("details")) place.node.closest("details").open = true;
-    place?.input.focus();
+  /** The fields by their places in a rule. */
+  places() {
+    const ofAction = Object.entries(this.actionFields).map(([name, each]) => [`action.${name}`, each]);
+    return { ...this.fields, action: this.action, ...Object.fromEntries(ofAction) };
   }
 }
 
@@ -113,32 +116,20 @@ function actionsOf(rule) {
   return Object.fromEntries(Object.entries(mapping).map(([kind, ref]) => [kind, ref.split("/").pop()]));
 }
 
-let number = 0;
-
-/** One field of the form: `value()` is what was typed, or undefined. */
-function field(name, property, required = false) {
+/** One field of the form, from the schema of its value: `value()` is what was typed, or undefined. */
+function fieldOf(name, property, required = false) {
   const types = property.anyOf ?? [property];
-  const words_ = types.flatMap((type) => type.enum ?? []).filter((word) => word !== null);
+  const choices = types.flatMap((type) => type.enum ?? []).filter((word) => word !== null);
   const isTruth = types.some((type) => type.type === "boolean");
-  const id = `fault-field-${++number}`;
-  const input = words_.length || isTruth
-    ? el("select", { "aria-describedby": id }, el("option", { value: "" }, "—"),
-        ...(isTruth ? ["true", "false"] : words_).map((word) => el("option", { value: word }, String(word))))
-    : el("input", { "aria-describedby": id, autocomplete: "off", spellcheck: "false", "aria-required": required || null,
+  const input = choices.length || isTruth
+    ? el("select", {}, el("option", { value: "" }, "—"),
+        ...(isTruth ? ["true", "false"] : choices).map((word) => el("option", { value: word }, String(word))))
+    : el("input", { autocomplete: "off", spellcheck: "false", "aria-required": required || null,
         placeholder: property.default === undefined || property.default === null ? "" : String(property.default) });
-  const problem = el("span", { class: "problem", role: "alert", hidden: true });
-  const node = el("div", { class: "field" }, el("label", { class: "field" }, name, input),
-    el("small", { class: "sub", id }, property.description ?? "", problem));
   return {
-    node,
-    input,
+    ...field(name, input, property.description ?? ""),
     value: () => (input.value.trim() === "" ? undefined : valueOf(input.value.trim(), types)),
     clear: () => { input.value = ""; },
-    failed(message) {
-      tell(problem, message);
-      if (message) input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
-    },
   };
 }
 

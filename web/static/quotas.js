@@ -3,6 +3,7 @@
 import { words } from "./api.js";
 import { Children, byId, el, setText, tell } from "./dom.js";
 import { editable } from "./editable.js";
+import { field, tellAt } from "./field.js";
 import { count, entityInWords, measured } from "./format.js";
 import { setQuota } from "./quota_api.js";
 
@@ -76,38 +77,36 @@ class Row {
 function form() {
   const whose = el("select", { name: "whose", change: shape }, ...WHOSE.map(([label], at) => el("option", { value: at }, label)));
   const key = el("select", { name: "key" }, ...Object.entries(KEYS).map(([name, label]) => el("option", { value: name }, label)));
-  const inputs = Object.fromEntries(Object.keys(NAMES).map((name) => [name, el("input", { name, autocomplete: "off", spellcheck: "false" })]));
-  const labels = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, el("label", { class: "field" }, NAMES[name], input)]));
-  const problem = el("p", { class: "problem whole", role: "alert", id: "quota-problem", hidden: true });
-  const value = el("input", { name: "value", placeholder: "1M", autocomplete: "off", "aria-describedby": "quota-problem" });
+  const named = (name) => field(NAMES[name], el("input", { name, autocomplete: "off", spellcheck: "false" }));
+  const names = Object.fromEntries(Object.keys(NAMES).map((name) => [name, named(name)]));
+  const value = field("At most, a second", el("input", { name: "value", placeholder: "1M", autocomplete: "off" }));
+  const problem = el("p", { class: "problem whole", role: "alert", hidden: true });
+  const places = { quotas: value, ...Object.fromEntries(Object.entries(names).map(([name, each]) => [`entity.${name}`, each])) };
   const node = el("form", { class: "form", autocomplete: "off", submit },
     el("label", { class: "field" }, "Whose", whose), el("label", { class: "field" }, "Of what", key),
-    ...Object.values(labels),
-    el("label", { class: "field" }, "At most, a second", value),
-    problem,
+    ...Object.values(names).map((each) => each.node), value.node, problem,
     el("span", { class: "whole" }, el("button", { class: "main" }, "Set")));
   shape();
   return node;
 
   function shape() {
-    const [, names] = WHOSE[whose.value || 0];
-    for (const [name, label] of Object.entries(labels)) label.hidden = !names.includes(name);
-    const isOfAddress = names.includes("ip");
+    const [, wanted] = WHOSE[whose.value || 0];
+    for (const [name, each] of Object.entries(names)) each.node.hidden = !wanted.includes(name);
+    const isOfAddress = wanted.includes("ip");
     for (const option of key.options) option.disabled = (option.value === "connection_creation_rate") !== isOfAddress;
     if (key.selectedOptions[0]?.disabled ?? true) key.value = [...key.options].find((option) => !option.disabled).value;
+    tellAt(places, problem, null);
   }
 
   async function submit(event) {
     event.preventDefault();
-    const [, names, entity] = WHOSE[whose.value];
+    const [, wanted, entity] = WHOSE[whose.value];
     try {
-      await setQuota(key.value, entity ?? Object.fromEntries(names.map((name) => [name, inputs[name].value])), value.value.trim());
-      tell(problem, "");
-      value.removeAttribute("aria-invalid");
-      value.value = "";
+      await setQuota(key.value, entity ?? Object.fromEntries(wanted.map((name) => [name, names[name].input.value])), value.input.value.trim());
+      tellAt(places, problem, null);
+      value.input.value = "";
     } catch (error) {
-      tell(problem, words(error));
-      value.setAttribute("aria-invalid", "true");
+      tellAt(places, problem, error);
     }
   }
 }

@@ -29,29 +29,30 @@ export class Scenarios {
   }
 
   async load() {
-    await this.trying(async () => {
+    await trying(this.problem, async () => {
       const { scenarios } = await get("/api/v1/scenarios");
       this.list.replaceChildren(...scenarios.map((each) => this.entry(each)));
     });
   }
 
   entry({ name, description, brokers, duration_ms: durationMs, loses_records: loses }) {
+    const problem = el("p", { class: "problem", role: "alert", hidden: true });
     const needs = `${brokers} broker${brokers === 1 ? "" : "s"}, ${seconds(durationMs / 1000)}${loses ? ", loses records" : ""}`;
     return el("li", {},
       el("span", { class: "name" }, name),
-      el("button", { type: "button", "aria-label": `Run ${name}`, click: () => this.run(name) }, "Run"),
-      el("span", { class: "text" }, description), el("span", { class: "text" }, needs));
+      el("button", { type: "button", "aria-label": `Run ${name}`, click: () => this.run(name, problem) }, "Run"),
+      el("span", { class: "text" }, description), el("span", { class: "text" }, needs), problem);
   }
 
-  async run(name) {
-    await this.trying(async () => {
+  async run(name, problem) {
+    await trying(problem, async () => {
       this.draw(await send("POST", "/api/v1/scenarios/run", { name }));
       this.look();
     });
   }
 
   async stop() {
-    await this.trying(async () => this.draw(await send("DELETE", `/api/v1/scenarios/runs/${encodeURIComponent(this.report.id)}`)));
+    await trying(this.problem, async () => this.draw(await send("DELETE", `/api/v1/scenarios/runs/${encodeURIComponent(this.report.id)}`)));
   }
 
   async look() {
@@ -89,14 +90,14 @@ export class Scenarios {
       el("span", { class: "name" }, report.scenario), this.stopping, this.state,
       el("span", { class: "text" }, this.progress), this.steps)));
   }
+}
 
-  async trying(what) {
-    try {
-      await what();
-      tell(this.problem, "");
-    } catch (error) {
-      tell(this.problem, words(error));
-    }
+async function trying(problem, what) {
+  try {
+    await what();
+    tell(problem, "");
+  } catch (error) {
+    tell(problem, words(error));
   }
 }
 
