@@ -4,12 +4,21 @@ What is asked again and again without having failed is no retry: heartbeats, lon
 and then. So a sequence begins with a request that failed, and ends with the first of the same kind that did not; one
 that was right at once is a sequence of its own, of one attempt, and is left out.
 
-The same kind: of one client, an API, and what it is about: a group, a transactional id, or topics.
+The same kind: of one client, an API, and what it is about: a group, a transactional id, or topics. Two are taken
+together:
+
+- a join is JoinGroup and, where that succeeded, the SyncGroup that follows; who is told there that it failed may do
+  either again;
+- groups are described by ConsumerGroupDescribe (KIP-848), and those that are none of that kind by DescribeGroups. What
+  failed with the first is so tried again with the second: Kafka's client waits before that, and counts it, also where
+  it does not send the first since the broker does not know it (AdminApiDriver: RequestState counts what is handed out).
 """
 
 from collections.abc import Iterable
 
-from sluice.audit.attempts import AttemptSequence, Kind, Outcome
+import msgspec
+
+from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.journal_events import AnyEvent, Request
 
 from .ends import Ends
@@ -30,6 +39,7 @@ KINDS = {
         (
             "AlterConfigs",
             "AlterPartitionReassignments",
+            "ConsumerGroupDescribe",
             "CreateAcls",
             "CreatePartitions",
             "CreateTopics",
@@ -50,6 +60,8 @@ KINDS = {
         Kind.ADMIN,
     ),
 }
+# What is tried again by another API.
+_SAME = {"SyncGroup": "JoinGroup", "ConsumerGroupDescribe": "DescribeGroups"}
 _MOST_TOPICS_IN_KEY = 3
 
 
@@ -57,20 +69,20 @@ def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Calls that failed, with the calls that came of it, by the first one."""
     events = list(events)
     ends = Ends(events)
-    requests = [event for event in events if isinstance(event, Request) and event.api in KINDS]
+    requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)
+    calls = _calls(sorted(requests, key=lambda each: (each.received_ns, each.seq)), ends)
     open_ones: dict[str, AttemptSequence] = {}
     incidents: dict[str, int] = {}
     made: list[AttemptSequence] = []
-    for request in sorted(requests, key=lambda each: (each.received_ns, each.seq)):
+    for request, attempt in calls:
         what = _what(request)
-        attempt = ends.attempt(request)
         found = open_ones.get(what)
         if found is None:
             if attempt.outcome is Outcome.SUCCEEDED:
                 continue
             incidents[what] = number = incidents.get(what, 0) + 1
             key = what if number == 1 else f"{what} #{number}"
-            found = AttemptSequence(kind=KINDS[request.api], key=key, attempts=[])
+            found = AttemptSequence(kind=_kind(request), key=key, attempts=[])
             open_ones[what] = found
             made.append(found)
         found.attempts.append(attempt)
@@ -86,4 +98,26 @@ def _what(request: Request) -> str:
     if not about:
         topics = list(dict.fromkeys(each.topic for each in request.partitions))
         about = ",".join(topics[:_MOST_TOPICS_IN_KEY])
-    return f"{client} {request.api} {about}".rstrip()
+    return f"{client} {_SAME.get(request.api, request.api)} {about}".rstrip()
+
+
+def _kind(request: Request) -> Kind:
+    return KINDS[_SAME.get(request.api, request.api)]
+
+
+def _calls(requests: Iterable[Request], ends: Ends) -> list[tuple[Request, Attempt]]:
+    """Requests as tries, joins as one, in the order in which they began."""
+    calls: list[tuple[Request, Attempt]] = []
+    joined: dict[str, int] = {}  # by client and group: which of these is a JoinGroup that SyncGroup may follow
+    for request in requests:
+        attempt = ends.attempt(request)
+        what = _what(request)
+        if request.api == "SyncGroup" and what in joined:
+            number = joined.pop(what)
+            join, began = calls[number]
+            calls[number] = join, msgspec.structs.replace(attempt, at_ns=began.at_ns)
+            continue
+        if request.api == "JoinGroup" and attempt.outcome is Outcome.SUCCEEDED:
+            joined[what] = len(calls)
+        calls.append((request, attempt))
+    return calls

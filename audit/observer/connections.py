@@ -7,7 +7,8 @@ once.
 
 So each connection is appended to one of the *rows* that it may belong to: those of the same host to the same broker
 whose last connection has ended, that are not known to be another client's (client id, KIP-511 name and version) or for
-something else (the APIs asked for). Of several it is the one whose next try was due then: after as long as it waited
+something else (the APIs asked for). Rows whose last connection was lost come before those whose last one the client
+itself ended when it was done with it. Of several it is the one whose next try was due then: after as long as it waited
 the last time, or twice as long. Where that does not tell them apart, source ports that are next to each other do. A row
 begins where there is no such row, that is, where all that there are have a connection that is open.
 """
@@ -160,6 +161,12 @@ class Row:
             return False
         return not (self.roles and one.roles and self.roles.isdisjoint(one.roles))
 
+    @property
+    def is_at_its_end(self) -> bool:
+        """Whether the client ended the last one itself after it had worked, so that nothing has to be tried again."""
+        last = self.connections[-1]
+        return last.by_client and last.outcome is Outcome.SUCCEEDED
+
     def _is_same_client(self, one: Connection) -> bool:
         same_id = not self.client_id or not one.client_id or self.client_id == one.client_id
         unnamed = ("", "")
@@ -202,6 +209,8 @@ def rows(found: Sequence[Connection]) -> list[Row]:
     for one in found:
         able = [row for row in made if row.may_have(one)]
         if able:
+            lost = [row for row in able if not row.is_at_its_end]
+            able = lost or able
             min(able, key=lambda row: row.unlikelihood(one)).append(one)
         else:
             made.append(Row(one))

@@ -71,12 +71,10 @@ PROBES = (
         what="An admin's call is answered COORDINATOR_LOAD_IN_PROGRESS (14).",
         role=Role.ADMIN,
         workload=Call(),
-        # Of a release without the groups of KIP-848: Java's client asks for these first, and counts that as a try.
         cluster=cluster(
             "admin-error",
             9,
             broken(0, 8, error("COORDINATOR_LOAD_IN_PROGRESS", "DescribeGroups", RAMP)),
-            sluice_kafka_release="kafka-3.4",
         ),
         settings=ADMIN,
     ),

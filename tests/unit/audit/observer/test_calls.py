@@ -55,3 +55,37 @@ def test_a_lost_connection_is_a_failure_too() -> None:
         [Outcome.DISCONNECTED, Outcome.SUCCEEDED],
     )
     assert sequence.gaps_ms() == [100]
+
+
+def test_a_join_is_join_group_and_the_sync_group_that_follows() -> None:
+    journal = Journal()
+    for api, at_ms, errors in (
+        ("JoinGroup", 0, [14]),
+        ("JoinGroup", 100, []),
+        ("SyncGroup", 102, [14]),
+        ("JoinGroup", 203, []),
+        ("SyncGroup", 204, []),
+    ):
+        journal.request(api, at_ms, at_ms + 1, errors=errors, group_id="g")
+    (sequence,) = call_sequences(journal.events)
+    assert (sequence.kind, sequence.key) == (Kind.JOIN_GROUP, "app JoinGroup g")
+    assert sequence.gaps_ms() == [99, 100]
+    assert [attempt.outcome for attempt in sequence.attempts] == [Outcome.ERROR, Outcome.ERROR, Outcome.SUCCEEDED]
+
+
+def test_a_sync_group_alone_is_tried_again_by_itself() -> None:
+    journal = Journal()
+    journal.request("JoinGroup", 0, 1, group_id="g")
+    journal.request("SyncGroup", 2, 3, errors=[14], group_id="g")
+    journal.request("SyncGroup", 103, 104, group_id="g")
+    (sequence,) = call_sequences(journal.events)
+    assert sequence.gaps_ms() == [100]
+
+
+def test_groups_that_are_none_of_kip_848_are_described_by_the_second_try() -> None:
+    journal = Journal()
+    journal.request("ConsumerGroupDescribe", 0, 1, group_id="g", errors=[69])
+    journal.request("DescribeGroups", 101, 102, group_id="g", errors=[14])
+    journal.request("DescribeGroups", 302, 303, group_id="g")
+    (sequence,) = call_sequences(journal.events)
+    assert (sequence.kind, sequence.gaps_ms()) == (Kind.ADMIN, [100, 200])

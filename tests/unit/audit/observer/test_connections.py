@@ -165,3 +165,12 @@ def test_a_connection_that_was_answered_is_not_being_made_any_more() -> None:
     journal.connection(0, 100, answers=True)
     journal.connection(50, 100, answers=True)
     assert most_half_open(connections(journal.events)) == 1
+
+
+def test_what_the_client_was_done_with_is_not_tried_again_while_another_one_was_lost() -> None:
+    journal = Journal(client_id="app")
+    journal.connection(0, 40, by_client=True, answers=True)  # to the bootstrap address
+    journal.connection(35, 60, answers=True)
+    journal.connection(62, 862, by_client=True)
+    journal.connection(863, 1663, by_client=True)
+    assert gaps(connect_sequences(journal.events)) == [[], [2, 1]]
