@@ -71,7 +71,13 @@ PRODUCER: dict[str, Setting] = {
 }
 # Who connects has something to send: what holds that up is not to be longer than what is looked at.
 RECONNECTING: dict[str, Setting] = {**PRODUCER, "retry.backoff.ms": 50, "retry.backoff.max.ms": 50}
-CONSUMER: dict[str, Setting] = {**COMMON, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+# What is asked for over the connection that also fetches waits for that: so fetches are short.
+CONSUMER: dict[str, Setting] = {
+    **COMMON,
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "fetch.max.wait.ms": 20,
+}
 MEMBER: dict[str, Setting] = {**CONSUMER, "heartbeat.interval.ms": 300, "session.timeout.ms": 10_000}
 ADMIN: dict[str, Setting] = COMMON
 

@@ -12,8 +12,9 @@ from sluice.broker.scenarios.timeline import timeline
 # The topic that ready subjects use; a command uses what it likes.
 TOPIC = "audit"
 GROUP = "audit"
-# A poll that ends in between cuts short what its client waits within it: so it is longer than any of these waits.
-POLL_MS = 5000
+# A poll that ends in between cuts short what its client waits within it, and counts within it: so it is longer than any
+# probe.
+POLL_MS = 30_000
 # Records that are there before a consumer begins.
 RECORDS = 20
 

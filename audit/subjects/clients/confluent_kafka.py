@@ -16,6 +16,7 @@ CLIENT = Client(
     driver="sluice.audit.subjects.drivers.confluent_kafka_driver",
     settings=(
         Known("metadata.max.age.ms", ("metadata.max.age.ms",), 900_000),
+        Known("metadata.recovery.strategy", ("metadata.recovery.strategy",), "rebootstrap"),
         Known("reconnect.backoff.max.ms", ("reconnect.backoff.max.ms",), 10_000),
         Known("reconnect.backoff.ms", ("reconnect.backoff.ms",), 100),
         Known("retry.backoff.max.ms", ("retry.backoff.max.ms",), 1000),
