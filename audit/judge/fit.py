@@ -10,6 +10,10 @@ information criterion wins: n * log(variance) + parameters * log(n). A variance 
 *Confidence.* Rows are drawn again with replacement, and the share of draws in which the same model wins is told; of a
 single row its waits are drawn.
 
+A single wait may be far from all others: the client was held up by something else. What is further from the middle half
+of the waits, each divided by what the model grew by until then, than three times the width of that half says nothing of
+base and jitter, and is left out.
+
 *Base and jitter.* All waits below the cap, each divided by what the model grew by until then, are draws around the
 base. They are uniform if a client draws once for each wait. Kafka's producer and metadata draw anew whenever they look
 whether the wait is over, and go when a draw is not above what was waited: with u from 0 to 1 across the width of the
@@ -27,7 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import exp, inf, log
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import NamedTuple
 
 from sluice.audit.verdict import Fit
@@ -44,6 +48,8 @@ _MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.1
 _LEAST_GROWTH = 1.3
 _AS_LONG = 0.01
 _CAPPED_SHARE = 1 / 3
+# So many times as far from the middle half as that is wide is far, and of fewer waits nobody can tell.
+_FAR, _FEW = 3.0, 8
 # So much is looked at: of a row, what shows how it grows; of rows, what shows the model, and what shows the jitter.
 _LONGEST_ROW, _MOST_ROWS, _MOST_ROWS_FOR_JITTER = 40, 200, 1000
 _LAST_CAPPED_FROM = 20
@@ -241,7 +247,16 @@ def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[f
 def _ratios(rows: Rows, model: _Model, steps: int) -> list[float]:
     """What each of the first waits of each row says of the base."""
     ratios = [waited_ms / model.grown(number) for row in rows for number, waited_ms in enumerate(row[:steps])]
-    return ratios or [row[0] for row in rows if row]
+    return _near(ratios) or [row[0] for row in rows if row]
+
+
+def _near(ratios: Sequence[float]) -> list[float]:
+    """Those that are not far from all others."""
+    if len(ratios) < _FEW:
+        return list(ratios)
+    first, middle, third = quantiles(ratios, n=4)
+    away = max(_FAR * (third - first), _AS_LONG * middle)
+    return [ratio for ratio in ratios if first - away <= ratio <= third + away]
 
 
 def _around_base(ratios: Sequence[float]) -> tuple[float, float]:

@@ -111,6 +111,14 @@ def test_a_cap_before_the_jitter_is_in_the_middle_of_what_is_seen() -> None:
     assert found.cap_ms == pytest.approx(1000, rel=0.05)
 
 
+def test_a_wait_that_is_far_from_all_others_does_not_move_the_base() -> None:
+    found = fit([[100.0 + number % 3 for number in range(30)], [2000.0]], Random(1))
+    assert found is not None
+    assert found.model == CONSTANT
+    assert found.base_ms == pytest.approx(101, abs=1)
+    assert found.jitter < 0.02
+
+
 def test_two_waits_are_explained_by_anything() -> None:
     assert fit([[100, 200]], Random(0)) is None
 
