@@ -1,12 +1,13 @@
 """What else an operator wants to know of a client: storms, stalls, duplicates, waits that fall back.
 
 A storm is told by its height, not by a rule: so many in so short a time are of nobody's configuration. What an ordinary
-workload asks for without end (records, and what is fetched) counts only as far as it failed. Records that were lost are
-found by who reads the log afterwards.
+workload asks for without end counts only as far as it failed (fetches) or came again (batches). Records that were lost
+are found by who reads the log afterwards.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from statistics import median
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from sluice.audit.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.observation import Observation
 from sluice.audit.observer import sequences
 from sluice.audit.verdict import Finding, FindingKind
-from sluice.journal_events import ConnectionOpened, Request
+from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 from .expected import Tolerance
 from .records import looked_until_ns, records
@@ -26,7 +27,12 @@ STORM, STORM_MS = 200, 5000.0
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.5, 0.4, 0.7  # of what was waited before
-_ORDINARY = frozenset(("Produce", "Fetch"))
+# So many of the last waits say what was steady; shorter ones differ as much by scheduling. A row of another run went on
+# where there were so many waits after the fall.
+_STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
+_ORDINARY = frozenset(("Fetch",))
+# An answer that left so shortly before its connection ended may never have been read.
+_READ_WITHIN_NS = 50 * _NS_PER_MS
 _NO_BAND = Tolerance(0, 0)
 
 
@@ -40,7 +46,10 @@ def findings(observations: Sequence[Observation]) -> list[Finding]:
     runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
     found: list[Finding] = []
     for look in _LOOKS:
-        worst = max((each for run in runs for each in look(run)), key=lambda pair: pair[0], default=None)
+        seen = [each for run in runs for each in look(run)]
+        if look is _wrapped:
+            seen = [each for each in seen if not _is_refuted(each[1], runs)]
+        worst = max(seen, key=lambda pair: pair[0], default=None)
         if worst is not None:
             found.append(worst[1])
     return found
@@ -56,6 +65,7 @@ def _storms(run: _Run) -> Iterator[Weighed]:
             times.setdefault("connections", []).append(event.at_ns)
         elif isinstance(event, Request) and _counts(event):
             times.setdefault(event.api, []).append(event.received_ns)
+    times["Produce"] = [attempt.at_ns for one in run.found if one.kind is Kind.PRODUCE for attempt in one.attempts[1:]]
     for what, at_ns in times.items():
         most = _most_within(sorted(at_ns))
         if most >= STORM:
@@ -72,6 +82,8 @@ def _storms(run: _Run) -> Iterator[Weighed]:
 
 
 def _counts(request: Request) -> bool:
+    if request.api == "Produce":
+        return False  # counted by batches: those that come again
     return request.api not in _ORDINARY or bool(request.error_codes) or request.answered_ns is None
 
 
@@ -122,20 +134,8 @@ def _is_done(one: Observation) -> bool:
 
 
 def _duplicates(run: _Run) -> Iterator[Weighed]:
-    cut = {
-        (event.connection, event.received_ns)
-        for event in run.observation.events
-        if isinstance(event, Request) and event.rule_id
-    }
-    again = [
-        sequence
-        for sequence in run.found
-        if any(
-            attempt.outcome is Outcome.SUCCEEDED and (attempt.connection, attempt.at_ns) not in cut
-            for attempt in sequence.attempts[:-1]
-        )
-        and sequence.kind is Kind.PRODUCE
-    ]
+    cut = _cut_short(run.observation)
+    again = [sequence for sequence in run.found if sequence.kind is Kind.PRODUCE and _is_sent_again(sequence, cut)]
     if again:
         yield (
             len(again),
@@ -149,8 +149,29 @@ def _duplicates(run: _Run) -> Iterator[Weighed]:
         )
 
 
+def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -> bool:
+    """Whether a try came after one that was acknowledged; not one on a connection that ended with it: that was sent
+    before, and read only when the client had long gone.
+    """
+    certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
+    return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
+
+
+def _cut_short(one: Observation) -> set[tuple[int, int]]:
+    """Which requests were answered, by connection and when they came, but the client may not have read that: a rule may
+    have cut the answer short, or the connection ended just then.
+    """
+    ended_ns = {event.connection: event.at_ns for event in one.events if isinstance(event, ConnectionClosed)}
+    return {
+        (event.connection, event.received_ns)
+        for event in one.events
+        if isinstance(event, Request)
+        and (event.rule_id or ended_ns.get(event.connection, inf) - event.at_ns < _READ_WITHIN_NS)
+    }
+
+
 def _wrapped(run: _Run) -> Iterator[Weighed]:
-    for waited in tracks(run.found, run.observation.repetition):
+    for waited in tracks(_alone(run.found), run.observation.repetition):
         fell = _fell_back(waited.waits)
         if fell is None:
             continue
@@ -172,6 +193,26 @@ def _wrapped(run: _Run) -> Iterator[Weighed]:
         )
 
 
+def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
+    """Without rows of connections beside which there is another one to the same broker: what came in one of them may
+    belong into the other.
+    """
+    spans = [
+        (one, one.attempts[0].broker, one.attempts[0].at_ns, one.attempts[-1].at_ns)
+        for one in found
+        if one.kind is Kind.CONNECT
+    ]
+    mixed = {
+        id(one)
+        for one, broker, first_ns, last_ns in spans
+        if any(
+            other is not one and there == broker and begin_ns < last_ns and first_ns < end_ns
+            for other, there, begin_ns, end_ns in spans
+        )
+    }
+    return (one for one in found if id(one) not in mixed)
+
+
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
     """The first of two waits in a row that are short after many that were long, and how long those were."""
     in_row: list[float] = []
@@ -180,13 +221,27 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
         if wait.failures == 0:
             in_row.clear()
         if len(in_row) >= _WRAPPED_FROM:
-            steady = in_row[_STEADY_FROM:]
+            steady = in_row[_STEADY_FROM:][-_STEADY_MOST:]
             steady_ms = median(steady)
-            was_steady = min(steady) >= _STEADY * steady_ms
+            was_steady = steady_ms >= _STEADY_LEAST_MS and min(steady) >= _STEADY * steady_ms
             if was_steady and wait.waited_ms < _FELL_TO * steady_ms and following.waited_ms < _ROSE_TO * steady_ms:
                 return wait, steady_ms
         in_row.append(wait.waited_ms)
     return None
+
+
+def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
+    """Whether a row of another run went on for longer, and did not fall back there: a counter wraps each time."""
+    failures, repetition = finding.measured["failures"], finding.measured["repetition"]
+    assert isinstance(failures, float | int), "it is a number"
+    longer = [
+        waited.waits
+        for run in runs
+        if _number(run) != repetition
+        for waited in tracks(run.found, _number(run))
+        if waited.waits and max(wait.failures for wait in waited.waits) > failures + _AFTERWARDS
+    ]
+    return any((fell := _fell_back(waits)) is None or abs(fell[0].failures + 1 - failures) > 1 for waits in longer)
 
 
 def _number(run: _Run) -> int:

@@ -28,6 +28,13 @@ class TestStorms:
             journal.request("Fetch", number, number + 0.5, errors=errors)
         assert kinds(observed("fetch-error", journal.events)) == found
 
+    @pytest.mark.parametrize(("again", "found"), [(True, [FindingKind.STORM]), (False, [])], ids=["again", "once"])
+    def test_batches_count_only_if_they_come_again(self, again: bool, found: list[FindingKind]) -> None:
+        journal = Journal()
+        for number in range(300):
+            journal.batch(10 * number, 10 * number + 1, errors=[6], sequence=0 if again else number)
+        assert kinds(observed("produce-no-retry", journal.events)) == found
+
 
 class TestStalls:
     def test_silence_after_the_fault_is_one(self) -> None:
@@ -72,6 +79,21 @@ class TestDuplicates:
         journal.request("Produce", 100, 101, partitions=one)
         assert kinds(observed("produce-mute", journal.events)) == []
 
+    def test_a_try_that_was_read_when_the_client_had_long_gone_is_none(self) -> None:
+        journal = Journal()
+        muted = journal.connection(0, 1503, by_client=True, answers=True)
+        other = journal.connection(900, 5000, by_client=True, answers=True)
+        journal.batch(910, 911, sequence=0, connection=other)
+        journal.batch(1501, 1502, sequence=0, connection=muted)
+        assert kinds(observed("throttle-long", journal.events)) == []
+
+    def test_an_answer_that_left_when_the_connection_ended_is_no_acknowledgement(self) -> None:
+        journal = Journal()
+        lost = journal.connection(0, 102, answers=True)
+        journal.batch(100, 101, sequence=0, connection=lost)
+        journal.batch(200, 201, sequence=0, connection=journal.connection(150, 5000, answers=True))
+        assert kinds(observed("metadata-disconnect", journal.events)) == []
+
 
 class TestCountersThatWrap:
     def test_waits_that_fall_back_after_many_failures_are_told_with_their_number(self) -> None:
@@ -82,6 +104,23 @@ class TestCountersThatWrap:
     def test_one_short_wait_is_none(self) -> None:
         waits = [*[1000.0] * 32, 50, 1000, 1000]
         assert kinds(observed("long-outage", closed_connections(waits).events)) == []
+
+    def test_what_falls_back_by_milliseconds_is_none(self) -> None:
+        waits = [*[10.0] * 32, 1, 2, 4, 8]
+        assert kinds(observed("long-outage", closed_connections(waits).events)) == []
+
+    def test_rows_of_which_there_are_several_may_be_mixed_up(self) -> None:
+        journal = closed_connections([*[1000.0] * 32, 50, 100, 200, 400, 800])
+        for at_ms in (5000, 9000):
+            journal.connection(at_ms, at_ms + 3000, answers=True)
+        assert kinds(observed("long-outage", journal.events)) == []
+
+    def test_a_row_that_did_not_fall_back_then_refutes_it(self) -> None:
+        runs = [
+            observed("long-outage", closed_connections(waits).events, repetition=number)
+            for number, waits in enumerate(([*[1000.0] * 32, 50, 100, 200, 400, 800], [1000.0] * 60))
+        ]
+        assert kinds(*runs) == []
 
 
 def test_of_several_runs_the_worst_is_told() -> None:
