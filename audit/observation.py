@@ -26,6 +26,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     kips: those that the subject's own documentation says it implements in this version, such as KIP-580
     before: KIPs that are younger than this version of it, or that it says it does not implement
     otherwise: statements, such as KIP-144/9, in whose place its documentation says in so many words what else it does
+    lacks: settings that it does not have, by Kafka's names; what is about setting them cannot be seen of it
     """
 
     name: str
@@ -35,6 +36,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     kips: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     otherwise: frozenset[str] = frozenset()
+    lacks: frozenset[str] = frozenset()
 
 
 class Callback(msgspec.Struct, frozen=True, kw_only=True):

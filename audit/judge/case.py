@@ -5,7 +5,7 @@ from functools import cached_property
 from random import Random  # noqa: TID251  (what is drawn is seeded: the same runs give the same verdict)
 from typing import TypedDict, Unpack
 
-from sluice.audit.attempts import AttemptSequence, Kind
+from sluice.audit.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.observation import Observation, SubjectInfo
 from sluice.audit.observer import sequences
 from sluice.audit.statements import Statement
@@ -13,6 +13,7 @@ from sluice.audit.verdict import Fit, Series, Sort, State, Verdict
 
 from .expected import Backoff, Tolerance, longest_lag_ms, tolerance
 from .fit import fit
+from .told_calls import apart
 from .waits import Track, most_telling, tracks
 
 
@@ -29,6 +30,9 @@ class Told(Evidence, total=False):
     measured: dict[str, float | str]
     expected: dict[str, str]
 
+
+# What failed so often and was never tried again is not by chance the last thing that was looked at.
+_GIVEN_UP = 2
 
 SortOut = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
 
@@ -70,7 +74,7 @@ class Case:
     @cached_property
     def found(self) -> list[list[AttemptSequence]]:
         """All sequences of attempts, by run."""
-        return [sequences(each.events) for each in self.observations]
+        return [apart(sequences(each.events), each.callbacks) for each in self.observations]
 
     @cached_property
     def lag_ms(self) -> float:
@@ -165,8 +169,17 @@ def judged_waits(
         return prompt
     found = prompt.tracks(kinds, sort_out)
     if not found:
-        return prompt.inconclusive("nothing was tried again", runs_needed=1)
+        return _not_tried_again(prompt, kinds)
     return judged(prompt, found, backoff)
+
+
+def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:
+    failed = sum(
+        one.kind in kinds and one.attempts[-1].outcome is not Outcome.SUCCEEDED for found in case.found for one in found
+    )
+    if failed < _GIVEN_UP:
+        return case.inconclusive("nothing was tried again", runs_needed=1)
+    return case.not_observable(f"it does not try again: {failed} of {failed} were given up when they had failed")
 
 
 def rows_of(found: Iterable[Track]) -> list[list[float]]:

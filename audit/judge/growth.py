@@ -18,9 +18,12 @@ from .fit import CONSTANT, LINEAR
 from .waits import Track, Wait
 
 _LEAST_WAITS = 4
+_LEAST_STEPS = 2
 _SHORT_SHARE, _LONG_SHARE = 0.02, 0.25
 _SURELY = 2  # one that is too short, or two that are too long, may have been taken for what they are not
 _SURELY_LONG = 3
+# A model whose waits spread by more than this is told by nobody: they are not alike.
+_ALIKE = 0.5
 
 
 class _Off(NamedTuple):
@@ -33,6 +36,8 @@ def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed
     waits = [wait for track in tracks for wait in track.waits]
     steps = max((wait.failures for wait in waits), default=-1) + 1
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
+    if steps == _LEAST_STEPS and sum(wait.failures == steps - 1 for wait in waits) >= _LEAST_WAITS:
+        needed_steps = min(needed_steps, steps)  # it never tries more often, and waits differ already
     evidence = case.evidence(tracks, backoff, allowed)
     off = _off(waits, backoff, allowed)
     is_off = share_is_off(len(off.short), len(off.long), len(waits)) or _steps_are_off(waits, off)
@@ -42,7 +47,7 @@ def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed
     told: Told = {**evidence, "measured": measured, "expected": expected}
     if is_off:
         fit = evidence["fit"]
-        return case.deviates(_how(off, backoff, allowed, fit if isinstance(fit, Fit) else None), **told)
+        return case.deviates(_how(waits, off, backoff, fit if isinstance(fit, Fit) else None), **told)
     if len(waits) < _LEAST_WAITS or steps < needed_steps:
         missing = max(1, ceil((_LEAST_WAITS - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
@@ -85,21 +90,27 @@ def share_is_off(short: int, long: int, waits: int) -> bool:
     return is_short or (long >= _SURELY_LONG and long > _LONG_SHARE * waits)
 
 
-def _how(off: _Off, backoff: Backoff, allowed: Tolerance, fit: Fit | None) -> str:
-    if fit is not None and fit.model == CONSTANT and not backoff.is_constant:
-        return f"waits about {fit.base_ms:.0f} ms each time, where {backoff.in_words()} are to be waited"
-    if fit is not None and fit.model == LINEAR and not backoff.is_constant:
+def _how(waits: Sequence[Wait], off: _Off, backoff: Backoff, fit: Fit | None) -> str:
+    told = fit if fit is not None and fit.jitter < _ALIKE and not backoff.is_constant else None
+    if told is not None and told.model == CONSTANT:
+        about_ms = median(wait.waited_ms for wait in waits)
+        return f"waits about {about_ms:.0f} ms each time, where {backoff.in_words()} are to be waited"
+    if told is not None and told.model == LINEAR:
         return (
-            f"waits {fit.multiplier:.0f} ms more each time, from {fit.base_ms:.0f} ms on, "
+            f"waits {told.multiplier:.0f} ms more each time, from {told.base_ms:.0f} ms on, "
             f"where {backoff.in_words()} are to be waited"
         )
-    which, word = (off.short, "short") if off.short else (off.long, "long")
-    first = which[0]
-    low, high = backoff.band_ms(first.failures)
+    which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
+    told_of = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
+    low, high = backoff.band_ms(told_of.failures)
     return (
-        f"{len(which)} waits are too {word}: {first.waited_ms:.0f} ms after failure {first.failures + 1} in a row, "
-        f"where {low:.0f} to {high:.0f} ms are to be waited"
+        f"{len(which)} waits are too {word}, such as {told_of.waited_ms:.0f} ms after failure {told_of.failures + 1} "
+        f"in a row, where {_range(low, high)} are to be waited"
     )
+
+
+def _range(low_ms: float, high_ms: float) -> str:
+    return f"{low_ms:.0f} ms" if low_ms == high_ms else f"{low_ms:.0f} to {high_ms:.0f} ms"
 
 
 def numbers(waits: Sequence[Wait], backoff: Backoff) -> tuple[dict[str, float | str], dict[str, str]]:

@@ -21,6 +21,8 @@ from .waits import track
 
 RULES: Mapping[str, Callable[[Case], Verdict]] = {**kip13.RULES, **kip580.RULES, **kip144.RULES, **kip91.RULES}
 
+# Whether a client refuses settings is what it is about.
+_ABOUT_REFUSALS = "KIP-91/9"
 _WEIGHT = (State.DEVIATES, State.PASS, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 
 
@@ -37,6 +39,8 @@ def judge(statement_id: str, observations: Sequence[Observation]) -> Verdict:
     for one in observations:
         if not one.problem and one.probe in statement.probes:
             by_probe.setdefault(one.probe, []).append(one)
+    if not by_probe and statement_id != _ABOUT_REFUSALS and (refused := _refused(statement, observations)):
+        return _undecided(statement, State.NOT_OBSERVABLE, f"it does not take what is to be set: {refused}")
     if not by_probe:
         return _undecided(statement, State.INCONCLUSIVE, f"no run of {' or '.join(statement.probes)}", runs_needed=1)
     verdicts = [_of_probe(statement, runs) for runs in by_probe.values()]
@@ -49,6 +53,8 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
     if subject.role not in statement.roles:
         return case.not_observable(f"it is about a {' or '.join(statement.roles)}")
     missing = [name for name in statement.settings if name not in subject.settings and not _follows(name, subject)]
+    if missing and subject.lacks.issuperset(missing):
+        return case.not_observable(f"it has no {' and no '.join(missing)}")
     if missing:
         return case.inconclusive(f"{' and '.join(missing)} of this client is not known", runs_needed=None)
     return RULES[statement.id](case)
@@ -57,6 +63,17 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
 def _follows(name: str, subject: SubjectInfo) -> bool:
     """Whether a setting that is missing follows from others (KIP-144)."""
     return name == "reconnect.backoff.max.ms" and "reconnect.backoff.ms" in subject.settings
+
+
+def _refused(statement: Statement, observations: Sequence[Observation]) -> str:
+    """What a client said that refused the settings of each run; "" where there is a run in which it did not."""
+    runs = [one for one in observations if one.probe in statement.probes]
+    said = [told.text or told.error for one in runs for told in one.callbacks if told.event == "rejected"]
+    return said[0] if runs and all(_is_refused(one) for one in runs) else ""
+
+
+def _is_refused(one: Observation) -> bool:
+    return any(told.event == "rejected" for told in one.callbacks)
 
 
 def _undecided(statement: Statement, state: State, why: str, runs_needed: int | None = None) -> Verdict:

@@ -98,6 +98,8 @@ def _by_host(case: Case) -> Verdict:
 
 
 def _constant_where_set_alone(case: Case) -> Verdict:
+    if "reconnect.backoff.ms" in case.subject.lacks:
+        return case.not_observable("it has no reconnect.backoff.ms")
     if "reconnect.backoff.max.ms" in case.subject.settings:
         return case.not_observable("reconnect.backoff.max.ms is set here as well")
     return _judged(case, _constant)
@@ -140,7 +142,8 @@ def _judged(case: Case, judged: Judged) -> Verdict:
     """Judges waits before connections by the backoff that is configured."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
-    if case.subject.settings.get("metadata.recovery.strategy") == "none":
+    strategy = "metadata.recovery.strategy"
+    if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
         return judged_waits(case, (Kind.CONNECT,), backoff, judged)
     early_ms = case.tolerance(backoff.base_ms).early_ms
     rethread = partial(rethreaded, backoff=backoff, early_ms=early_ms)

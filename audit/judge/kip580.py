@@ -5,15 +5,16 @@ in its upper half. What Kafka left static (joins, offsets, producer ids) the KIP
 offsets and producer ids both are taken as right.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sluice.audit.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.observation import Role
 from sluice.audit.verdict import State, Verdict
 
-from .case import Case, Judged, Told, judged_waits
-from .expected import JITTER, Backoff, reconnect_backoff, retry_backoff, static_backoff
+from .case import Case, Judged, SortOut, Told, judged_waits
+from .expected import JITTER, Backoff, number, reconnect_backoff, retry_backoff, static_backoff
 from .growth import judged_growth
+from .heartbeats import without_regular
 from .limits import judged_at_cap, judged_first
 from .spread import judged_jitter
 from .waits import Track, partition_of
@@ -129,7 +130,14 @@ def _coordinator_growth(case: Case) -> Verdict:
 
 
 def _heartbeat_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS)
+    backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
+    assert backoff is not None, "the statement says that it needs it"
+
+    def sort_out(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        late_ms = case.tolerance(backoff.base_ms).late_ms
+        return [part for one in found for part in without_regular(one, backoff, interval_ms or 0.0, late_ms)]
+
+    return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS, sort_out=sort_out)
 
 
 def _join_static(case: Case) -> Verdict:
@@ -204,13 +212,19 @@ def _older_clients(case: Case) -> Verdict:
 # -- the ways to judge -------------------------------------------------------------------------------------------------
 
 
-def _grows(case: Case, *kinds: Kind, late_ms: float = 0.0, backoff: Backoff | None = None) -> Verdict:
+def _grows(
+    case: Case,
+    *kinds: Kind,
+    late_ms: float = 0.0,
+    backoff: Backoff | None = None,
+    sort_out: SortOut | None = None,
+) -> Verdict:
     def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         # A consumer with nothing on its way looks again every retry.backoff.ms.
         polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
         return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
 
-    return _judged(case, kinds, judged, backoff)
+    return _judged(case, kinds, judged, backoff, sort_out)
 
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
@@ -232,11 +246,17 @@ def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
     return static if growing.state is State.DEVIATES else growing
 
 
-def _judged(case: Case, kinds: tuple[Kind, ...], judged: Judged, backoff: Backoff | None = None) -> Verdict:
+def _judged(
+    case: Case,
+    kinds: tuple[Kind, ...],
+    judged: Judged,
+    backoff: Backoff | None = None,
+    sort_out: SortOut | None = None,
+) -> Verdict:
     """Judges waits before retries by a backoff, the one that is configured if no other is given."""
     backoff = backoff or retry_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
-    return judged_waits(case, kinds, backoff, judged)
+    return judged_waits(case, kinds, backoff, judged, sort_out)
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {

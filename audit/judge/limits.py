@@ -80,7 +80,7 @@ def judged_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdi
         "expected": {"waits": f"{_LEAST_FIRST} at least", "first_wait_ms": f"{low:g} to {high:g} ms"},
     }
     if share_is_off(len(short), len(long), len(first)):
-        which = median(wait.waited_ms for wait in (short or long))
+        which = median(wait.waited_ms for wait in max(short, long, key=len))
         return case.deviates(
             f"waits {which:.0f} ms at first, where {low:.0f} to {high:.0f} ms are to be waited", **told
         )

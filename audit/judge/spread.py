@@ -20,6 +20,9 @@ _NO_JITTER = 0.05
 _SOME_JITTER = 0.08
 # Of one draw for each wait.
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
+# Waits after as many failures of which one is so many times another are not of one rule, with jitter or without: rows
+# of others are among them, or waits for other things.
+_ONE_RULE = 5.0
 _FEW = 3
 _LATE_SHARE = 10
 _SHORTEST_MS = 0.5
@@ -32,7 +35,8 @@ def judged_jitter(
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
         return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
-    waits = _telling([wait for track in tracks for wait in track.waits], backoff, least)
+    every = _telling([wait for track in tracks for wait in track.waits], backoff, least)
+    waits = _of_one_rule(every)
     spread = _spread(waits, backoff)
     low, high = (_JITTER_FROM, _JITTER_TO) if is_one_draw else (_SOME_JITTER, _JITTER_TO)
     told: Told = {
@@ -40,6 +44,13 @@ def judged_jitter(
         "measured": {"waits": len(waits), "jitter": round(spread, 4)},
         "expected": {"waits": f"{least} at least", "jitter": f"{JITTER:g}, seen as {low:g} to {high:g}"},
     }
+    if len(every) >= least > len(waits):
+        return case.inconclusive(
+            f"{len(every) - len(waits)} of {len(every)} waits differ so much after as many failures that they "
+            "are not of one rule, with jitter or without",
+            runs_needed=None,
+            **told,
+        )
     if len(waits) < least:
         needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **told)
@@ -62,6 +73,14 @@ def _telling(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
     ]
     long = [wait for wait in below_cap if backoff.value_ms(wait.failures) >= _LONG_MS]
     return long if len(long) >= least else below_cap
+
+
+def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
+    by_failures: dict[int, list[float]] = {}
+    for wait in waits:
+        by_failures.setdefault(wait.failures, []).append(max(wait.waited_ms, _SHORTEST_MS))
+    differ = {failures for failures, here in by_failures.items() if max(here) > _ONE_RULE * min(here)}
+    return [wait for wait in waits if wait.failures not in differ]
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:

@@ -94,7 +94,7 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: i
             Wait(
                 failures,
                 waited_ms,
-                may_be_shorter=_may_come_at_once(sequence, before, after),
+                may_be_shorter=_may_come_at_once(sequence, before, after, failures),
                 may_be_longer=ended_ns(before) <= held_up_until_ns or _needs_connection(sequence, before),
             )
         )
@@ -102,10 +102,12 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: i
     return Track(sequence, repetition, waits)
 
 
-def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt) -> bool:
+def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt, failures: int) -> bool:
     if sequence.kind is Kind.PRODUCE:
         return before.broker != after.broker  # it has learnt of a new leader
-    return sequence.kind in _JOINING and not _AGAIN_AT_ONCE.isdisjoint(before.error_codes)
+    # A consumer that has its partitions joins beside reading, with no time of its own to sleep in: where it reads on,
+    # Kafka's sends the first retry at once (AbstractCoordinator.joinGroupIfNeeded, with an expired timer).
+    return sequence.kind in _JOINING and (failures == 0 or not _AGAIN_AT_ONCE.isdisjoint(before.error_codes))
 
 
 def _needs_connection(sequence: AttemptSequence, before: Attempt) -> bool:

@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 from sluice.audit.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
+from sluice.audit.statements import STATEMENTS
 
 ALL = frozenset(Role)
+# Settings that a judge asks for.
+_ASKED_FOR = frozenset(
+    {"metadata.recovery.strategy", *(name for statement in STATEMENTS.values() for name in statement.settings)}
+)
 PRODUCER, CONSUMER, ADMIN = (frozenset({role}) for role in Role)
 
 
@@ -74,6 +79,7 @@ class Client(NamedTuple):
             kips=self.kips,
             before=self.before,
             otherwise=self.otherwise,
+            lacks=_ASKED_FOR - {row.name for row in self._of(role) if row.own},
         )
 
     def _of(self, role: Role) -> list[Known]:

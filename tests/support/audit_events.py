@@ -187,6 +187,7 @@ def observed(
     kips: Iterable[str] = (),
     otherwise: Iterable[str] = (),
     before: Iterable[str] = (),
+    lacks: Iterable[str] = (),
     callbacks: Iterable[Callback] = (),
     repetition: int = 0,
     fault_ms: tuple[float, float] | None = None,
@@ -203,6 +204,7 @@ def observed(
         kips=frozenset(kips),
         otherwise=frozenset(otherwise),
         before=frozenset(before),
+        lacks=frozenset(lacks),
     )
     return Observation(
         probe=probe,

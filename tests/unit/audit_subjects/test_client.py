@@ -49,6 +49,12 @@ def test_a_setting_without_a_default_is_not_known_unless_it_is_given() -> None:
     assert client.info(Role.ADMIN, {"a": 1}, "").settings == {"a": 1}
 
 
+def test_what_it_cannot_be_given_it_lacks() -> None:
+    lacks = KAFKA_PYTHON.info(Role.PRODUCER, {}, "3").lacks
+    assert {"retry.backoff.max.ms", "metadata.recovery.strategy"} <= lacks
+    assert lacks.isdisjoint({"retry.backoff.ms", "delivery.timeout.ms"})
+
+
 def test_a_reconnect_backoff_that_is_set_alone_has_no_maximum() -> None:
     given = {"reconnect.backoff.ms": 200}
     assert all("reconnect.backoff.max.ms" not in client.info(Role.PRODUCER, given, "").settings for client in CLIENTS)

@@ -1,12 +1,13 @@
 """Which verdict comes of which runs; what single rules say is in their own tests."""
 
+import msgspec
 import pytest
 
 from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge import judge, judge_sequence
 from sluice.audit.observation import Role
 from sluice.audit.verdict import Sort, State
-from tests.support.audit_events import SETTINGS, closed_connections, failed_batch, ns, observed
+from tests.support.audit_events import SETTINGS, Journal, callback, closed_connections, failed_batch, ns, observed
 
 RIGHT: list[float] = [50, 105, 190, 420, 790, 1000, 930, 1000]
 CONSTANT: list[float] = [50.0] * 12
@@ -80,6 +81,40 @@ def test_what_depends_on_a_setting_that_is_not_known_is_not_judged() -> None:
     verdict = judge("KIP-580/1", [run])
     assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, None)
     assert verdict.why == "retry.backoff.max.ms of this client is not known"
+
+
+def test_what_is_about_a_setting_that_the_client_does_not_have_is_not_observable() -> None:
+    run = observed("delivery-mute", failed_batch([100] * 9).events, settings={}, lacks=["delivery.timeout.ms"])
+    verdict = judge("KIP-91/1", [run])
+    assert (verdict.state, verdict.why) == (State.NOT_OBSERVABLE, "it has no delivery.timeout.ms")
+
+
+def test_settings_that_the_client_refuses_are_told() -> None:
+    told = msgspec.structs.replace(callback("rejected", 0), text="max must be >= base")
+    run = observed("reconnect-base-above-max", [], callbacks=[told], problem="the client refuses its settings")
+    verdict = judge("KIP-144/8", [run])
+    assert (verdict.state, verdict.runs_needed) == (State.NOT_OBSERVABLE, None)
+    assert verdict.why == "it does not take what is to be set: max must be >= base"
+
+
+def test_the_first_retry_of_a_join_may_come_at_once() -> None:
+    journal, at_ms = Journal(), 0.0
+    for wait_ms in (5, 100, 100, 100, 100, None):
+        journal.request("JoinGroup", at_ms, at_ms + 1, group_id="g", errors=[14])
+        at_ms += 1 + (wait_ms or 0)
+    assert judge("KIP-580/12", [observed("join-error", journal.events, role=Role.CONSUMER)]).state is State.PASS
+
+
+def test_waits_of_several_rules_say_nothing_of_jitter() -> None:
+    waits = [50.0, 1, 200, 3, 800, 2, 70, 1000] * 3
+    run = observed("reconnect-closed", closed_connections(waits).events)
+    runs = [msgspec.structs.replace(run, repetition=number) for number in range(4)]
+    runs += [
+        observed("reconnect-closed", closed_connections(waits[1:]).events, repetition=number) for number in range(4, 8)
+    ]
+    verdict = judge("KIP-144/9", runs)
+    assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, None)
+    assert verdict.why.endswith("are not of one rule, with jitter or without")
 
 
 def test_few_waits_need_more_runs_and_it_says_how_many() -> None:
