@@ -124,6 +124,7 @@ class ProducerBatch:
         "largest_record",
         "last_attempt_ms",
         "leader_epoch",
+        "may_be_written",
         "memory",
         "partition",
         "room",
@@ -154,6 +155,7 @@ class ProducerBatch:
         self.is_done = False
         self.largest_record = 0
         self.sequence_was_reset = False  # since it was last drained
+        self.may_be_written = False  # under its numbers: an attempt ended without anybody knowing, and may still arrive
         self.state = NO_PRODUCER
         self._codec = codec
         self._scale = 1.0 if codec.number == NONE else ratio * _COMPRESSION_RATE_SLACK
@@ -284,6 +286,7 @@ class ProducerBatch:
         """The same of one that was sent already: from now on it is another to the broker."""
         self.set_state(state)
         self.sequence_was_reset = True
+        self.may_be_written = False
 
     # -- time --------------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ A batch is tried again if its error is worth it, its time is not over and `retri
 batch of several records, which costs no retry.
 
 Different on purpose: batches run out of time also while the producer's id is being asked for; Kafka's sender thread
-does nothing else meanwhile. And a batch that is refused counts as not written only if it was sent once: an earlier
-attempt may have been written, and Kafka's sender gives its sequences to others all the same.
+does nothing else meanwhile. And a batch that is refused counts as not written only where no earlier attempt may have
+been written: Kafka's sender gives its sequences to others all the same.
 """
 
 import logging
@@ -61,6 +61,13 @@ _PRODUCE = 0
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
+# What is retried after these was not written, nor will be. Of others nobody knows: a leader that has lost its place may
+# have written before it did.
+_SAYS_UNWRITTEN = (
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+)
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -319,11 +326,12 @@ class Sender:
             self._complete(batch, answer)
         elif self._can_retry(batch, answer, now_ms):
             log.info("a batch is sent again", extra={"partition": str(batch.partition), "error": code})
+            batch.may_be_written |= code not in _SAYS_UNWRITTEN
             self._accumulator.reenqueue(batch, now_ms)
             self._remove_from_in_flight(batch)
         else:
-            # One that was tried before may have been written then, though it is refused now.
-            is_refused = not batch.attempts and self.settings.retries > 0 and not is_retriable(code)
+            # What an earlier attempt may have written is not unwritten because it is refused now.
+            is_refused = not batch.may_be_written and self.settings.retries > 0 and not is_retriable(code)
             error = failure or exception_of(code, answer.error_message)
             self._fail(batch, error, _errors_of_records(answer), is_refused=is_refused)
             self._accumulator.give_back(batch)

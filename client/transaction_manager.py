@@ -17,8 +17,10 @@ A bump is this client's own (KIP-360): epoch + 1, and the numbers of that partit
 their way included. Past the last epoch a new id is asked for.
 
 Different on purpose: a partition is unresolved also where the batch's first attempt is still on its way, or retries are
-used up; in Kafka the batches after it then meet OUT_OF_ORDER_SEQUENCE_NUMBER until they run out of time, too. And what
-was written under an earlier epoch does not count for this one's sequences.
+used up; in Kafka the batches after it then meet OUT_OF_ORDER_SEQUENCE_NUMBER until they run out of time, too. What was
+written under an earlier epoch does not count for this one's sequences. And behind a batch of which nobody knows, one of
+which an attempt may still arrive keeps its numbers until it is written, or its time is over: brokers hear of an epoch
+only with its first batch, so that attempt could be written, and with new numbers the batch once more.
 """
 
 from math import inf
@@ -138,7 +140,7 @@ class TransactionManager:
             sequence = batch.state.base_sequence
             if unresolved is None and (batch.sequence_was_reset or not self.sequences.is_next(partition, sequence)):
                 return True
-            if unresolved is None or sequence == unresolved:
+            if unresolved is None or (sequence == unresolved and not batch.may_be_written):
                 self._bump_epoch_for(partition)
             return True
         return is_retriable(code)

@@ -13,6 +13,7 @@ from sluice.client import errors
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
+from sluice.protocol.errors import ErrorCode
 from tests.support.producing import TOPIC, Stage, on_stage, values_in
 
 
@@ -247,6 +248,34 @@ def test_what_was_written_and_said_not_to_have_been_is_there_once() -> None:
         assert len(stage.produced) == 4
 
     on_stage(test)
+
+
+def test_a_batch_of_which_an_attempt_arrives_late_is_not_sent_under_another_epoch() -> None:
+    """The one before it ran out of time, and both arrive when the second has been refused for the gap between them: as
+    another to the broker, under another epoch, it would be there twice.
+    """
+
+    async def test(stage: Stage) -> None:
+        network = testing.network()
+        network.link("localhost", latency_s=3.55)
+        older = await stage.send(b"older")
+        await asyncio.sleep(0.9)
+        network.link("localhost", latency_s=2.65)
+        younger = await stage.send(b"younger")
+        await asyncio.sleep(0.1)
+        network.link("localhost")
+        with stage.broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):
+            await asyncio.wait([older])
+        assert isinstance(older.exception(), TimeoutException)
+        assert stage.log() == []
+        assert (await younger).offset == 2
+        assert stage.log() == [b"older", b"younger"]
+        refused, *late, again = stage.produced[-4:]
+        assert refused.error_codes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert again.connection == refused.connection
+        assert again.connection not in [one.connection for one in late]
+
+    on_stage(test, {"request.timeout.ms": 1000, "delivery.timeout.ms": 3500})
 
 
 def test_a_leader_that_moved_is_followed_without_a_backoff() -> None:

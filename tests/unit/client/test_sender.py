@@ -301,6 +301,11 @@ def sequence_of(asked: Asked) -> tuple[int, int]:
             [(0, 0), (0, 1), (0, 0), (0, 1)],
             id="when it is sent again may have been, and the next one keeps its number",
         ),
+        pytest.param(
+            [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD],
+            [(0, 0), (0, 1), (0, 0), (1, 0)],
+            id="when it is sent again was not, where nobody had written it before",
+        ),
     ],
 )
 def test_a_batch_that_is_refused(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:

@@ -199,6 +199,20 @@ class TestABatchThatFailed:
         manager.resolve_sequences()
         assert second.state == (7, 1, 0, False)
 
+    def test_leaves_the_next_its_numbers_where_an_attempt_of_that_may_still_arrive(self) -> None:
+        manager = with_id()
+        first, second, third = a_batch(3), a_batch(2), a_batch(1)
+        drained(manager, first, second, third)
+        manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
+        second.may_be_written = True
+        assert out_of_order(manager, second)
+        manager.resolve_sequences()
+        assert second.state == (7, 0, 3, False)
+        manager.failed(second, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
+        assert out_of_order(manager, third)
+        manager.resolve_sequences()
+        assert third.state == (7, 1, 0, False), "of this one nothing can arrive any more"
+
     def test_and_was_the_last_bumps_the_epoch(self) -> None:
         manager = with_id()
         batch = a_batch()
