@@ -1,9 +1,9 @@
-"""`python -m tests.client_against HOST:PORT [PYTEST-OPTION...]`: the reference client's tests against a broker that
-runs, such as an Apache Kafka: producer, transactions, consumer, groups, admin.
+"""`python -m tests.client_against HOST:PORT [PYTEST-OPTION...]`: the tests of the reference client and of the Streams
+runtime against a broker that runs, such as an Apache Kafka: producer, transactions, consumer, groups, admin, streams.
 
 They are those of tests/clients/test_reference_*.py, which `make test` runs at our own broker in virtual time. Topics,
 groups and users have names that nobody else has; topics and groups are left behind. Rebalances take as long as the
-broker's `group.initial.rebalance.delay.ms` says.
+broker's `group.initial.rebalance.delay.ms` says. With `-k streams` it is the runtime only.
 """
 
 import socket

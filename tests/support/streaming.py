@@ -1,7 +1,7 @@
 """Our Streams runtime and our broker in virtual time, and processors that do what a test says."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
@@ -64,13 +64,40 @@ def count(ctx: Context, record: Record) -> None:
     ctx.forward(record._replace(value=counts[record.key]))
 
 
-def word_count() -> Topology:
-    """From "lines" to "word-counts"."""
+def word_count(lines: str = "lines", word_counts: str = "word-counts") -> Topology:
+    """From one topic to the other."""
     topology = Topology()
     topology.store("counts")
-    words = topology.source("lines").process(split).repartition("words")
-    words.process(count, stores=["counts"]).sink("word-counts")
+    words = topology.source(lines).process(split).repartition("words")
+    words.process(count, stores=["counts"]).sink(word_counts)
     return topology
+
+
+async def write(
+    bootstrap: str, topic: str, *values: bytes, partition: int | None = 0, key: bytes | None = None
+) -> None:
+    """Writes records, by a producer of its own."""
+    async with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}, random=Random(1)) as producer:
+        for value in values:
+            await producer.send(topic, value, partition=partition, key=key)
+
+
+async def read(bootstrap: str, topic: str) -> list[ConsumerRecord]:
+    """All of a topic, by partitions."""
+    config = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
+    records: list[ConsumerRecord] = []
+    async with Consumer(config, random=Random(1)) as consumer:
+        partitions = [TopicPartition(topic, index) for index in await consumer.partitions_for(topic)]
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        while any([await consumer.position(one) < ends[one] for one in partitions]):
+            records += await consumer.poll(1000)
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+def latest_of(records: Iterable[ConsumerRecord]) -> dict[bytes, bytes]:
+    """The last value of each key."""
+    return {record.key: record.value for record in records if record.key and record.value}
 
 
 @dataclass
@@ -102,26 +129,13 @@ class Stage:
         await self.broker.wait_for(lambda: streams.state is State.RUNNING, timeout_s=120)
 
     async def write(self, topic: str, *values: bytes, partition: int | None = 0, key: bytes | None = None) -> None:
-        """Writes records, by a producer of its own."""
-        async with Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0}, random=Random(1)) as producer:
-            for value in values:
-                await producer.send(topic, value, partition=partition, key=key)
+        await write(self.broker.bootstrap, topic, *values, partition=partition, key=key)
 
     async def read(self, topic: str) -> list[ConsumerRecord]:
-        """All of a topic, by partitions."""
-        config = {"bootstrap.servers": self.broker.bootstrap, "auto.offset.reset": "earliest"}
-        records: list[ConsumerRecord] = []
-        async with Consumer(config, random=Random(1)) as consumer:
-            partitions = [TopicPartition(topic, index) for index in await consumer.partitions_for(topic)]
-            ends = await consumer.end_offsets(partitions)
-            consumer.assign(partitions)
-            while any([await consumer.position(one) < ends[one] for one in partitions]):
-                records += await consumer.poll(1000)
-        return sorted(records, key=lambda record: (record.partition, record.offset))
+        return await read(self.broker.bootstrap, topic)
 
     async def latest(self, topic: str) -> dict[bytes, bytes]:
-        """The last value of each key."""
-        return {record.key: record.value for record in await self.read(topic) if record.key and record.value}
+        return latest_of(await self.read(topic))
 
     async def committed(self, topic: str = "in") -> dict[int, int]:
         """What the application has committed, by partition."""

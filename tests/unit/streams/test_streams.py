@@ -1,4 +1,6 @@
-"""Streams applications as a whole, against brokers of ours, in virtual time."""
+"""Streams applications as a whole, against brokers of ours, in virtual time: with failures, and what only our broker
+tells. What they do at any broker is in tests/clients/test_reference_streams.py.
+"""
 
 import asyncio
 import logging
@@ -32,27 +34,6 @@ async def write_lines(stage: Stage, lines: list[bytes]) -> None:
         await stage.write("lines", line, partition=number % 3)
 
 
-def test_words_are_counted_exactly_where_nothing_fails() -> None:
-    async def test(stage: Stage) -> None:
-        lines = LINES * 10
-        async with stage.streams(word_count()) as streams:
-            await stage.running(streams)
-            assert [str(task_id) for task_id in streams.tasks] == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
-            await write_lines(stage, lines)
-            await asyncio.sleep(5)
-            metrics = streams.metrics()
-            words = sum(counted(lines).values())
-            assert metrics["process-total"] == len(lines) + words
-            assert metrics["task-created-total"] == 6
-            assert metrics["alive-stream-threads"] == 1
-        assert streams.state is State.NOT_RUNNING
-        assert streams.metrics()["alive-stream-threads"] == 0
-        assert await counts(stage) == counted(lines)
-        assert len(await stage.read("word-counts")) == words, "each count once"
-
-    streaming(test, WORDS)
-
-
 @pytest.mark.parametrize(
     ("away_s", "revived"),
     [
@@ -83,96 +64,6 @@ def test_no_word_is_lost_when_the_broker_is_away(away_s: int, revived: int) -> N
         assert revived or found == expected, "what is delivered late is not delivered twice"
 
     streaming(test, WORDS, seed=away_s)
-
-
-def test_two_runtimes_divide_the_tasks_and_take_over() -> None:
-    async def test(stage: Stage) -> None:
-        async with stage.streams(word_count(), seed=1) as first:
-            await stage.running(first)
-            await write_lines(stage, LINES)
-            await asyncio.sleep(3)
-            async with stage.streams(word_count(), seed=2) as second:
-                await stage.running(second)
-                await asyncio.sleep(10)
-                await stage.running(first)
-                both = [set(first.tasks), set(second.tasks)]
-                assert [len(tasks) for tasks in both] == [3, 3]
-                assert not both[0] & both[1]
-                assert second.metrics()["restore-total"] > 0, "its counts go on where the other's were"
-                await write_lines(stage, LINES)
-                await asyncio.sleep(5)
-                assert second.metrics()["process-total"] > 0
-            await asyncio.sleep(10)
-            assert len(first.tasks) == 6
-            await write_lines(stage, LINES)
-            await asyncio.sleep(5)
-        assert await counts(stage) == counted(LINES * 3), "a task is committed before it moves: nothing is done twice"
-
-    streaming(test, WORDS)
-
-
-def test_another_runtime_takes_the_tasks_of_one_that_died() -> None:
-    async def test(stage: Stage) -> None:
-        def poisonous(ctx: Context, record: Record) -> None:
-            if record.value == b"poison" and "mortal" in alive:
-                raise ValueError("this kills")
-            ctx.forward(record)
-
-        alive = {"mortal"}
-        topology = Topology()
-        topology.source("in").process(poisonous).sink("out")
-        async with stage.streams(topology, seed=1) as first:
-            await stage.running(first)
-            await stage.write("in", b"a", b"poison", b"b")
-            with pytest.raises(StreamsException, match=r"processor poisonous failed at in-0 offset 1: ValueError"):
-                await first.run()
-            assert first.state is State.ERROR
-            assert first.metrics()["failed-stream-threads"] == 1
-            alive.clear()
-            async with stage.streams(topology, seed=2) as second:
-                await stage.running(second)
-                await asyncio.sleep(5)
-        assert [record.value for record in await stage.read("out") if record.value != b"a"] == [b"poison", b"b"]
-
-    streaming(test, {"in": 1, "out": 1})
-
-
-def test_counts_go_on_after_a_restart() -> None:
-    async def test(stage: Stage) -> None:
-        for restarts in range(3):
-            async with stage.streams(word_count(), seed=restarts) as streams:
-                await stage.running(streams)
-                assert (streams.metrics()["restore-total"] > 0) == (restarts > 0)
-                await write_lines(stage, LINES)
-                await asyncio.sleep(3)
-        assert await counts(stage) == counted(LINES * 3)
-
-    streaming(test, WORDS)
-
-
-def test_a_global_table_is_restored_before_and_followed() -> None:
-    async def test(stage: Stage) -> None:
-        def name(ctx: Context, record: Record) -> None:
-            names = ctx.table("names")
-            ctx.forward(record._replace(value=names.get(record.value or b"", b"nobody")))
-
-        topology = Topology()
-        topology.global_table("names", "names-topic")
-        topology.source("in").process(name).sink("out")
-        for key, value in ((b"1", b"Ann"), (b"2", b"Bob"), (b"3", b"Cy")):
-            await stage.write("names-topic", value, partition=None, key=key)
-        await stage.write("in", b"1", b"2", b"4")
-        async with stage.streams(topology) as streams:
-            await stage.running(streams)
-            await asyncio.sleep(2)
-            await stage.write("names-topic", b"Dan", partition=None, key=b"4")
-            await asyncio.sleep(1)
-            await stage.write("in", b"4", b"3")
-            await asyncio.sleep(2)
-        found = [record.value for record in await stage.read("out")]
-        assert found == [b"Ann", b"Bob", b"nobody", b"Dan", b"Cy"]
-
-    streaming(test, {"in": 1, "out": 1, "names-topic": 3})
 
 
 def test_a_topology_may_be_of_global_tables_only() -> None:

@@ -1,0 +1,223 @@
+"""The Streams runtime at whatever broker there is: what it does at ours, in virtual time, it does at a real one.
+
+Without options it is our broker. `python -m tests.client_against HOST:PORT` runs the same tests against another one, by
+the clock. Nothing here is ours alone: no faults, no journal. With faults: tests/unit/streams.
+"""
+
+from collections import Counter
+
+import pytest
+
+from sluice.client.admin import ConfigResource, NewTopic, ResourceType
+from sluice.client.cluster import TopicPartition
+from sluice.streams.errors import StreamsException
+from sluice.streams.processor import Context, Record
+from sluice.streams.streams import State, Streams
+from sluice.streams.topology import Topology
+from tests.support.place import At, Place, until
+from tests.support.streaming import Settings, latest_of, read, word_count, write
+
+LINES = [b"to be or not to be", b"that is the question", b"to die to sleep", b"no more and by a sleep to say we end"]
+LINE_PARTITIONS = 3
+
+
+class Application:
+    """A place, with topics and runtimes of an application that nobody else has."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.id = place.group
+
+    def topic(self, name: str) -> str:
+        return f"{self._place.topic}-{name}"
+
+    async def create(self, **partitions: int) -> None:
+        async with self._place.admin() as admin:
+            topics = [NewTopic(self.topic(name), count, 1) for name, count in partitions.items()]
+            (await admin.create_topics(topics)).all()
+
+    def streams(self, topology: Topology) -> Streams:
+        """A runtime of it."""
+        given: Settings = {"application.id": self.id, "commit.interval.ms": 500}
+        return Streams(topology, given | {"bootstrap.servers": self._place.bootstrap})
+
+    def word_count(self) -> Streams:
+        return self.streams(word_count(self.topic("lines"), self.topic("counts")))
+
+    async def write(self, name: str, *values: bytes, partition: int | None = 0, key: bytes | None = None) -> None:
+        await write(self._place.bootstrap, self.topic(name), *values, partition=partition, key=key)
+
+    async def write_lines(self, lines: list[bytes]) -> None:
+        for partition in range(LINE_PARTITIONS):
+            await self.write("lines", *lines[partition::LINE_PARTITIONS], partition=partition)
+
+    async def values(self, name: str) -> list[bytes | None]:
+        """Of all of a topic."""
+        return [record.value for record in await read(self._place.bootstrap, self.topic(name))]
+
+    async def written(self, name: str, count: int) -> None:
+        """Waits for so many records in a topic."""
+        async with self._place.consumer() as consumer:
+            topic = self.topic(name)
+            consumer.assign([TopicPartition(topic, index) for index in await consumer.partitions_for(topic)])
+            await self._place.read(consumer, count)
+
+    async def counted(self, lines: list[bytes]) -> None:
+        """Waits until the words of these lines are counted. Each of them once: a count is written for each."""
+        words = Counter(word for line in lines for word in line.split())
+        await self.written("counts", words.total())
+        records = await read(self._place.bootstrap, self.topic("counts"))
+        assert {word: int(count) for word, count in latest_of(records).items()} == words
+        assert len(records) == words.total()
+
+
+async def running(*runtimes: Streams) -> None:
+    """Waits for all tasks to run."""
+    await until(lambda: all(streams.state is State.RUNNING for streams in runtimes))
+
+
+async def divided(first: Streams, second: Streams) -> None:
+    """Waits for two runtimes to have half of the tasks each."""
+    await until(lambda: len(first.tasks) == len(second.tasks) == 3 and not first.tasks.keys() & second.tasks.keys())
+    await running(first, second)
+
+
+class TestWords:
+    def test_are_counted_each_once(self, at: At) -> None:
+        async def scenario(place: Place) -> None:
+            application = Application(place)
+            await application.create(lines=LINE_PARTITIONS, counts=2)
+            async with application.word_count() as streams:
+                await running(streams)
+                assert [str(task_id) for task_id in streams.tasks] == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
+                await application.write_lines(LINES * 10)
+                await application.counted(LINES * 10)
+                metrics = streams.metrics()
+                assert metrics["process-total"] == 10 * (len(LINES) + sum(len(line.split()) for line in LINES))
+                assert metrics["task-created-total"] == 6
+                assert metrics["alive-stream-threads"] == 1
+            assert streams.state is State.NOT_RUNNING
+            assert streams.metrics()["alive-stream-threads"] == 0
+
+        at(scenario)
+
+    def test_go_by_a_topic_and_into_another_that_the_application_has_for_itself(self, at: At) -> None:
+        async def scenario(place: Place) -> None:
+            application = Application(place)
+            await application.create(lines=LINE_PARTITIONS, counts=2)
+            async with application.word_count() as streams:
+                await running(streams)
+                await application.write_lines(LINES)
+                await application.counted(LINES)
+            names = [f"{application.id}-words-repartition", f"{application.id}-counts-changelog"]
+            async with place.admin() as admin:
+                described = (await admin.describe_topics(names)).all()
+                resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+                configs = (await admin.describe_configs(resources)).all()
+            assert [len(described[name].partitions) for name in names] == [LINE_PARTITIONS] * 2
+            found = [{one.name: one.value for one in configs[resource]} for resource in resources]
+            assert [config["cleanup.policy"] for config in found] == ["delete", "compact"]
+            words = [await read(place.bootstrap, name) for name in names]
+            by_topic = [{record.key: record.partition for record in records} for records in words]
+            assert by_topic[1] == by_topic[0], "a count is kept where its word comes"
+            for records in words:
+                assert len({(record.key, record.partition) for record in records}) == len(by_topic[1])
+
+        at(scenario)
+
+    def test_are_counted_on_after_a_restart(self, at: At) -> None:
+        async def scenario(place: Place) -> None:
+            application = Application(place)
+            await application.create(lines=LINE_PARTITIONS, counts=2)
+            for restarts in range(3):
+                async with application.word_count() as streams:
+                    await running(streams)
+                    assert (streams.metrics()["restore-total"] > 0) == (restarts > 0)
+                    await application.write_lines(LINES)
+                    await application.counted(LINES * (restarts + 1))
+
+        at(scenario)
+
+    def test_are_counted_by_two_runtimes_and_by_one_when_the_other_ends(self, at: At) -> None:
+        """A task is committed before it moves: nothing is done twice."""
+
+        async def scenario(place: Place) -> None:
+            application = Application(place)
+            await application.create(lines=LINE_PARTITIONS, counts=2)
+            async with application.word_count() as first:
+                await running(first)
+                await application.write_lines(LINES)
+                await application.counted(LINES)
+                async with application.word_count() as second:
+                    await divided(first, second)
+                    assert second.metrics()["restore-total"] > 0, "its counts go on where the other's were"
+                    await application.write_lines(LINES)
+                    await application.counted(LINES * 2)
+                    assert second.metrics()["process-total"] > 0
+                await until(lambda: len(first.tasks) == 6)
+                await running(first)
+                await application.write_lines(LINES)
+                await application.counted(LINES * 3)
+
+        at(scenario)
+
+
+def test_another_runtime_takes_the_tasks_of_one_that_died(at: At) -> None:
+    async def scenario(place: Place) -> None:
+        def poisonous(ctx: Context, record: Record) -> None:
+            if record.value == b"poison" and "mortal" in alive:
+                raise ValueError("this kills")
+            ctx.forward(record)
+
+        alive = {"mortal"}
+        application = Application(place)
+        await application.create(**{"in": 1, "out": 1})
+        topology = Topology()
+        topology.source(application.topic("in")).process(poisonous).sink(application.topic("out"))
+        async with application.streams(topology) as first:
+            await running(first)
+            await application.write("in", b"a", b"poison", b"b")
+            told = rf"processor poisonous failed at {application.topic('in')}-0 offset 1: ValueError"
+            with pytest.raises(StreamsException, match=told):
+                await first.run()
+            assert first.state is State.ERROR
+            assert first.metrics()["failed-stream-threads"] == 1
+            alive.clear()
+            async with application.streams(topology) as second:
+                await application.written("out", 3)
+                await running(second)
+        found = [value for value in await application.values("out") if value != b"a"]
+        assert found == [b"poison", b"b"]
+
+    at(scenario)
+
+
+def test_a_global_table_is_restored_before_and_followed(at: At) -> None:
+    async def scenario(place: Place) -> None:
+        def name(ctx: Context, record: Record) -> None:
+            names = ctx.table("names")
+            ctx.forward(record._replace(value=names.get(record.value or b"", b"nobody")))
+
+        application = Application(place)
+        await application.create(**{"in": 1, "out": 1, "names": 3})
+        topology = Topology()
+        topology.global_table("names", application.topic("names"))
+        topology.source(application.topic("in")).process(name).sink(application.topic("out"))
+        for key, value in ((b"1", b"Ann"), (b"2", b"Bob"), (b"3", b"Cy")):
+            await application.write("names", value, partition=None, key=key)
+        await application.write("in", b"1", b"2", b"4")
+        async with application.streams(topology) as streams:
+            await running(streams)
+            await application.written("out", 3)
+            await application.write("names", b"Dan", partition=None, key=b"4")
+            asked = 3
+            while (await application.values("out"))[-1] != b"Dan":  # the table is followed beside the records
+                await application.write("in", b"4")
+                asked += 1
+                await application.written("out", asked)
+            await application.write("in", b"3")
+            await application.written("out", asked + 1)
+        found = await application.values("out")
+        assert (found[:3], found[-2:]) == ([b"Ann", b"Bob", b"nobody"], [b"Dan", b"Cy"])
+
+    at(scenario)
