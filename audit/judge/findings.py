@@ -27,6 +27,7 @@ STORM, STORM_MS = 200, 5000.0
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.5, 0.4, 0.7  # of what was waited before
+_STEADY_BUT = 10  # for one of so many
 # So many of the last waits say what was steady; shorter ones differ as much by scheduling. A row of another run went on
 # where there were so many waits after the fall.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
@@ -223,7 +224,8 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
         if len(in_row) >= _WRAPPED_FROM:
             steady = in_row[_STEADY_FROM:][-_STEADY_MOST:]
             steady_ms = median(steady)
-            was_steady = steady_ms >= _STEADY_LEAST_MS and min(steady) >= _STEADY * steady_ms
+            least_ms = sorted(steady)[len(steady) // _STEADY_BUT]
+            was_steady = steady_ms >= _STEADY_LEAST_MS and least_ms >= _STEADY * steady_ms
             if was_steady and wait.waited_ms < _FELL_TO * steady_ms and following.waited_ms < _ROSE_TO * steady_ms:
                 return wait, steady_ms
         in_row.append(wait.waited_ms)

@@ -101,6 +101,11 @@ class TestCountersThatWrap:
         (finding,) = findings([observed("long-outage", closed_connections(waits).events)])
         assert (finding.kind, finding.measured["failures"]) == (FindingKind.WRAPPED, 33)
 
+    def test_one_wait_that_was_short_before_hides_none(self) -> None:
+        waits = [5.0, 10, 20, 40, *[50.0] * 20, 17, *[50.0] * 7, 0, 10, 11, 22, 42, 51, 50]
+        (finding,) = findings([observed("long-outage", failed_batch(waits).events)])
+        assert (finding.kind, finding.measured["failures"]) == (FindingKind.WRAPPED, 33)
+
     def test_one_short_wait_is_none(self) -> None:
         waits = [*[1000.0] * 32, 50, 1000, 1000]
         assert kinds(observed("long-outage", closed_connections(waits).events)) == []
