@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from random import Random  # noqa: TID251  (what is drawn is seeded: the same runs give the same verdict)
 from typing import TypedDict, Unpack
+
+import msgspec
 
 from sluice.audit.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.observation import Observation, SubjectInfo
@@ -11,7 +14,7 @@ from sluice.audit.observer import sequences
 from sluice.audit.statements import Statement
 from sluice.audit.verdict import Fit, Series, Sort, State, Verdict
 
-from .expected import Backoff, Tolerance, longest_lag_ms, tolerance
+from .expected import Backoff, Tolerance, longest_lag_ms, number, tolerance
 from .fit import fit
 from .told_calls import apart
 from .waits import Track, most_telling, tracks
@@ -31,6 +34,7 @@ class Told(Evidence, total=False):
     expected: dict[str, str]
 
 
+_NS_PER_MS = 1_000_000
 # What failed so often and was never tried again is not by chance the last thing that was looked at.
 _GIVEN_UP = 2
 
@@ -105,9 +109,16 @@ class Case:
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
-            for each in tracks(_sorted_out(found, kinds, sort_out), observation.repetition)
+            for each in tracks(self._given_up(_sorted_out(found, kinds, sort_out)), observation.repetition)
             if each.waits
         ]
+
+    def _given_up(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        """With the ends of requests that the broker held until their client had gone: it gave them up when
+        request.timeout.ms was over, or later, but before it tried again.
+        """
+        timeout_ms = number(self.subject.settings, "request.timeout.ms")
+        return list(found) if timeout_ms is None else [_ended(one, round(timeout_ms * _NS_PER_MS)) for one in found]
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +166,19 @@ def _sorted_out(
 ) -> list[AttemptSequence]:
     wanted = [one for one in found if one.kind in kinds]
     return wanted if sort_out is None else sort_out(wanted)
+
+
+def _ended(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:
+    attempts = sequence.attempts
+    if all(attempt.ended_ns is not None for attempt in attempts[:-1]):
+        return sequence
+    ended = [
+        attempt
+        if attempt.ended_ns is not None
+        else msgspec.structs.replace(attempt, ended_ns=min(attempt.at_ns + timeout_ns, after.at_ns))
+        for attempt, after in pairwise(attempts)
+    ]
+    return msgspec.structs.replace(sequence, attempts=[*ended, attempts[-1]])
 
 
 Judged = Callable[[Case, list[Track], Backoff], Verdict]

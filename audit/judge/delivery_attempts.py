@@ -286,7 +286,8 @@ def _refuses_configuration(case: Case) -> Verdict:
         "expected": {"connections": "0"},
     }
     if connected:
-        return case.deviates("takes the configuration, and connects", **told)
+        what = "refuses the configuration, but connects before" if refused else "takes the configuration, and connects"
+        return case.deviates(what, **told)
     if not refused:
         return case.inconclusive("it does not connect, but nobody says why", runs_needed=None, **told)
     return case.passes("refuses the configuration, and connects to nobody", **told)

@@ -12,6 +12,7 @@ from sluice.audit.verdict import Verdict
 
 from .case import Case, Told
 from .expected import JITTER, Backoff, Tolerance
+from .fit import CONSTANT
 from .waits import Track, Wait
 
 _LONG_MS = 200.0
@@ -20,6 +21,8 @@ _NO_JITTER = 0.05
 _SOME_JITTER = 0.08
 # Of one draw for each wait.
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
+# Of what a quarter of the waits are below. Being late makes waits longer: only what is drawn may be shorter as well.
+_EDGE = 0.97
 # Waits after as many failures of which one is so many times another are not of one rule, with jitter or without: rows
 # of others are among them, or waits for other things.
 _ONE_RULE = 5.0
@@ -54,6 +57,11 @@ def judged_jitter(
     if len(waits) < least:
         needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **told)
+    fit, shortest_ms = evidence["fit"], min(wait.waited_ms for wait in waits)
+    if fit is not None and fit.model == CONSTANT and shortest_ms >= _EDGE * _first_quarter_ms(waits):
+        return case.deviates(
+            f"waits without jitter: {len(waits)} waits are {shortest_ms:.0f} ms or longer, and none is less", **told
+        )
     if spread < _NO_JITTER:
         return case.deviates(f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **told)
     if low <= spread <= high:
@@ -73,6 +81,10 @@ def _telling(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
     ]
     long = [wait for wait in below_cap if backoff.value_ms(wait.failures) >= _LONG_MS]
     return long if len(long) >= least else below_cap
+
+
+def _first_quarter_ms(waits: Sequence[Wait]) -> float:
+    return sorted(wait.waited_ms for wait in waits)[len(waits) // 4]
 
 
 def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:

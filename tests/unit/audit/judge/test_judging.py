@@ -117,6 +117,34 @@ def test_waits_of_several_rules_say_nothing_of_jitter() -> None:
     assert verdict.why.endswith("are not of one rule, with jitter or without")
 
 
+def test_who_connects_without_end_after_a_first_wait_does_not_back_off() -> None:
+    run = observed("reconnect-closed", closed_connections([120.0, *[3.0] * 40]).events)
+    assert judge("KIP-144/4", [run]).state is State.DEVIATES
+
+
+def test_who_waits_the_maximum_from_the_second_time_on_has_not_begun_anew() -> None:
+    run = observed("reconnect-closed", closed_connections([1.0, *[1000.0] * 9]).events)
+    assert judge("KIP-144/4", [run]).state is State.PASS
+
+
+def test_waits_that_are_only_late_have_no_jitter() -> None:
+    late = [101.0, 101, 102, 101, 130, 101, 115, 101, 102, 140, 101, 101, 103, 101, 125, 101]
+    run = observed("produce-timed-out", failed_batch(late).events)
+    verdict = judge("KIP-580/16", [msgspec.structs.replace(run, repetition=number) for number in range(8)])
+    assert verdict.state is State.DEVIATES
+    assert verdict.why == "waits without jitter: 24 waits are 101 ms or longer, and none is less"
+
+
+def test_a_request_that_was_held_until_the_client_had_gone_ended_when_its_time_was_over() -> None:
+    journal = Journal()
+    for number, at_ms in enumerate(range(0, 12_600, 2100)):  # request.timeout.ms and 100 ms
+        connection = journal.connection(at_ms, 20_001, by_client=True, answers=True)
+        journal.batch(at_ms + 5, 20_000 + number / 10, sequence=0, connection=connection)
+    verdict = judge("KIP-580/1", [observed("produce-mute", journal.events)])
+    assert verdict.measured["wait_3_ms"] == pytest.approx(100)
+    assert verdict.state is State.DEVIATES
+
+
 def test_few_waits_need_more_runs_and_it_says_how_many() -> None:
     verdict = judge("KIP-144/1", [observed("reconnect-closed", closed_connections([50, 100]).events)])
     assert (verdict.state, verdict.runs_needed) == (State.INCONCLUSIVE, 1)
