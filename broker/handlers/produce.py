@@ -26,7 +26,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_produced, is_one_plain_batch
+from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_produced
 from sluice.purgatory.operation import DelayedOperation
 
 ALL = -1  # acks: the answer waits for all in-sync replicas
@@ -50,11 +50,11 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
     Nearly every request has one batch for one partition, and nothing to wait for. It is recognized here and goes a
     short way, whose answers are those of the long one; it may fail on that only in the log.
     """
-    topic_data = request.topic_data
-    if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
+    try:
+        (data,) = request.topic_data
+        (item,) = data.partition_data
+    except ValueError:  # there are more, or none
         return _handle_any(ctx, request)
-    (data,) = topic_data
-    (item,) = data.partition_data
     index = item.index
     records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     broker = ctx.broker
@@ -70,10 +70,10 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
         or partition.log.has_followers
         or request.acks not in _ANSWERED_AT_ONCE
         or ctx.version < ANY_CODEC_VERSION
-        or not is_one_plain_batch(records)
+        or (result := partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)) is None
     ):
         return _handle_any(ctx, request)
-    answer = _store(ctx, partition, index, records)
+    answer = _answer(ctx, partition, index, len(records), result)
     return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
 
 
@@ -183,23 +183,25 @@ def _append(
         return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
         return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
-    return _store(ctx, partition, data.index, records)
-
-
-def _store(ctx: RequestContext, partition: Partition, index: int, records: memoryview) -> PartitionProduceResponse:
-    log = partition.log
-    before = log.log_end_offset
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
+    return _answer(ctx, partition, data.index, len(records), result)
+
+
+def _answer(
+    ctx: RequestContext, partition: Partition, index: int, size: int, result: AppendResult
+) -> PartitionProduceResponse:
+    """Says what became of `size` bytes of records, and counts those that were stored."""
     if result.error_code:
         return _failed(ctx, index, result)
-    if log.log_end_offset > before:
+    base_offset = result.base_offset
+    if base_offset >= 0 and not result.duplicate:
         traffic = partition.traffic
-        traffic.records_in += log.log_end_offset - before
-        traffic.bytes_in += len(records)
-        if log.has_followers or ctx.broker.fetches.delayed:  # else nobody waits for it
+        traffic.records_in += result.last_offset - base_offset + 1
+        traffic.bytes_in += size
+        if ctx.broker.fetches.delayed or partition.log.has_followers:  # else nobody waits for it
             ctx.broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
-    return PartitionProduceResponse(index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset)
+    return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
 
 
 def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionProduceResponse:

@@ -25,9 +25,9 @@ from sluice.config_values import LONG_MAX
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.log_validator import CLIENT
+from sluice.protocol.records.log_validator import CLIENT, Appendable
 from sluice.protocol.records.record import iter_records
-from sluice.protocol.records.validate import validate
+from sluice.protocol.records.validate import stamp_usual, validate
 
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
@@ -149,6 +149,24 @@ class PartitionLog:
             appendable = validate(data, first_offset, now_ms, leader_epoch, self._append_config, origin)
         except InvalidRecords as invalid:
             return self._invalid(invalid)
+        return self._store(appendable, now_ms, leader_epoch, origin, transaction_version)
+
+    def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
+        """As `append`, for a client's one magic 2 batch that is of no transaction and stays as it is, at less cost.
+
+        None where it is anything else, or there is something wrong with it. Then nothing has changed.
+        """
+        try:
+            appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, self._append_config)
+        except InvalidRecords:
+            return None
+        return None if appendable is None else self._store(appendable, now_ms, leader_epoch, CLIENT, 0)
+
+    def _store(
+        self, appendable: Appendable, now_ms: int, leader_epoch: int, origin: int, transaction_version: int
+    ) -> AppendResult:
+        """What `append` does with what is fit to be stored."""
+        first_offset = self.log_end_offset
         header = appendable.header
         if header is None:
             return AppendResult(log_start_offset=self.log_start_offset)
@@ -185,7 +203,7 @@ class PartitionLog:
             else:
                 self._producers.marker_stored(header, marker, first_offset)
         if not self.has_followers:
-            self.high_watermark = self.last_stable_offset = self.log_end_offset
+            self.high_watermark = self.last_stable_offset = last_offset + 1
             if self._producers.has_undecided():
                 self._update_last_stable_offset()
         return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)

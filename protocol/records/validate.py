@@ -35,22 +35,14 @@ from .crc import Bytes
 from .invalid import InvalidRecords, SectionTooLarge
 from .legacy import read_message
 from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
-from .walk import lone_record_starts, walk
+from .lone_batch import PLAIN, SMALLEST_BATCH, lone_batches
+from .walk import walk
 
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
-_LENGTH_MAGIC_AND_ATTRIBUTES = struct.Struct(">8xi4xB4xh")
-_UNUSUAL_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
+NOT_PLAIN_ATTRIBUTES = ~CODEC_MASK
+_UNUSUAL_ATTRIBUTES = NOT_PLAIN_ATTRIBUTES & ~TRANSACTIONAL_FLAG
 _ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
 ANY_CODEC_VERSION = 7  # of Produce: from here on also zstd
-
-
-def is_one_plain_batch(data: Bytes) -> bool:
-    """Whether `data` has the length of one magic 2 batch, of no transaction: what any version from 7 on may carry."""
-    size = len(data)
-    if size <= HEADER_BYTES:
-        return False
-    length, magic, attributes = _LENGTH_MAGIC_AND_ATTRIBUTES.unpack_from(data)
-    return magic == 2 and length + LOG_OVERHEAD == size and not attributes & TRANSACTIONAL_FLAG
 
 
 def check_produced(version: int, data: Bytes) -> None:
@@ -93,63 +85,90 @@ def validate(
     is read-only). Bytes of a cut last batch are left off; if nothing else is there, there is nothing to append, and no
     error. Raises InvalidRecords; `data` is then as it was.
     """
+    if origin == CLIENT:
+        usual = stamp_usual(data, first_offset, now_ms, leader_epoch, config, _UNUSUAL_ATTRIBUTES)
+        if usual is not None:
+            return usual
+    valid_bytes, codec = analyze(data, config, origin)
+    view = memoryview(data)[:valid_bytes]
+    if not valid_bytes:
+        return Appendable(view, None, NO_TIMESTAMP, NO_TIMESTAMP)
+    return LogValidator(view, codec, first_offset, now_ms, leader_epoch, config, origin).assign_offsets()
+
+
+def stamp_usual(
+    data: Bytes,
+    first_offset: int,
+    now_ms: int,
+    leader_epoch: int,
+    config: AppendConfig,
+    unusual_attributes: int = NOT_PLAIN_ATTRIBUTES,
+) -> Appendable | None:
+    """What `validate` returns for a client's one magic 2 batch that stays as it is; None: look closer.
+
+    Then `data` is as it was. Unless others are `unusual_attributes`, a batch of a transaction is looked at closer, too.
+    """
     size = len(data)
-    if size < HEADER_BYTES or origin != CLIENT:
-        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    header = BatchHeader(*HEADER.unpack_from(data))
-    attributes, count, max_timestamp = header.attributes, header.record_count, header.max_timestamp
-    codec = attributes & CODEC_MASK
-    if (
-        header.magic != 2
-        or header.length + LOG_OVERHEAD != size
-        or header.base_offset
-        or size > config.max_message_bytes
-        or attributes & _UNUSUAL_ATTRIBUTES
-        or (config.compression is not None and config.compression != codec)
-        or config.timestamp_type != CREATE_TIME
-        or count <= 0
-        or header.last_offset_delta + 1 != count
-        or (header.producer_id >= 0 and header.base_sequence < 0)
-    ):
-        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+    if size < SMALLEST_BATCH:
+        return None
     view = data if type(data) is memoryview else memoryview(data)
-    if crc.crc32c(view[ATTRIBUTES_AT:]) != header.crc:
-        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-    lowest = highest = header.base_timestamp
+    read, lone_place, lone_begin = lone_batches[size]
+    place, magic, checksum, plain, base_timestamp, max_timestamp, producer_id, epoch, sequence, begin, last = read(view)
     if (
-        count != 1
-        or codec != NONE
-        or config.compacted
-        # One record that has a value and nothing else need not be walked.
-        or view[HEADER_BYTES : HEADER_BYTES + len(start := lone_record_starts[size - HEADER_BYTES])] != start
-        or view[-1]
-    ):
-        deltas = _timestamp_deltas(view, codec, count, config, max_timestamp - lowest)
-        if deltas is None:
-            return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
-        lowest, highest = lowest + deltas[0], highest + deltas[1]
-    if (
-        max_timestamp != highest
+        magic != 2
+        or size > config.max_message_bytes
+        or config.timestamp_type != CREATE_TIME
+        or (producer_id >= 0 and sequence < 0)
         or max_timestamp < NO_TIMESTAMP
-        or now_ms - lowest > config.before_max_ms
         or max_timestamp - now_ms > config.after_max_ms
+        or crc.crc32c(view[ATTRIBUTES_AT:]) != checksum
     ):
-        return _validate_unusual(data, first_offset, now_ms, leader_epoch, config, origin)
+        return None
+    length = size - LOG_OVERHEAD
+    if (
+        begin == lone_begin
+        and place == lone_place
+        and plain == PLAIN
+        and not last
+        and not config.compression  # the topic's: none, or the producer's
+        and not config.compacted
+    ):
+        times = base_timestamp, max_timestamp
+        header = BatchHeader(
+            first_offset, length, leader_epoch, 2, checksum, 0, 0, *times, producer_id, epoch, sequence, 1
+        )
+        lowest = highest = base_timestamp
+    else:
+        header = BatchHeader(*HEADER.unpack_from(view))
+        if header.length != length or header.base_offset or header.attributes & unusual_attributes:
+            return None
+        deltas = _timestamp_deltas(view, header, config)
+        if deltas is None:
+            return None
+        lowest, highest = base_timestamp + deltas[0], base_timestamp + deltas[1]
+        header.base_offset = first_offset
+        header.partition_leader_epoch = leader_epoch
+    if max_timestamp != highest or now_ms - lowest > config.before_max_ms:
+        return None
     if view.readonly:
         view = memoryview(bytearray(view))
-    PLACE.pack_into(view, 0, first_offset, header.length, leader_epoch)
-    header.base_offset = first_offset
-    header.partition_leader_epoch = leader_epoch
+    PLACE.pack_into(view, 0, first_offset, length, leader_epoch)
     return Appendable(view, header, max_timestamp, NO_TIMESTAMP)
 
 
-def _timestamp_deltas(
-    view: memoryview, codec: int, count: int, config: AppendConfig, last_delta: int
-) -> tuple[int, int] | None:
+def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfig) -> tuple[int, int] | None:
     """Lowest and highest timestamp delta of a batch whose records are as they should be; None: look closer.
 
-    Of a batch that is too large to be walked they are what the header says, of which `last_delta` is the highest.
+    Of a batch that is too large to be walked they are what the header says.
     """
+    codec, count = header.compression, header.record_count
+    if (
+        (config.compression is not None and config.compression != codec)
+        or count <= 0
+        or header.last_offset_delta + 1 != count
+    ):
+        return None
+    last_delta = header.max_timestamp - header.base_timestamp
     deep_max_bytes = None if config.compacted else config.deep_max_bytes
     section: Bytes = view[HEADER_BYTES:]
     if codec != NONE:
@@ -165,16 +184,6 @@ def _timestamp_deltas(
     elif deep_max_bytes is not None and len(section) > deep_max_bytes:
         return min(0, last_delta), last_delta
     return walk(bytes(section), count, null_keys=not config.compacted)
-
-
-def _validate_unusual(
-    data: Bytes, first_offset: int, now_ms: int, leader_epoch: int, config: AppendConfig, origin: int
-) -> Appendable:
-    valid_bytes, codec = analyze(data, config, origin)
-    view = memoryview(data)[:valid_bytes]
-    if not valid_bytes:
-        return Appendable(view, None, NO_TIMESTAMP, NO_TIMESTAMP)
-    return LogValidator(view, codec, first_offset, now_ms, leader_epoch, config, origin).assign_offsets()
 
 
 def analyze(data: Bytes, config: AppendConfig, origin: int) -> tuple[int, int]:

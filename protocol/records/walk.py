@@ -6,14 +6,13 @@ it is, `skim_stream`, Kafka's reader that skips keys, values and headers (`Parti
 a record's length with what is in it, which therefore a compressed batch can have wrong.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from sluice.protocol.errors import ErrorCode
 
 from .batch import BatchHeader
-from .build import varint
 from .invalid import BrokenStream, InvalidRecords
 from .record import (
     VarintError,
@@ -28,36 +27,6 @@ from .record import (
 )
 
 _INT64_MAX = 2**63 - 1
-# Sizes of sections for which `lone_record_start` is kept: a table of all of them takes a quarter of a MiB.
-_KEPT_STARTS = 4096
-_NEVER = b"\1"  # a negative length: no record begins so
-
-
-class _LoneRecordStarts(dict[int, bytes]):
-    """Size of a section -> how it begins if it is one record that has a value and nothing else.
-
-    Such a record, without key, headers and a timestamp of its own, is what a producer without linger sends. There is
-    one way to write it in so many bytes, so it need not be walked, only compared; it ends with a zero, of headers.
-    """
-
-    def __missing__(self, size: int) -> bytes:
-        start = _lone_record_start(size)
-        if size < _KEPT_STARTS:
-            self[size] = start
-        return start
-
-
-def _lone_record_start(size: int) -> bytes:
-    # Its length; attributes, timestamp delta, offset delta, null key; the value and its length; the count of headers.
-    for body in range(size - 1, size - 6, -1):
-        for value in range(body - 6, max(body - 11, -1), -1):
-            start = b"%b\0\0\0\1%b" % (varint(body), varint(value))
-            if len(varint(body)) + body == size and len(start) + value + 1 == size:
-                return start
-    return _NEVER
-
-
-lone_record_starts: Mapping[int, bytes] = _LoneRecordStarts()
 
 
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from sluice.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from sluice.protocol.records.build import build_batch, encode_record, varint
 from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 from sluice.protocol.records.record import Record, read_buffer, read_stream
-from sluice.protocol.records.walk import SkimmedRecord, lone_record_starts, skim_stream, walk
+from sluice.protocol.records.walk import SkimmedRecord, skim_stream, walk
 from tests.unit.protocol_records.samples import NOW_MS, PLAIN, record_lists
 
 BODY = b"\0\0\0\1\1\0"  # a record with nothing in it
@@ -50,27 +50,6 @@ def test_offset_deltas_of_every_length_are_followed(count: int) -> None:
     assert walk(section, count, null_keys=True) == (1 - count, 0)
     swapped = section[: -len(encode_record(Record(0, 0, None, None), count - 1, 1 - count))]
     assert walk(swapped + encode_record(Record(0, 0, None, None), count, 0), count, null_keys=True) is None
-
-
-def test_a_lone_record_begins_as_it_would_be_written() -> None:
-    wrong = []
-    for size in (*range(300), *range(8150, 8250), 1_048_500, 1_048_600):
-        section = encode_record(Record(0, 0, None, bytes(size)), 0, 0)
-        if not (section.startswith(lone_record_starts[len(section)]) and section[-1] == 0):
-            wrong.append(size)
-    assert wrong == []
-
-
-def test_what_begins_and_ends_as_a_lone_record_is_one() -> None:
-    wrong = []
-    for size in (*range(1, 300), *range(8150, 8250), 16_384):
-        start = lone_record_starts[size]
-        section = start + b"\xff" * (size - len(start) - 1) + b"\0"
-        no_record_has_this_size = start == b"\1"
-        if (walk(section, 1, null_keys=True) == (0, 0)) == no_record_has_this_size:
-            wrong.append(size)
-    assert wrong == []
-    assert lone_record_starts[0] == b"\1"
 
 
 @pytest.mark.parametrize("size", [0, 1, 30, 31, 32, 63, 64, 65, 8190, 8191, 8192, 8193, 1_100_000])
