@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, API_VERSIONS
+from sluice.protocol.apis import API_KEYS, API_VERSIONS, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.compile import decode_prefix, encoder
+from sluice.protocol.compile import PrefixDecoder, decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.protocol.wire import Parts
 
@@ -79,6 +79,11 @@ class Route:
         self.decode = decode_prefix(api.request, version)
         # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
         self.encode = cast("Callable[[Message | Outcome, Parts], None]", encoder(api.response, version))
+        if api.key == PRODUCE:
+            from sluice.protocol.one_batch import one_batch_decoder, one_batch_encoder  # with the first such request
+
+            self.decode = cast("PrefixDecoder[Message]", one_batch_decoder(version))
+            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_batch_encoder(version))
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0
@@ -251,7 +256,7 @@ class Dispatcher:
             ctx.fault = None
             body = fault.answering(body) if body else body
         if body:
-            size = sum(map(len, body)) + 4
+            size = 4 + (len(body[0]) if len(body) == 1 else sum(map(len, body)))
             if route.flexible_response:
                 size += 1
                 head = _pack_flexible_head(size, ctx.correlation_id, 0)
