@@ -82,7 +82,7 @@ test-week: setup ## a week of failures for the producer, in virtual time: 1,000 
 
 # Clients that are known to do right or wrong: about half an hour of processor time.
 test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and our own by default with 100
-	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py
+	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py
 
 matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 	$(BIN)/python -m tests.clients.build
