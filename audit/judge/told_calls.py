@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from sluice.audit.attempts import AttemptSequence, Kind
+from sluice.audit.attempts import Attempt, AttemptSequence, Kind
 from sluice.audit.observation import Callback
 
 from .waits import ended_ns
@@ -21,20 +21,23 @@ def apart(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> li
     """The same sequences, each of one call, by when the first attempt came."""
     failed = [told.at_ns for told in callbacks if told.event == "call-failed"]
     made = [told.at_ns for told in callbacks if told.event == "started"]
-    parts = [
-        part for sequence in found for part in _parts(sequence, [*made, *failed] if sequence.kind in _CALLED else made)
-    ]
+    parts = [part for sequence in found for part in _parts(sequence, made, failed if sequence.kind in _CALLED else [])]
     return sorted(parts, key=lambda sequence: sequence.attempts[0].at_ns)
 
 
-def _parts(sequence: AttemptSequence, ends_ns: Sequence[int]) -> list[AttemptSequence]:
-    attempts = sequence.attempts
+def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequence[int]) -> list[AttemptSequence]:
     begins = [
         number
-        for number, (before, after) in enumerate(pairwise(attempts), 1)
-        if any(ended_ns(before) <= end_ns < after.at_ns for end_ns in ends_ns)
+        for number, (before, after) in enumerate(pairwise(sequence.attempts), 1)
+        # Another client has connections of its own. What a driver tells may be as late as the first answer.
+        if _is_between(failed_ns, before, after)
+        or (before.connection != after.connection and _is_between(made_ns, before, after))
     ]
     return split_at(sequence, begins)
+
+
+def _is_between(times_ns: Sequence[int], before: Attempt, after: Attempt) -> bool:
+    return any(ended_ns(before) <= at_ns < after.at_ns for at_ns in times_ns)
 
 
 def split_at(sequence: AttemptSequence, begins: Sequence[int]) -> list[AttemptSequence]:
