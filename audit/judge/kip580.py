@@ -122,11 +122,13 @@ def _metadata_disconnect(case: Case) -> Verdict:
 
 
 def _coordinator_growth(case: Case) -> Verdict:
-    kind = Kind.OFFSET_COMMIT if case.probe == "commit-error" else Kind.FIND_COORDINATOR
+    if case.probe == "commit-error":
+        return _grows(case, Kind.OFFSET_COMMIT)
     backoff = retry_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
     # Between two lookups metadata are asked for anew, which has a backoff of its own.
-    return _grows(case, kind, backoff=backoff._replace(held_up_ms=(1 + JITTER) * backoff.max_ms))
+    held_up = backoff._replace(held_up_ms=(1 + JITTER) * backoff.max_ms)
+    return _grows(case, Kind.FIND_COORDINATOR, backoff=held_up)
 
 
 def _heartbeat_growth(case: Case) -> Verdict:

@@ -1,10 +1,12 @@
-"""The judge is right about clients whose behaviour is known: our own producer, and the same made to do otherwise.
+"""The judge is right about clients whose behaviour is known: our own, and the same made to do otherwise.
 
 Each goes through what its policy says, in virtual time, as often as the judge asks for; then every verdict and every
 finding must be the one that is right. `make test-audit` does so with 20 seeds, and our own client in its default
 profile with 100; `pytest tests/property/test_audit_verdicts.py --audit-seeds N` with N.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -12,8 +14,9 @@ import pytest
 from sluice.audit.judge import findings, judge
 from sluice.audit.observation import Observation
 from sluice.audit.statements import STATEMENTS
-from sluice.audit.verdict import State
+from sluice.audit.verdict import FindingKind, State
 from tests.support.audit_stages import STAGES, observe
+from tests.support.synthetic_askers import ASKERS, BASE_MS, MAX_MS, Asker, observe_asker
 from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
 
 LEAST_RUNS, MOST_RUNS = 3, 24
@@ -37,13 +40,21 @@ SAMPLE = (
     "config: takes any configuration",
     "long-throttle: as it is",
 )
+SAMPLE_OF_ASKERS = (
+    "commit-error: base too large",
+    "heartbeat-error: linear",
+    "admin-error: as it is",
+    "join-error: waits that double",
+    "init-producer-id-error: waits that double",
+    "throttle-fetch: deaf",
+)
 
 
 class Configured(NamedTuple):
     """A backoff of our own client, and where it is seen."""
 
     name: str
-    stage: str
+    run: Callable[[int], Observation]
     statement: str
     base_ms: float
     cap_ms: float
@@ -53,9 +64,21 @@ class Configured(NamedTuple):
         return self.name
 
 
+def on_stage(stage: str) -> Callable[[int], Observation]:
+    return partial(observe, Policy("as it is", stage, {}))
+
+
 BACKOFFS = (
-    Configured("before connections", "closed", "KIP-144/1", 50, 1000, RUNS),
-    Configured("before retries of batches", "many-errors", "KIP-580/1", 1000, 10_000, RUNS_OF_DRAWS_ANEW),
+    Configured("before connections", on_stage("closed"), "KIP-144/1", 50, 1000, RUNS),
+    Configured(
+        "before an admin's retries",
+        partial(observe_asker, Asker("as it is", "admin-error", {})),
+        "KIP-580/15",
+        BASE_MS,
+        MAX_MS,
+        RUNS,
+    ),
+    Configured("before retries of batches", on_stage("many-errors"), "KIP-580/1", 1000, 10_000, RUNS_OF_DRAWS_ANEW),
 )
 
 
@@ -65,6 +88,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         policies = [policy for policy in POLICIES if seeds or str(policy) in SAMPLE]
         metafunc.parametrize("policy", policies, ids=str)
         metafunc.parametrize("seed", range(seeds or 1))
+    if "asker" in metafunc.fixturenames:
+        askers = [asker for asker in ASKERS if seeds or str(asker) in SAMPLE_OF_ASKERS]
+        metafunc.parametrize("asker", askers, ids=str)
+        metafunc.parametrize("seed", range(seeds or 1))
     if "backoff" in metafunc.fixturenames:
         metafunc.parametrize("backoff", BACKOFFS if seeds else BACKOFFS[:-1], ids=str)
         metafunc.parametrize("fit_seed", range(seeds or 1))
@@ -73,19 +100,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_every_verdict_on_a_client_whose_behaviour_is_known_is_right(policy: Policy, seed: int) -> None:
-    runs = as_often_as_needed(policy, seed)
-    verdicts = {name: judge(name, runs) for name in policy.expected}
-    wrong = {name: (one.state, one.why) for name, one in verdicts.items() if one.state is not policy.expected[name]}
-    assert not wrong, f"{policy}, seed {seed}, {len(runs)} runs"
-    assert {finding.kind for finding in findings(runs)} == policy.finds, f"{policy}, seed {seed}"
+    runs = as_often_as_needed(partial(observe, policy), policy.expected, seed)
+    assert told(runs, policy.expected) == (policy.expected, policy.finds), f"{policy}, seed {seed}, {len(runs)} runs"
 
 
-def as_often_as_needed(policy: Policy, seed: int) -> list[Observation]:
+def test_every_verdict_on_one_that_asks_in_a_known_way_is_right(asker: Asker, seed: int) -> None:
+    runs = as_often_as_needed(partial(observe_asker, asker), asker.expected, seed)
+    assert told(runs, asker.expected) == (asker.expected, frozenset()), f"{asker}, seed {seed}, {len(runs)} runs"
+
+
+def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[str], seed: int) -> list[Observation]:
     """Runs, until the judge needs no more of them."""
-    runs = [observe(policy, 1000 * seed + number) for number in range(LEAST_RUNS)]
-    while len(runs) < MOST_RUNS and any(judge(name, runs).runs_needed for name in policy.expected):
-        runs.append(observe(policy, 1000 * seed + len(runs)))
+    runs = [run(1000 * seed + number) for number in range(LEAST_RUNS)]
+    while len(runs) < MOST_RUNS and any(judge(name, runs).runs_needed for name in statements):
+        runs.append(run(1000 * seed + len(runs)))
     return runs
+
+
+def told(runs: Sequence[Observation], statements: Iterable[str]) -> tuple[Mapping[str, State], frozenset[FindingKind]]:
+    """What the judge says of these statements, and what else it finds."""
+    return {name: judge(name, runs).state for name in statements}, frozenset(each.kind for each in findings(runs))
 
 
 def test_our_own_client_in_its_default_profile_deviates_from_nothing(
@@ -106,8 +140,7 @@ def test_our_own_client_in_its_default_profile_deviates_from_nothing(
 def test_base_cap_and_jitter_of_our_own_client_are_those_that_are_configured(
     backoff: Configured, fit_seed: int
 ) -> None:
-    policy = Policy("as it is", backoff.stage, {})
-    runs = [observe(policy, 1000 * fit_seed + number) for number in range(backoff.runs)]
+    runs = [backoff.run(1000 * fit_seed + number) for number in range(backoff.runs)]
     fit = judge(backoff.statement, runs).fit
     assert fit is not None
     assert (fit.model, fit.multiplier) == ("exponential", 2)
