@@ -5,7 +5,8 @@ half the time that a memoryview takes, and their slices are what applications ge
 Nothing is decoded before it is asked for.
 """
 
-from struct import Struct
+from struct import Struct, iter_unpack, unpack_from
+from typing import NamedTuple
 
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, BatchHeader
@@ -17,8 +18,43 @@ from .cluster import TopicPartition
 from .consumer_record import ConsumerRecord, Header
 
 _NULL = 1  # a length of -1
+_STOP = b"\0"  # ends a varint that has not ended before
+# How many records of one size in a row let others be expected, at first; and how many have to come then for that to be
+# worth it.
+_ALIKE, _WORTH_IT = 2, 10
+# Of offset deltas of one byte and of two: what they are cut as; and the bits that say that a varint goes on, and
+# what they are where it ends with its field. Longer ones are those of batches with more than 8192 records.
+_OFFSET_CODES = {1: "B", 2: "H"}
+_ENDS = {1: (0x80, 0), 2: (0x8080, 0x80)}
 _CONTROL_KEY = Struct(">hh")
 ABORT_MARKER = 0
+
+
+class _Places(NamedTuple):
+    """Where the fields of a record are in its section, without headers; and its key and value."""
+
+    start: int
+    timestamp_at: int
+    offset_at: int
+    key_at: int
+    key: bytes | None
+    value_at: int
+    value: bytes
+    end: int
+
+    @property
+    def layout(self) -> str:
+        """For `struct`: length and attributes, timestamp, offset, length of the key, key, length of the value, value,
+        and the count of headers.
+        """
+        key_bytes, value_bytes = len(self.key or b""), len(self.value)
+        key_length = self.value_at - self.key_at - key_bytes
+        value_length = self.end - 1 - value_bytes - self.value_at
+        offset = _OFFSET_CODES[self.key_at - self.offset_at]
+        return (
+            f"<{self.timestamp_at - self.start}s{self.offset_at - self.timestamp_at}s{offset}{key_length}s{key_bytes}s"
+            f"{value_length}s{value_bytes}sB"
+        )
 
 
 class BatchRecords:
@@ -40,8 +76,8 @@ class BatchRecords:
     def take(self, records: list[ConsumerRecord], most: int, first_offset: int) -> None:
         """Appends up to `most` records, none before `first_offset`. Raises InvalidRecords at one that cannot be read.
 
-        One long loop with the short varints in line: calls are what it would cost. Keys and values that are as long as
-        those before are not measured anew, where no headers follow.
+        One long loop with the short varints in line: calls are what it would cost. After some records of one size
+        `_take_alike` goes on, for as long as they are.
         """
         section, position, header = self._section, self._at, self.header
         topic, partition = self._partition
@@ -50,11 +86,12 @@ class BatchRecords:
         set_timestamp = header.max_timestamp if timestamp_type == LOG_APPEND_TIME else None
         append, record_of = records.append, ConsumerRecord
         left, room = self.left, most
-        key_byte, key_skip, value_length, value_size = -1, 0, b"", 0  # of a record before, to compare
+        size_before, alike, enough = 0, 0, _ALIKE  # records of one size in a row, and how many have to be
         key: bytes | None
         value: bytes | None
         try:
             while left and room:
+                start = position
                 byte = section[position]
                 if byte < 128:
                     position += 2  # past the attributes too
@@ -68,6 +105,7 @@ class BatchRecords:
                         size, position = read_varint(section, position)
                         end = position + size
                         position += 1
+                timestamp_at = position
                 byte = section[position]
                 if byte < 128:
                     position += 1
@@ -78,6 +116,7 @@ class BatchRecords:
                 else:
                     delta, position = read_varlong(section, position)
                     timestamp = base_timestamp + delta
+                offset_at = position
                 byte = section[position]
                 if byte < 128:
                     position += 1
@@ -88,27 +127,30 @@ class BatchRecords:
                 else:
                     delta, position = read_varint(section, position)
                     offset = base_offset + delta
-                value_at = end - 1 - value_size
-                if section[position] == key_byte and section[position + key_skip : value_at] == value_length:
-                    # As long as those of the record before: then this is where they are.
-                    key = None if key_byte == _NULL else section[position + 1 : position + key_skip]
-                    value = section[value_at : end - 1]
-                    position = end - 1
+                key_at = position
+                byte = section[position]
+                if byte == _NULL:
+                    key = None
+                    position += 1
+                elif byte < 128 and not byte & 1:
+                    position += 1 + (byte >> 1)
+                    key = section[key_at + 1 : position]
                 else:
-                    key_at = position
                     size, position = read_varint(section, position)
                     key = None if size < 0 else section[position : position + size]
                     position += max(size, 0)
-                    length_at = position
+                value_at = position
+                byte = section[position]
+                if byte < 128 and not byte & 1:
+                    position += 1 + (byte >> 1)
+                    value = section[value_at + 1 : position]
+                elif not byte & 1 and (second := section[position + 1]) < 128:
+                    position += 2 + (second << 6 | (byte & 127) >> 1)
+                    value = section[value_at + 2 : position]
+                else:
                     size, position = read_varint(section, position)
-                    if size < 0:
-                        value = None
-                    else:
-                        value = section[position : position + size]
-                        if section[key_at] < 128:
-                            key_byte, key_skip = section[key_at], length_at - key_at
-                            value_length, value_size = section[length_at:position], size
-                        position += size
+                    value = None if size < 0 else section[position : position + size]
+                    position += max(size, 0)
                 if section[position]:
                     headers, position = _headers(section, position)
                 else:
@@ -117,24 +159,66 @@ class BatchRecords:
                 if position != end:
                     raise _not_readable(header, left)
                 left -= 1
-                if offset >= first_offset:
-                    room -= 1
-                    append(
-                        record_of(
-                            topic,
-                            partition,
-                            offset,
-                            timestamp if set_timestamp is None else set_timestamp,
-                            timestamp_type,
-                            key,
-                            value,
-                            headers,
-                            epoch,
-                        )
-                    )
+                if offset < first_offset:
+                    continue
+                room -= 1
+                if set_timestamp is not None:
+                    timestamp = set_timestamp
+                append(record_of(topic, partition, offset, timestamp, timestamp_type, key, value, headers, epoch))
+                size = end - start
+                if size != size_before:
+                    size_before, alike = size, 0
+                    continue
+                alike += 1
+                if alike < enough or value is None or headers or key_at - offset_at not in _ENDS:
+                    continue
+                places = _Places(start, timestamp_at, offset_at, key_at, key, value_at, value, end)
+                taken = self._take_alike(places, records, min(left, room), first_offset)
+                left -= taken
+                room -= taken
+                position += taken * size
+                alike = 0
+                if taken < _WORTH_IT:
+                    enough *= 4
         except (IndexError, VarintError):
             raise _not_readable(header, left) from None
         self._at, self.left = position, left
+
+    def _take_alike(self, like: "_Places", records: list[ConsumerRecord], most: int, first_offset: int) -> int:
+        """Appends up to `most` of the records behind one that was read, until one has its fields elsewhere; how many.
+
+        One Struct cuts them all. The fields are where those of `like` are if the lengths are the same and the varints
+        end where they should.
+        """
+        section, header = self._section, self.header
+        topic, partition = self._partition
+        base_offset, base_timestamp, epoch = header.base_offset, header.base_timestamp, header.partition_leader_epoch
+        timestamp_type = header.timestamp_type
+        is_set, timestamp = timestamp_type == LOG_APPEND_TIME, header.max_timestamp
+        size = like.end - like.start
+        count = min(most, (len(section) - like.end) // size)
+        rest = memoryview(section)[like.end : like.end + count * size]
+        layout, (continued, ends) = like.layout, _ENDS[like.key_at - like.offset_at]
+        (same_head, _, _, same_key_length, _, same_value_length, _, _) = unpack_from(layout, section, like.start)
+        stamp_before, has_key = b"", like.key is not None
+        append, record_of, before = records.append, ConsumerRecord, len(records)
+        for head, stamp, delta, key_length, key, value_length, value, headers in iter_unpack(layout, rest):
+            if head != same_head or key_length != same_key_length or value_length != same_value_length or headers:
+                break
+            if stamp != stamp_before and not is_set:
+                timestamp_delta, width = read_varlong(stamp + _STOP, 0)
+                if width != len(stamp):
+                    break
+                timestamp, stamp_before = base_timestamp + timestamp_delta, stamp
+            offset = base_offset + (delta >> 8 << 6 | (delta & 127) >> 1)
+            if delta & continued != ends or offset < first_offset:
+                break
+            append(
+                record_of(
+                    topic, partition, offset, timestamp, timestamp_type, key if has_key else None, value, (), epoch
+                )
+            )
+        return len(records) - before
 
     def is_abort_marker(self) -> bool:
         """Of a control batch: whether its record says that a transaction was aborted."""

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.client.batch_records import BatchRecords
 from sluice.client.cluster import TopicPartition
@@ -14,6 +17,15 @@ from sluice.protocol.records.record import Record, iter_records
 
 P0 = TopicPartition("t", 0)
 V = b"v" * 100
+
+
+def alike(**others: Record) -> list[Record]:
+    """Many records of one size, but for `others`, by "at" and their number."""
+    records = [Record(number, 1000, b"k", V) for number in range(30)]
+    for at, record in others.items():
+        number = int(at.removeprefix("at"))
+        records[number] = msgspec.structs.replace(record, offset=number)
+    return records
 
 
 def opened(batch: bytes) -> BatchRecords:
@@ -56,6 +68,21 @@ SHAPES = {
             ((), (("h", b"1"),), (), (("h", None), ("ä", b"")), ())
         )
     ],
+    "alike, past offsets of one byte and of two": [Record(offset, 1000, b"k", V) for offset in range(8250)],
+    "alike, with offsets that are missing": [Record(number * 3, 1000, b"k", V) for number in range(60)],
+    "alike, with times that change": [Record(number, 1000 + number * 2, b"k", V) for number in range(60)],
+    "alike, with times that go back": [Record(number, 1000 - number % 3, b"k", V) for number in range(60)],
+    "alike, without keys": [Record(number, 1000, None, V) for number in range(20)],
+    "alike, with empty keys": [Record(number, 1000, b"", V) for number in range(20)],
+    "alike, without values": [Record(number, 1000, b"k", None) for number in range(20)],
+    "alike, with empty values": [Record(number, 1000, b"k", b"") for number in range(20)],
+    "alike, but one is longer": alike(at15=Record(0, 1000, b"k", V + b"v")),
+    "alike, but one has a longer key and a shorter value": alike(at15=Record(0, 1000, b"kk", V[1:])),
+    "alike, but one has no key and a longer value": alike(at15=Record(0, 1000, None, V + b"v")),
+    "alike, but one has no value": alike(at15=Record(0, 1000, b"k" * 101, None)),
+    "alike, but one has a time of two bytes and a shorter value": alike(at15=Record(0, 1100, b"k", V[1:])),
+    "alike, but one has headers and a shorter value": alike(at15=Record(0, 1000, b"k", V[4:], (("h", b"1"),))),
+    "alike two by two": [Record(number, 1000, b"k", bytes(100 + number // 2 % 3)) for number in range(60)],
 }
 # fmt: on
 
@@ -73,6 +100,37 @@ def test_what_is_taken_is_what_is_there(records: list[Record], step: int, compre
     assert len(expected) == len(records)
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 0, 0, 1, -1, 64, 9000]),
+            st.sampled_from([b"k", b"k", b"k", b"kk", b"", None]),
+            st.sampled_from([b"", b"v", b"vv", V, V, V, V + b"v", None]),
+            st.sampled_from([(), (), (), (), (("h", b""),)]),
+            st.integers(1, 12),  # of these in a row
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([1, 7, 10_000]),
+    st.integers(0, 20),
+)
+def test_whatever_follows_whatever_is_taken_as_it_is(
+    rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]],
+    step: int,
+    first_offset: int,
+) -> None:
+    each = [row for row in rows for _ in range(row[4])]
+    records = [
+        Record(number, 10**6 + delta, key, value, headers)
+        for number, (delta, key, value, headers, _) in enumerate(each)
+    ]
+    found = taken(build_batch(records), step=step, first_offset=first_offset)
+    assert [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in found] == [
+        (one.offset, one.timestamp, one.key, one.value, one.headers) for one in records[first_offset:]
+    ]
+
+
 def test_what_comes_before_the_position_is_left_out_and_counts_for_nothing() -> None:
     reader = opened(build_batch(of(5, 6, 7, 8, 9), base_offset=5))
     records: list[ConsumerRecord] = []
@@ -82,8 +140,8 @@ def test_what_comes_before_the_position_is_left_out_and_counts_for_nothing() -> 
 
 
 def test_the_logs_time_is_that_of_all_its_records() -> None:
-    batch = build_batch(of(0, 1), timestamp_type=LOG_APPEND_TIME, log_append_time=5000)
-    assert [(one.timestamp, one.timestamp_type) for one in taken(batch)] == [(5000, LOG_APPEND_TIME)] * 2
+    batch = build_batch(of(*range(9)), timestamp_type=LOG_APPEND_TIME, log_append_time=5000)
+    assert [(one.timestamp, one.timestamp_type) for one in taken(batch)] == [(5000, LOG_APPEND_TIME)] * 9
 
 
 @pytest.mark.parametrize(("kind", "is_abort"), [(0, True), (1, False)], ids=["an abort", "a commit"])
@@ -98,6 +156,26 @@ def _cut(batch: bytes, size: int) -> bytes:
 
 def _spoiled(batch: bytes, at: int, byte: int) -> bytes:
     return batch[: HEADER_BYTES + at] + bytes((byte,)) + batch[HEADER_BYTES + at + 1 :]
+
+
+def read_as_far_as_it_goes(batch: bytes, step: int) -> tuple[list[ConsumerRecord], str]:
+    """Records, and what the end was."""
+    reader = opened(batch)
+    records: list[ConsumerRecord] = []
+    try:
+        while reader.left:
+            reader.take(records, step, 0)
+    except InvalidRecords as error:
+        return records, str(error)
+    return records, ""
+
+
+@given(st.integers(0, 12 * 17 - 1), st.integers(0, 255))
+def test_a_wrong_byte_among_records_that_are_alike_is_met_as_one_by_one(at: int, byte: int) -> None:
+    batch = build_batch([Record(offset, 1000, b"k", b"v" * 9) for offset in range(12)])
+    assert len(batch) == HEADER_BYTES + 12 * 17
+    spoiled = _spoiled(batch, at, byte)
+    assert read_as_far_as_it_goes(spoiled, 100) == read_as_far_as_it_goes(spoiled, 1)
 
 
 # Of a record of key "k" and value "v": length, attributes, time, offset, 1 byte and "k", 1 byte and "v", no headers.
