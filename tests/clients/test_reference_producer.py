@@ -115,9 +115,8 @@ class TestProducer:
             entity = quota_entity(client_id=place.topic)
             async with place.admin() as admin, place.producer(client_id=place.topic, linger_ms=0) as producer:
                 (await admin.alter_client_quotas({entity: {"producer_byte_rate": 20_000.0}})).all()
-                for _ in range(4):
+                while not producer.metrics()["produce-throttle-time-max"]:  # a broker may hear of it after who said it
                     await (await producer.send(place.topic, bytes(100_000)))
-                assert producer.metrics()["produce-throttle-time-max"] > 0
                 (await admin.alter_client_quotas({entity: {"producer_byte_rate": None}})).all()
 
         at(scenario)
