@@ -20,6 +20,11 @@ SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
 # Half of the time of the tests is spent waiting for clients: more of them at once than a small machine has cores.
 WORKERS ?= 3
 SPARK_READY := .venv/.ready-spark
+# pytest rewrites what tests assert, which takes two thirds of collecting them: once for all workers, where it may be
+# kept. What cannot be imported is told by the tests themselves.
+ASSERTS_READY := .venv/.ready-asserts
+unexport PYTHONDONTWRITEBYTECODE
+TEST_MODULES := $(shell find tests -name 'test_*.py')
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -46,15 +51,20 @@ $(SPARK_READY): requirements-spark.lock $(READY)
 	$(PIP) install -r requirements-spark.lock
 	@touch $@
 
+$(ASSERTS_READY): $(TEST_MODULES) | setup
+	@echo $? | xargs -P 2 -n 250 $(BIN)/pytest --collect-only -qq -o python_functions=- -o python_classes=- >/dev/null || true
+	@touch $@
+
 demo: setup ## throttle real clients for 35 s and check what they got
 	$(BIN)/sluice demo
 
 # Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
 # with a browser and with Spark, of each of which one serves them all.
-test: setup ## run the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long"
+test: setup $(ASSERTS_READY) ## run the whole test suite
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long" \
+		--ignore tests/browser --ignore tests/spark
 	$(BIN)/pytest -m browser tests/browser || test $$? -eq 5
-	$(BIN)/pytest -m realtime || test $$? -eq 5
+	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
 # About ten minutes: every way to get a fault rule or a scenario wrong is asked.
@@ -136,13 +146,14 @@ bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path
 	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
 	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
 
-# The locks keep what the three have in common at the same versions.
+# The locks keep what they have in common at the same versions.
 docs: setup ## make the documentation as a site: build/docs/html
 	$(PIP) install -r requirements-docs.lock
 	$(BIN)/python -m tests.docs.site
 
 # What is installed into the clean environment is what the lock has; the SBOM says what that was.
 dist: setup ## build wheel and sdist, check them, and write the SBOM beside them
+	$(PIP) install -r requirements-dist.lock
 	rm -rf dist build/clean
 	$(BIN)/python -m hatchling build -d dist
 	$(BIN)/twine check --strict dist/*
