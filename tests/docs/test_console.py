@@ -3,11 +3,16 @@
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.console import Command, PageError, commands, matches, run_page
+
+ROOT = Path(__file__).parents[2]
 
 
 def page(*lines: str) -> str:
@@ -83,6 +88,7 @@ def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
             ["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n", id="output differs"
         ),
         pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="a command fails and shows nothing"),
+        pytest.param(["$ echo a; false", "..."], "line 4: exit code 1", id="a command fails and shows anything"),
         pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="the shell does not understand it"),
         pytest.param(["$ exit 3"], "line 4: not ended", id="it ends the shell"),
         pytest.param(["$ sleep 60"], "line 4: not ended after 0.3 s\n\n$ sleep 60", id="it takes too long"),
@@ -105,6 +111,22 @@ def test_broker_is_waited_for_on_free_ports_and_gone_afterwards(tmp_path: Path) 
     run_page(page(*lines), tmp_path)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_nothing_is_left_where_who_runs_the_page_is_killed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    lines = [
+        "$ sh -c 'exec 3>alive; touch started; exec sleep 600' &",
+        "$ until [ -e started ]; do sleep 0.01; done",
+        "$ kill -KILL $RUNNER",
+    ]
+    program = (
+        f"from tests.support.console import *; run_page({page(*lines)!r}.replace('$RUNNER', str(os.getpid())), Path())"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=environment) as runner:
+        assert (tmp_path / "alive").read_bytes() == b"", "it is read to its end when nobody has it open any more"
+    assert runner.returncode == -signal.SIGKILL
 
 
 def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:

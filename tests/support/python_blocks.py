@@ -13,8 +13,8 @@ from tests.support.broker_process import CLEAN_ENVIRONMENT
 TIMEOUT_S = 60
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"^ *(async )?def test_", re.MULTILINE)
-# A file is known by its line in the page.
-_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "python_files=line_*.py")
+# A file is known by its line in the page. Schemathesis is here as a command; as a plugin it takes a second to load.
+_PYTEST = ("-m", "pytest", "-q", "-pno:cacheprovider", "-pno:schemathesis", "-o", "python_files=line_*.py")
 
 
 class BlockError(AssertionError):

@@ -23,7 +23,7 @@ for package in ("broker", "client", "protocol", "quotas"):
     for module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{package}"], f"sluice.{package}."):
         import_module(module.name)
 
-WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest")]
+WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest", "schemathesis")]
 
 
 def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
@@ -188,7 +188,7 @@ def test_coroutines_of_any_plugin_have_it(pytester: pytest.Pytester) -> None:
     """
     pytester.makeini("[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n")
     pytester.makepyfile(dedent(code))
-    pytester.runpytest_inprocess().assert_outcomes(passed=3)
+    pytester.runpytest_inprocess("-pno:schemathesis").assert_outcomes(passed=3)
 
 
 def test_fixtures_of_ones_own_come_before_these(pytester: pytest.Pytester) -> None:
