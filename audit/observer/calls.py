@@ -12,6 +12,7 @@ together:
 - groups are described by ConsumerGroupDescribe (KIP-848), and those that are none of that kind by DescribeGroups. What
   failed with the first is so tried again with the second: Kafka's client waits before that, and counts it, also where
   it does not send the first since the broker does not know it (AdminApiDriver: RequestState counts what is handed out).
+  Others send the second at once: both are then one try.
 """
 
 from collections.abc import Iterable
@@ -62,6 +63,7 @@ KINDS = {
 }
 # What is tried again by another API.
 _SAME = {"SyncGroup": "JoinGroup", "ConsumerGroupDescribe": "DescribeGroups"}
+_AT_ONCE_NS = 40_000_000  # less than anybody waits who does
 _MOST_TOPICS_IN_KEY = 3
 
 
@@ -108,16 +110,26 @@ def _kind(request: Request) -> Kind:
 def _calls(requests: Iterable[Request], ends: Ends) -> list[tuple[Request, Attempt]]:
     """Requests as tries, joins as one, in the order in which they began."""
     calls: list[tuple[Request, Attempt]] = []
-    joined: dict[str, int] = {}  # by client and group: which of these is a JoinGroup that SyncGroup may follow
+    begun: dict[str, int] = {}  # by client and group: which of these is the first half of a try
     for request in requests:
         attempt = ends.attempt(request)
         what = _what(request)
-        if request.api == "SyncGroup" and what in joined:
-            number = joined.pop(what)
-            join, began = calls[number]
-            calls[number] = join, msgspec.structs.replace(attempt, at_ns=began.at_ns)
+        number = begun.pop(what, None)
+        if number is not None and _is_second_half(calls[number], request):
+            first, began = calls[number]
+            calls[number] = first, msgspec.structs.replace(attempt, at_ns=began.at_ns)
             continue
-        if request.api == "JoinGroup" and attempt.outcome is Outcome.SUCCEEDED:
-            joined[what] = len(calls)
+        if request.api == "ConsumerGroupDescribe" or (
+            request.api == "JoinGroup" and attempt.outcome is Outcome.SUCCEEDED
+        ):
+            begun[what] = len(calls)
         calls.append((request, attempt))
     return calls
+
+
+def _is_second_half(begun: tuple[Request, Attempt], request: Request) -> bool:
+    first, attempt = begun
+    if first.api == "JoinGroup":
+        return request.api == "SyncGroup"
+    ended_ns = attempt.at_ns if attempt.ended_ns is None else attempt.ended_ns
+    return request.api == "DescribeGroups" and request.received_ns - ended_ns <= _AT_ONCE_NS

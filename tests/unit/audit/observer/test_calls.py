@@ -89,3 +89,12 @@ def test_groups_that_are_none_of_kip_848_are_described_by_the_second_try() -> No
     journal.request("DescribeGroups", 302, 303, group_id="g")
     (sequence,) = call_sequences(journal.events)
     assert (sequence.kind, sequence.gaps_ms()) == (Kind.ADMIN, [100, 200])
+
+
+def test_who_describes_by_the_second_api_at_once_has_tried_once() -> None:
+    journal = Journal()
+    for at_ms, errors in ((0, [14]), (100, [])):
+        journal.request("ConsumerGroupDescribe", at_ms, at_ms + 1, group_id="g", errors=[69])
+        journal.request("DescribeGroups", at_ms + 2, at_ms + 3, group_id="g", errors=errors)
+    (sequence,) = call_sequences(journal.events)
+    assert (sequence.gaps_ms(), sequence.attempts[-1].outcome) == ([97], Outcome.SUCCEEDED)
