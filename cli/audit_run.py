@@ -62,6 +62,11 @@ class _Time(click.ParamType[float, str]):
 @click.option(
     "--role", type=click.Choice(_ROLES), help="What commands are used as.  [default: what they turn out to be]"
 )
+@click.option(
+    "--setting", "settings", multiple=True, metavar="NAME=VALUE",
+    help="What commands are configured to, by Kafka's name, such as retry.backoff.ms=100: they are judged by it. May "
+    "come several times.  [default: not known, and what depends on it is not judged]",
+)  # fmt: skip
 @click.option("--virtual", is_flag=True, help="In virtual time, with the clients that can be; hours take seconds.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of brokers and faults.")
 @click.option(
@@ -76,6 +81,7 @@ def run(
     out: Path,
     budget: float,
     role: str | None,
+    settings: tuple[str, ...],
     virtual: bool,
     seed: int,
     fail_on: tuple[str, ...],
@@ -84,8 +90,8 @@ def run(
     """Measures clients, and writes a report.
 
     Each runs against brokers of its own, which fail in one way after the other. How far it is is told on stderr, the
-    verdicts are on stdout, and the evidence behind them is in the report. Exit code 1: a client could not be run, or
-    --fail-on asks for it.
+    verdicts are on stdout, and the evidence behind them is in the report. Ctrl-C ends the measuring, and what there is
+    by then is judged and reported. Exit code 1: a client could not be run, it was stopped, or --fail-on asks for it.
     """
     from sluice.audit.report.files import make_folder, write_report
     from sluice.audit.statements import STATEMENTS
@@ -93,9 +99,11 @@ def run(
     from .audit_choice import chosen_probes, chosen_subjects
     from .audit_text import could_not_be_run, summary, summary_json
 
-    what, who = chosen_probes(probes), chosen_subjects(subjects, role, virtual=virtual)
+    what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, virtual=virtual)
     make_folder(out)  # in minutes it would be too late to find out that it cannot be
-    result = _measured(who, what, budget, seed)
+    result, stopped = _measured(who, what, budget, seed)
+    if stopped and not any(subject.verdicts for subject in result.subjects):
+        raise click.ClickException("stopped by a signal, before anything was measured")
     files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
     click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files)))
     for name in could_not_be_run(result):
@@ -103,11 +111,14 @@ def run(
     found = _found(result, fail_on)
     if found:
         click.echo(f"failed, as --fail-on says: {found}", err=True)
-    if found or could_not_be_run(result):
+    if found or stopped or could_not_be_run(result):
         raise SystemExit(1)
 
 
-def _measured(subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int) -> "AuditResult":
+def _measured(
+    subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int
+) -> "tuple[AuditResult, bool]":
+    """What came of it, and whether it was stopped: by a first signal; a second one does not wait for the judge."""
     from rich.console import Console
 
     from sluice.audit.runs import Budget, audit
@@ -115,16 +126,29 @@ def _measured(subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds:
 
     from .audit_screen import open_screen
 
+    stop = asyncio.Event()
+
     async def measure() -> "AuditResult":
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # SIGINT does the same by itself
-        with open_screen(Console(stderr=True)) as screen:
-            return await audit(subjects, probes, budget=Budget(seconds=seconds), on_progress=screen.show, seed=seed)
+        console = Console(stderr=True)
+
+        def end() -> None:
+            if stop.is_set():
+                task.cancel()
+            else:
+                stop.set()
+                console.print("stopping: what was measured is judged; once more, and it is not", markup=False)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, end)
+        with open_screen(console) as screen:
+            budget = Budget(seconds=seconds)
+            return await audit(subjects, probes, budget=budget, on_progress=screen.show, seed=seed, stop=stop)
 
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            return runner.run(measure())
+            return runner.run(measure()), stop.is_set()
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise click.ClickException("stopped by a signal") from None
 

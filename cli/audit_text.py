@@ -8,7 +8,7 @@ import msgspec
 
 from sluice.audit.report.comparison import Change, Comparison, Kind
 from sluice.audit.report.words import DEVIATIONS, FINDINGS, Look, counts, in_order, look_of, milliseconds, name_of
-from sluice.audit.verdict import AuditResult, State, SubjectResult
+from sluice.audit.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.printable import printable
 
 _COLORS = {
@@ -39,6 +39,9 @@ def _subject(result: SubjectResult) -> Iterator[str]:
     yield "  " + "   ".join(
         _colored(look, f"{look.sign} {count} {look.short}") for look, count in counts(result).items()
     )
+    unknown = sum(_needs_settings(verdict) for verdict in result.verdicts)
+    if unknown and not result.subject.settings:
+        yield f"  {unknown} of these depend on how it is configured, which --setting tells"
     deviations = {verdict.statement: verdict for verdict in result.verdicts if verdict.state is State.DEVIATES}
     width = max(map(len, deviations), default=0)
     for statement in in_order(deviations):
@@ -52,6 +55,11 @@ def _subject(result: SubjectResult) -> Iterator[str]:
         yield f"  did not come about: {printable(problem)}"
     if len(result.problems) > _MOST_PROBLEMS:
         yield f"  and {len(result.problems) - _MOST_PROBLEMS} runs more did not"
+
+
+def _needs_settings(verdict: Verdict) -> bool:
+    """Of a client whose settings are not known: whether no number of runs would decide."""
+    return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
 
 
 def _colored(look: Look, text: str) -> str:

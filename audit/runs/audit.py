@@ -32,8 +32,10 @@ async def audit(
     budget: Budget = DEFAULT_BUDGET,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     seed: int = 0,
+    stop: asyncio.Event | None = None,
 ) -> AuditResult:
-    """Looks at each subject under each probe that is for its role.
+    """Looks at each subject under each probe that is for its role. When `stop` is set, the runs under way are given up,
+    and what was measured until then is judged; subjects whose turn has not come are left out.
 
     Raises SluiceError, one line, for a subject that cannot run here or does not begin, and for probes none of which is
     for it.
@@ -47,12 +49,14 @@ async def audit(
     clock = LoopClock(asyncio.get_running_loop())
     began = datetime.fromtimestamp(clock.wall_ms() / 1000, UTC)
     meter = LagMeter(clock)
+    stop = stop or asyncio.Event()
     try:
         with _quiet_brokers():
             async with _workers(any(subject.virtual for subject in subjects)) as workers:
                 results = [
-                    await _of_one(subject, probes, budget, on_progress, seed, clock, meter, workers)
+                    await _of_one(subject, probes, budget, on_progress, seed, clock, meter, workers, stop)
                     for subject in subjects
+                    if not stop.is_set()
                 ]
     finally:
         meter.stop()
@@ -73,13 +77,14 @@ async def _of_one(
     clock: Clock,
     meter: LagMeter,
     workers: Sequence[Worker],
+    stop: asyncio.Event,
 ) -> SubjectResult:
     try:
         roles = subject.roles or frozenset({await role_seen(subject, clock)})
         wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
         if not wanted:
             raise ConfigError(f"{subject.name} is a {_listed(roles)}: none of the probes is for that")
-        return await SubjectAudit(subject, wanted, budget, on_progress, seed, clock, meter, workers).measure()
+        return await SubjectAudit(subject, wanted, budget, on_progress, seed, clock, meter, workers, stop).measure()
     finally:
         await subject.close()
 

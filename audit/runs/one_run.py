@@ -144,7 +144,8 @@ class Course:
         if self._refused:
             return f"the client refuses its settings: {self._refused}"
         ended = self._running.ended()
-        return f"the client ended: {ended}" if ended is not None else ""
+        # The address is another one each time, and the problem the same.
+        return "" if ended is None else f"the client ended: {ended}".replace(self._broker.bootstrap, "{bootstrap}")
 
     async def _end(self) -> None:
         """Ends the subject first: what the end of the faults would have it do is no part of the run."""

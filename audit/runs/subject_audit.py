@@ -11,7 +11,7 @@ Judging comes after measuring, not beside it: it takes a processor for itself.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from statistics import median
 
 import msgspec
@@ -46,6 +46,7 @@ class SubjectAudit:
         clock: Clock,
         meter: LagMeter,
         workers: Sequence[Worker],
+        stop: asyncio.Event,
     ) -> None:
         self._subject = subject
         self._probes = {probe.name: probe for probe in probes}
@@ -54,6 +55,7 @@ class SubjectAudit:
         self._seed = seed
         self._clock = clock
         self._meter = meter
+        self._stop = stop
         self._judge, *living = workers
         self._free: asyncio.Queue[Worker] = asyncio.Queue()  # that have a client live in virtual time
         for worker in living:
@@ -62,6 +64,7 @@ class SubjectAudit:
         self._starting = asyncio.Lock()
         self._began_ms = clock.monotonic_ms()
         self._done: Counter[str] = Counter()
+        self._came_about = 0  # of these runs
         self._planned = 0
         self._running: list[str] = []
         self._verdicts: dict[str, Verdict] = {}
@@ -78,6 +81,10 @@ class SubjectAudit:
         more = {name: probe.least for name, probe in self._probes.items()}
         while more and await self._round(more):
             more = await self._judged()
+            if not self._came_about:
+                break  # it would not the next time either
+        if self._stop.is_set():
+            self._problems[f"stopped after {self._done.total()} of {self._planned} runs"] = 1
         self._tell("judging")
         findings = [finding for name in self._probes for finding in await self._judge.find(name)]
         self._tell("done")
@@ -102,7 +109,7 @@ class SubjectAudit:
         async with asyncio.TaskGroup() as group:
             for repetition, probe in runs:
                 await at_once.acquire()
-                if self._left_ms() < (0 if self._subject.virtual else probe.duration_ms):
+                if self._stop.is_set() or self._left_ms() < (0 if self._subject.virtual else probe.duration_ms):
                     at_once.release()
                     continue
                 task = group.create_task(self._run(probe, repetition))
@@ -118,12 +125,25 @@ class SubjectAudit:
         self._running.append(probe.name)
         self._tell("measuring")
         try:
-            seen = await self._seen(probe, repetition)
+            seen = await self._unless_stopped(self._seen(probe, repetition))
+            if seen is None:
+                return
             await self._note(probe, seen)
         finally:
             self._running.remove(probe.name)
         self._done[probe.name] += 1
         self._tell("measuring")
+
+    async def _unless_stopped(self, seeing: Coroutine[object, object, Seen]) -> Seen | None:
+        """What was seen; None, if that was given up."""
+        seen, stop = asyncio.create_task(seeing), asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait((seen, stop), return_when=asyncio.FIRST_COMPLETED)
+            return seen.result() if seen.done() else None
+        finally:
+            for task in (seen, stop):
+                task.cancel()
+            await asyncio.wait((seen, stop))
 
     async def _seen(self, probe: Probe, repetition: int) -> Seen:
         seed = self._seed + repetition
@@ -149,6 +169,7 @@ class SubjectAudit:
     async def _note(self, probe: Probe, seen: Seen) -> None:
         observation = seen.observation
         self._version = self._version or observation.subject.version
+        self._came_about += not observation.problem
         if observation.problem:
             self._problems[f"{probe.name}: {observation.problem}"] += 1
         self._lost[probe.name] += seen.lost
@@ -199,7 +220,7 @@ class SubjectAudit:
             findings=findings,
             recovery_ms={name: median(times) for name, times in self._recovery_ms.items()},
             probes=dict(self._done),
-            problems=[f"{what} ({_times(count)})" for what, count in self._problems.items()],
+            problems=[what if count == 1 else f"{what} ({count} times)" for what, count in self._problems.items()],
             seconds=(self._clock.monotonic_ms() - self._began_ms) / 1000,
             virtual=self._subject.virtual,
         )
@@ -218,10 +239,6 @@ def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
         return verdict.runs_needed or 0
     is_new = before is None or before.state is not verdict.state
     return 1 if is_new and (before is not None or verdict.state is State.DEVIATES) else 0
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def recovered_after_ms(observation: Observation, role: Role) -> float | None:

@@ -7,7 +7,10 @@ A ready one comes with a driver, which has it work and tells what its callbacks 
 that are asyncio and nothing else can be looked at in virtual time as well.
 """
 
+from collections.abc import Mapping
+
 from sluice.audit.observation import Role
+from sluice.audit.probes import Setting
 from sluice.errors import ConfigError
 
 from .clients.aiokafka import CLIENT as AIOKAFKA
@@ -44,8 +47,9 @@ VIRTUAL: dict[str, VirtualSubject] = {
 SUBJECTS: dict[str, Subject] = {**{subject.name: subject for subject in _READY}, **VIRTUAL}
 
 
-def subject_of(word: str, role: Role | None = None) -> Subject:
-    """A ready subject by its name, or a command. `role`: what a command is; None: it is seen.
+def subject_of(word: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> Subject:
+    """A ready subject by its name, or a command. `role`: what a command is; None: it is seen. `settings`: what it is
+    configured to, by Kafka's names.
 
     Raises ConfigError for what is neither.
     """
@@ -57,4 +61,4 @@ def subject_of(word: str, role: Role | None = None) -> Subject:
             f"subject {word}: there is none of that name; those there are: {names}; "
             f"or a command with {BOOTSTRAP} in it, such as 'my-app --bootstrap {BOOTSTRAP}'"
         )
-    return CommandSubject(word, role)
+    return CommandSubject(word, role, settings)

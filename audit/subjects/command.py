@@ -18,6 +18,8 @@ from .process import SubjectProcess
 from .subject import Running, Tell
 
 BOOTSTRAP = "{bootstrap}"
+# What an interpreter is given is the application, and not the interpreter.
+_SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 
 
 class CommandSubject:
@@ -25,13 +27,15 @@ class CommandSubject:
 
     virtual = False
 
-    def __init__(self, command: str, role: Role | None = None) -> None:
-        """Raises ConfigError for what is no command."""
+    def __init__(self, command: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> None:
+        """`settings`: what it is configured to, by Kafka's names. Raises ConfigError for what is no command."""
         try:
             self._words = shlex.split(command)
         except ValueError as error:
             raise ConfigError(f"subject {command}: {error}: it is read as a shell reads words") from None
-        self.name = PurePath(self._words[0]).name
+        script = (word for word in self._words if PurePath(word).suffix in _SCRIPTS)
+        self.name = PurePath(next(script, self._words[0])).name
+        self._settings = settings or {}
         self.roles: frozenset[Role] | None = None if role is None else frozenset({role})
 
     def version(self) -> str:
@@ -41,7 +45,7 @@ class CommandSubject:
         return None
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        return SubjectInfo(name=self.name, role=role)
+        return SubjectInfo(name=self.name, role=role, settings=dict(self._settings))
 
     async def begin(
         self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell

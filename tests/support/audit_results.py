@@ -64,8 +64,8 @@ def subject(name: str = "shop", version: str = "1.0", *verdicts: Verdict, **fiel
     info = SubjectInfo(
         name=name, version=version, role=Role.PRODUCER, settings={"retry.backoff.ms": 100.0, "acks": "all"}
     )
-    told = {"probes": {"produce-retry": 3}, "seconds": 12.5, **fields}
-    return SubjectResult(subject=info, verdicts=list(verdicts), **told)  # type: ignore[arg-type]  # as above
+    told = {"subject": info, "probes": {"produce-retry": 3}, "seconds": 12.5, **fields}
+    return SubjectResult(verdicts=list(verdicts), **told)  # type: ignore[arg-type]  # as above
 
 
 def result(*subjects: SubjectResult) -> AuditResult:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import sys
 from collections.abc import Sequence
 
@@ -15,10 +16,21 @@ from sluice.audit.verdict import AuditResult, State
 from sluice.errors import SluiceError
 
 
-def audited(subject: Subject, probes: Sequence[Probe], told: list[Progress] | None = None) -> AuditResult:
+def audited(
+    subject: Subject, probes: Sequence[Probe], told: list[Progress] | None = None, stop_after: float = math.inf
+) -> AuditResult:
+    """`stop_after`: so many times that progress is told."""
+    heard = [] if told is None else told
+
     async def main() -> AuditResult:
-        hear = (lambda progress: None) if told is None else told.append
-        return await audit([subject], probes, budget=Budget(seconds=20), on_progress=hear)
+        stop = asyncio.Event()
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            if len(heard) > stop_after:
+                stop.set()
+
+        return await audit([subject], probes, budget=Budget(seconds=20), on_progress=hear, stop=stop)
 
     return asyncio.run(asyncio.wait_for(main(), 60))
 
@@ -64,6 +76,20 @@ def test_a_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
     with pytest.raises(SluiceError, match=r"it did not connect to the brokers at \{bootstrap\} within 0 s"):
         audited(subject_of(command), [PROBES["reconnect-lost"]])
+
+
+def test_a_client_that_never_comes_about_is_not_tried_on_and_on() -> None:
+    command, _ = WRONG["that ends at once"]
+    (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]]).subjects
+    assert subject.probes == {"reconnect-lost": 2}
+    (problem,) = subject.problems
+    assert problem.endswith("no config at {bootstrap} (2 times)"), "the address is another one each time"
+
+
+def test_what_is_stopped_gives_up_what_is_under_way() -> None:
+    command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
+    (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]], stop_after=1).subjects
+    assert (subject.verdicts, subject.problems) == ([], ["stopped after 0 of 2 runs"])
 
 
 def test_a_client_that_is_missing() -> None:

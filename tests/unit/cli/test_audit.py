@@ -1,7 +1,10 @@
 """`sluice audit`: what is chosen, what is printed, which files there are, and when it fails."""
 
+import asyncio
 import io
 import json
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from sluice.audit.observation import Role, SubjectInfo
 from sluice.audit.probes import PROBES, Probe
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.runs import Budget, Progress
 from sluice.audit.subjects import SUBJECTS, Subject
-from sluice.audit.verdict import AuditResult, Sort, State
+from sluice.audit.verdict import AuditResult, Sort, State, Verdict
 from sluice.cli.audit_screen import open_screen
 from sluice.cli.main import cli
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
@@ -33,14 +37,29 @@ class Audits:
         self.result = with_everything()
         self.subjects: list[str] = []
         self.probes: list[str] = []
+        self.settings: list[dict[str, float | str | bool]] = []
         self.budget = Budget()
         self.seed = -1
+        self.signals = 0
 
     async def audit(
-        self, subjects: Sequence[Subject], probes: Sequence[Probe], *, budget: Budget, on_progress: Any, seed: int
+        self,
+        subjects: Sequence[Subject],
+        probes: Sequence[Probe],
+        *,
+        budget: Budget,
+        on_progress: Any,
+        seed: int,
+        stop: asyncio.Event,
     ) -> AuditResult:
         self.subjects, self.probes = [each.name for each in subjects], [each.name for each in probes]
+        self.settings = [each.info(Role.PRODUCER, {}).settings for each in subjects]
         self.budget, self.seed = budget, seed
+        for _ in range(self.signals):
+            os.kill(os.getpid(), signal.SIGINT)
+            await stop.wait()
+        if self.signals > 1:
+            await asyncio.Event().wait()
         on_progress(Progress(self.subjects[0], "measuring", 3, 9, ("reconnect-closed",), 2.0))
         return self.result
 
@@ -107,6 +126,38 @@ def test_probes_are_chosen_by_name_kip_or_statement(word: str, audits: Audits, t
     assert [name for name in PROBES if name in audits.probes] == audits.probes
 
 
+def test_what_a_command_is_configured_to_is_told(audits: Audits, tmp_path: Path) -> None:
+    words = ("--subject", "python3 tools/my-app.py {bootstrap}", "--setting", "retry.backoff.ms=100")
+    assert run(tmp_path, *words, "--setting", "retries=3").exit_code == 0
+    assert (audits.subjects, audits.settings) == (["my-app.py"], [{"retry.backoff.ms": 100, "retries": 3}])
+
+
+def test_what_is_not_judged_for_want_of_settings_is_counted(audits: Audits, tmp_path: Path) -> None:
+    watched = SubjectInfo(name="my-app", role=Role.PRODUCER)
+    audits.result = result(subject("", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE), subject=watched))
+    line = "  1 of these depend on how it is configured, which --setting tells"
+    assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("signals", "verdicts", "told", "written"),
+    [
+        (1, [verdict()], "stopping: what was measured is judged; once more, and it is not", True),
+        (1, [], "Error: stopped by a signal, before anything was measured", False),
+        (2, [verdict()], "Error: stopped by a signal", False),
+    ],
+    ids=["what was measured is reported", "where nothing was there is no report", "twice, and nothing is waited for"],
+)
+def test_ctrl_c(
+    signals: int, verdicts: list[Verdict], told: str, written: bool, audits: Audits, tmp_path: Path
+) -> None:
+    audits.signals, audits.result = signals, result(subject("a", "1", *verdicts))
+    ended = run(tmp_path, "--subject", "sluice")
+    assert ended.exit_code == 1
+    assert told in ended.stderr.splitlines()
+    assert (tmp_path / "out" / "report.json").exists() == written
+
+
 DIFFERS = verdict(state=State.DEVIATES, sort=Sort.DIFFERS_FROM_KIP)
 PREDATES = verdict(state=State.DEVIATES, sort=Sort.PREDATES_KIP)
 UNCLEAR = verdict(state=State.INCONCLUSIVE)
@@ -152,8 +203,16 @@ def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path)
         (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
         (["--subject", "java", "--virtual"], "--subject java: cannot be run in virtual time, "
          "which aiokafka, sluice can"),
+        (["--probe", "KIP-572"], "--probe KIP-572: nothing of it can be seen by a broker: it happens within"),
+        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: nothing is "
+         "judged by that, did you mean retry.backoff.ms? what counts is delivery.timeout.ms, "),
+        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: not a number, such as "
+         "retries=100"),
+        (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: it tells of a command, and no "
+         "--subject is one"),
     ],
-    ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time"],
+    ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time",
+         "a KIP of which nothing is seen", "a setting", "a setting that is no number", "a setting of no command"],
 )  # fmt: skip
 def test_what_is_not_known_is_told_in_one_line(words: list[str], line: str, tmp_path: Path) -> None:
     ended = run(tmp_path, *words)
