@@ -1,6 +1,7 @@
 """The matrix as Markdown: for a page of documentation, and for the summary of a CI job (report.md)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -17,6 +18,7 @@ from .words import (
     look_of,
     measured,
     milliseconds,
+    moment,
     name_of,
     statements_of,
     title_of,
@@ -28,7 +30,7 @@ _MOST_NUMBERS = 4  # of a deviation, in its line
 def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
     """All of a report but the evidence; `texts` are the statements, by id."""
     lines = [
-        f"Measured by sluice {result.sluice}, {_text(result.began)}, on {_text(result.machine)}.",
+        f"Measured by sluice {result.sluice}, {_text(moment(result.began))}, on {_text(result.machine)}.",
         "",
         *_counts(result),
         "",
@@ -53,7 +55,7 @@ def _counts(result: AuditResult) -> Iterator[str]:
 
 
 def _matrix(result: AuditResult, statements: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    yield "| statement | " + " | ".join(map(_name, result.subjects)) + " |"
+    yield f"| statement | {' | '.join(_heads(result))} |"
     yield "|---|" + ":-:|" * len(result.subjects)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     for statement in statements:
@@ -63,36 +65,47 @@ def _matrix(result: AuditResult, statements: Sequence[str], texts: Mapping[str, 
 
 
 def _deviations(result: AuditResult) -> Iterator[str]:
+    told: set[str] = set()
     for subject in result.subjects:
         found = {each.statement: each for each in subject.verdicts if each.state is State.DEVIATES}
         if found:
             yield from ("", f"## Deviations of {_name(subject)}", "")
         for statement in in_order(found):
-            yield _deviation(subject.subject.name, found[statement])
+            yield _deviation(found[statement]) + _citation(subject.subject.name, statement, told)
 
 
-def _deviation(name: str, verdict: Verdict) -> str:
+def _deviation(verdict: Verdict) -> str:
     look = look_of(verdict)
-    numbers = ", ".join(
-        f"{key.removesuffix('_ms').replace('_', ' ')} {measured(key, value)}"
-        for key, value in list(verdict.measured.items())[:_MOST_NUMBERS]
-    )
     line = f"- {look.sign} **{_text(verdict.statement)}** {look.words}: {_text(verdict.why)}"
+    numbers = _numbers(verdict)
     line += f" ({_text(numbers)})" if numbers else ""
-    line += f", seen under {_text(verdict.path)}" if verdict.path else ""
-    return f"{line}.{_citation(name, verdict.statement)}"
+    return line + (f", seen under {_text(verdict.path)}." if verdict.path else ".")
 
 
-def _citation(name: str, what: str) -> str:
-    """Where that stands, and in what; "" where nobody has looked."""
+def _numbers(verdict: Verdict) -> str:
+    """Those that say most: times before counts, and none that says that there is nothing."""
+    shown = [(key, value) for key, value in verdict.measured.items() if value]
+    shown.sort(key=lambda pair: not pair[0].endswith("_ms"))
+    return ", ".join(
+        f"{key.removesuffix('_ms').replace('_', ' ')} {measured(key, value)}" for key, value in shown[:_MOST_NUMBERS]
+    )
+
+
+def _citation(name: str, what: str, told: set[str]) -> str:
+    """Where that stands, and in what; "" where nobody has looked. `told`: what has been said before."""
     citation = cited(name, what)
-    return "" if citation is None else f" {_text(citation.version)}: [{_text(citation.says)}]({citation.source})"
+    if citation is None:
+        return ""
+    says = "as above" if citation.says in told else _text(citation.says)
+    told.add(citation.says)
+    return f" {_text(citation.version)}: [{says}]({citation.source})"
 
 
 def _findings(result: AuditResult) -> Iterator[str]:
+    told: set[str] = set()
     lines = [
         f"- **{FINDINGS[finding.kind]}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
-        + _citation(subject.subject.name, finding.kind)
+        + _citation(subject.subject.name, finding.kind, told)
         for subject in result.subjects
         for finding in subject.findings
     ]
@@ -105,12 +118,21 @@ def _recovery(result: AuditResult) -> Iterator[str]:
     if not probes:
         return
     yield from ("", "## Recovery", "", "From the end of the fault to the next success, median of the runs.", "")
-    yield "| probe | " + " | ".join(map(_name, result.subjects)) + " |"
+    yield f"| probe | {' | '.join(_heads(result))} |"
     yield "|---|" + "--:|" * len(result.subjects)
     for probe in probes:
         times = [subject.recovery_ms.get(probe) for subject in result.subjects]
         cells = ["" if time is None else milliseconds(time) for time in times]
         yield f"| {_text(probe)} | {' | '.join(cells)} |"
+
+
+def _heads(result: AuditResult) -> list[str]:
+    """The clients by their names, with versions only where these tell them apart."""
+    names = Counter(subject.subject.name for subject in result.subjects)
+    return [
+        _name(subject) if names[subject.subject.name] > 1 else _text(subject.subject.name)
+        for subject in result.subjects
+    ]
 
 
 def _name(subject: SubjectResult) -> str:

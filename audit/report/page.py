@@ -6,7 +6,6 @@ any other script and all of the network out, whatever a client chose to be calle
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -23,9 +22,11 @@ from .words import (
     kip_of,
     look_of,
     milliseconds,
+    moment,
     name_of,
     statements_of,
     title_of,
+    version_of,
 )
 
 _HERE = Path(__file__).parent
@@ -73,16 +74,8 @@ def _title(result: AuditResult) -> str:
 
 
 def _about(result: AuditResult) -> str:
-    measured = f"measured by sluice {result.sluice}. {_moment(result.began)}. {result.machine}."
+    measured = f"measured by sluice {result.sluice}. {moment(result.began)}. {result.machine}."
     return f"What they do when a broker fails, {measured}"
-
-
-def _moment(text: str) -> str:
-    """An ISO 8601 time in UTC, to the minute; what is none as it is."""
-    try:
-        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    except ValueError:
-        return text
 
 
 # -- the top -----------------------------------------------------------------------------------------------------------
@@ -104,7 +97,7 @@ def _card(number: int, result: SubjectResult) -> Markup:
         link = element("a", f"{len(result.findings)} finding{'s' * (len(result.findings) > 1)}", href=f"#f{number}")
         lines.append(element("li", element("span", "!", class_="chip violates", aria_hidden="true"), link))
     subject = result.subject
-    heading = element("h2", subject.name, " ", element("span", subject.version, class_="version"))
+    heading = element("h2", subject.name, " ", element("span", version_of(subject), class_="version"))
     kind = f"{'virtual' if result.virtual else 'real'} time, {sum(result.probes.values())} runs"
     return element(
         "article",
@@ -142,7 +135,9 @@ def _matrices(result: AuditResult, statements: Sequence[str], texts: Mapping[str
     for kip, of_kip in groupby(statements, kip_of):
         rows = [_row(statement, found, texts.get(statement, "")) for statement in of_kip]
         names = [
-            element("th", each.subject.name, element("small", each.subject.version), scope="col", role="columnheader")
+            element(
+                "th", each.subject.name, element("small", version_of(each.subject)), scope="col", role="columnheader"
+            )
             for each in result.subjects
         ]
         corner = element("th", "statement", scope="col", class_="corner", role="columnheader")

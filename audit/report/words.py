@@ -5,6 +5,7 @@ A colour never says anything alone: each verdict has a sign and a word too.
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from math import isfinite
 from typing import NamedTuple
 
@@ -76,7 +77,20 @@ def counts(result: SubjectResult) -> dict[Look, int]:
 
 def name_of(subject: SubjectInfo) -> str:
     """Name and version."""
-    return f"{subject.name} {subject.version}".rstrip()
+    return f"{subject.name} {version_of(subject)}".rstrip()
+
+
+def version_of(subject: SubjectInfo) -> str:
+    """Without the commit that a build from source has behind it."""
+    return re.sub(r"\+g[0-9a-f]{7,}$", "", subject.version)
+
+
+def moment(text: str) -> str:
+    """An ISO 8601 time in UTC, to the minute; what is none as it is."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
 
 
 def in_order(statements: Iterable[str]) -> list[str]:

@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+
+from sluice.audit.report.citations import cited
 from sluice.audit.report.markdown import markdown
 from sluice.audit.verdict import State
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
@@ -34,6 +37,32 @@ def test_every_deviation_has_its_line_with_the_numbers() -> None:
     )
     assert "30.2 s" in PAGE
     assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE
+
+
+def test_what_was_read_up_is_cited_once_in_full() -> None:
+    """The place is linked each time; numbers that say nothing are left out, and times go first."""
+    numbers: dict[str, float | str] = {"too_long": 0, "too_short": 7, "waits": 9, "wait_1_ms": 101.0}
+    first, second = (
+        verdict(each, State.DEVIATES, why="too short", measured=numbers) for each in ("KIP-580/1", "KIP-580/2")
+    )
+    page = markdown(result(subject("aiokafka", "0.14.0", first, second)), {})
+    citation = cited("aiokafka", "KIP-580/1")
+    assert citation is not None
+    said, again = (line for line in page.splitlines() if line.startswith("- "))
+    assert "too short (wait 1 101 ms, too short 7, waits 9). aiokafka 0.14.0: [A batch that failed waits retry" in said
+    assert again.endswith(f". aiokafka 0.14.0: [as above]({citation.source})")
+    assert said.endswith(f"]({citation.source})")
+
+
+@pytest.mark.parametrize(
+    ("versions", "heads"), [(["1", ""], "| a | b |"), (["1", "2"], "| a 1 | a 2 |")], ids=["apart", "two of one name"]
+)
+def test_versions_stand_in_a_matrix_where_they_tell_clients_apart(versions: list[str], heads: str) -> None:
+    names = ["a", "b"] if versions[1] == "" else ["a", "a"]
+    page = markdown(
+        result(*(subject(name, version, verdict()) for name, version in zip(names, versions, strict=True))), {}
+    )
+    assert f"| statement {heads}" in page.splitlines()
 
 
 def test_what_a_client_chose_is_text() -> None:

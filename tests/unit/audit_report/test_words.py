@@ -15,6 +15,7 @@ from sluice.audit.report.words import (
     look_of,
     measured,
     milliseconds,
+    name_of,
     setting_words,
     title_of,
 )
@@ -29,6 +30,16 @@ from tests.support.audit_results import subject, verdict
 )  # fmt: skip
 def test_a_time_is_in_the_unit_that_one_would_say(value: float, words: str) -> None:
     assert milliseconds(value) == words
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [("0.1.0.dev480+g3963666e9", "0.1.0.dev480"), ("2.16.1-rdkafka-2.16.0", "2.16.1-rdkafka-2.16.0"),
+     ("1.0+abc", "1.0+abc")],
+    ids=["built from source", "of a library beneath", "of somebody's own"],
+)  # fmt: skip
+def test_a_version_is_shown_without_its_commit(version: str, shown: str) -> None:
+    assert name_of(subject("app", version).subject) == f"app {shown}"
 
 
 @pytest.mark.parametrize(
