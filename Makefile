@@ -101,7 +101,8 @@ matrix: setup ## run that matrix, and write docs/clients.md from what it finds
 fault-table: setup ## meet every fault with the clients in Python, and write docs/faults-clients.md
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table
 
-# Real time, one client after the other; the report with all evidence stays in build/audit.
+# Real time, one client after the other; the report with all evidence stays in build/audit, of which
+# python -m tests.docs.audit_pictures build/audit takes the pictures in docs/audit.
 audit: setup ## measure what the ready clients do when brokers fail, and write docs/audit-matrix.md (half an hour; AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
 	$(BIN)/python -m tests.docs.audit_matrix build/audit
