@@ -38,7 +38,8 @@ def verdict_dialog(identity: str, result: SubjectResult, verdict: Verdict, text:
             verdict.series,
             verdict.fit,
             f"allowed by {kip_of(verdict.statement)}",
-            [_model(verdict.fit), _numbers(verdict.measured, verdict.expected), _facts(facts)],
+            [_model(verdict.fit), _numbers(verdict.measured, verdict.expected)],
+            _facts(facts),
         ),
         _raw(verdict.series),
         _subject(result.subject),
@@ -60,7 +61,7 @@ def finding_dialog(identity: str, result: SubjectResult, finding: Finding) -> Ma
     facts = [("Seen in", finding.probe), *_citation(result.subject.name, finding.kind)]
     body = [
         element("p", finding.why, class_="why"),
-        _plots(finding.series, None, "allowed", [_numbers(finding.measured, {}), _facts(facts)]),
+        _plots(finding.series, None, "allowed", [_numbers(finding.measured, {})], _facts(facts)),
         _raw(finding.series),
         _subject(result.subject),
     ]
@@ -87,10 +88,10 @@ def _looked_at(result: SubjectResult, verdict: Verdict) -> str:
     return runs
 
 
-def _plots(series: Sequence[Series], fit: Fit | None, allowed: str, beside: Sequence[Markup]) -> Markup:
-    """The plots, in two columns where there is room, and what belongs beside them."""
+def _plots(series: Sequence[Series], fit: Fit | None, allowed: str, beside: Sequence[Markup], facts: Markup) -> Markup:
+    """The plots, in two columns where there is room, and what belongs beside and below them."""
     if not any(each.at_ms for each in series):
-        return element("div", *beside)
+        return element("div", *beside, facts)
     has_band = any(each.low_ms for each in series)
     attempts = [("dots succeeded", "succeeded"), ("dots failed", "failed"), ("dots open", "no answer")]
     attempts += [("band", f"{allowed} for the next")] if has_band else []
@@ -99,11 +100,11 @@ def _plots(series: Sequence[Series], fit: Fit | None, allowed: str, beside: Sequ
         note = f"The first {MOST_SERIES} of {len(series)} sequences are drawn; all are in report.json."
         beside = [element("p", note, class_="note"), *beside]
     if not any(each.waited_ms for each in series):
-        return element("div", over_time, element("div", *beside), class_="figures")
+        return element("div", over_time, element("div", *beside, facts), class_="figures")
     waits = [("dots wait", "a wait"), *([("band", allowed)] if has_band else [])]
     waits += [("fit", "the model that fits")] if fit is not None else []
     of_waits = _figure("What was waited before each retry", waits_plot(series, fit), waits)
-    return element("div", of_waits, element("div", over_time, *beside), class_="figures")
+    return element("div", element("div", of_waits, facts), element("div", over_time, *beside), class_="figures")
 
 
 def _figure(caption: str, plot: Markup, legend: Sequence[tuple[str, str]]) -> Markup:
