@@ -80,5 +80,6 @@ def progress_line(progress: Progress) -> str:
 def _running(progress: Progress) -> str:
     if progress.phase != "measuring" or not progress.running:
         return progress.phase
-    more = len(progress.running) - _MOST_NAMED
-    return ", ".join(progress.running[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    names = list(dict.fromkeys(progress.running))
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

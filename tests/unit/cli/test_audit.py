@@ -285,7 +285,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     out = io.StringIO()
     with open_screen(Console(file=out, width=80)) as screen:
         for seconds, phase in ((1.0, "measuring"), (5.0, "measuring"), (17.0, "measuring"), (18.0, "judging")):
-            screen.show(Progress("a\x1b", phase, 1, 4, ("p", "q", "r", "s"), seconds))  # type: ignore[arg-type]  # a phase
+            screen.show(Progress("a\x1b", phase, 1, 4, ("p", "q", "p", "r", "s"), seconds))  # type: ignore[arg-type]  # a phase
     assert out.getvalue().splitlines() == [
         "a\\x1b: p, q, r and 1 more, 1 of 4 runs, 1 s",
         "a\\x1b: p, q, r and 1 more, 1 of 4 runs, 17 s",
