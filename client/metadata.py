@@ -151,10 +151,20 @@ class Metadata:
         self.rebootstrap()
 
     def rebootstrap(self) -> None:
-        """Begins again, where all that was known of is gone (KIP-899)."""
+        """Begins again, where all that was known of is gone (KIP-899).
+
+        Different on purpose: where nothing was learnt since the last time, that is no update. In Kafka it wakes who
+        waits for one. They ask for metadata, which begins again at once, for as long as nobody can be reached.
+        """
         self._need_full_update = True
-        self.update_version += 1
-        self.cluster = self._bootstrap
+        if not self.is_at_bootstrap:
+            self.update_version += 1
+            self.cluster = self._bootstrap
+
+    @property
+    def is_at_bootstrap(self) -> bool:
+        """Whether no more is known than what was configured."""
+        return self.cluster is self._bootstrap
 
     def failed_update(self, now_ms: float) -> None:
         """Nobody answered, or with nothing."""

@@ -137,6 +137,7 @@ class MetadataUpdater:
             self._connections.disconnect(node_id)
 
     def _begin_again(self, now_ms: float) -> None:
-        log.info("rebootstrap", extra={"client_id": self._client_id})
+        if not self._metadata.is_at_bootstrap:
+            log.info("rebootstrap", extra={"client_id": self._client_id})
         self._metadata.rebootstrap()
         self._wanted_since_ms = now_ms

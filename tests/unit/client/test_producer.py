@@ -1,6 +1,8 @@
 """The producer against our broker, in virtual time."""
 
 import asyncio
+import logging
+from collections import Counter
 from itertools import pairwise
 from random import Random
 
@@ -302,3 +304,24 @@ def test_a_leader_that_moved_is_followed_without_a_backoff() -> None:
 def test_what_cannot_be_configured_is_told_at_once() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
         Producer({})
+
+
+def test_a_broker_that_is_away_is_asked_for_as_often_as_backoffs_say_however_many_wait(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.broker.cluster.stop(1)
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        waiting = [loop.create_task(stage.send(b"%d" % number)) for number in range(10)]
+        await asyncio.sleep(30)
+        assert not any(one.done() for one in waiting), "nobody says where the topic is"
+        await stage.broker.cluster.start(1)
+        await stage.ended(*await asyncio.gather(*waiting))
+        assert sorted(stage.log()) == sorted(stage.ends)
+
+    with caplog.at_level(logging.INFO, logger="sluice.client"):
+        on_stage(test)
+    told = Counter(record.message for record in caplog.records if record.name == "sluice.client")
+    assert told["rebootstrap"] == 1
+    assert 30 < told["disconnected"] < 45, "each 0.8 to 1 s at the cap"
