@@ -179,6 +179,12 @@ def exception_of(code: int, message: str | None = None) -> ApiException:
     return _class_of(known)(message or known.message)
 
 
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, for people; the number of one that is not known."""
+    known = _known(code)
+    return known.name if known == code else str(code)
+
+
 def raise_for(code: int, message: str | None = None) -> None:
     """Raises the exception for an error code; does nothing for 0."""
     if code:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sluice.protocol.errors import ErrorCode
 
 from .cluster import TopicPartition
+from .errors import error_name
 
 log = logging.getLogger("sluice.client")
 
@@ -82,7 +83,7 @@ class FetchSession:
     ) -> bool:
         """Takes an answer; whether what it says of partitions can be used."""
         if error_code:
-            log.info("fetch session error", extra={"node": self.node_id, "error": error_code})
+            log.info("fetch session error", extra={"node": self.node_id, "error": error_name(error_code)})
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = NO_SESSION
             self._epoch = INITIAL_EPOCH

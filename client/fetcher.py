@@ -36,7 +36,7 @@ from .cluster import LeaderAndEpoch, Node, TopicPartition
 from .completed_fetch import CompletedFetch, FetchSettings
 from .consumer_metadata import ConsumerMetadata
 from .consumer_record import ConsumerRecord
-from .errors import KafkaException, exception_of
+from .errors import KafkaException, error_name, exception_of
 from .exchange import Exchange, Request, request_of
 from .fetch_session import FINAL_EPOCH, NO_SESSION, FetchFrom, FetchSession, SessionRequest
 from .network import NetworkClient
@@ -301,7 +301,7 @@ class Fetcher:
 
     def _failed(self, state: PartitionState, fetch: CompletedFetch) -> None:
         code, partition = fetch.data.error_code, fetch.partition
-        log.info("a partition cannot be fetched", extra={"partition": str(partition), "error": code})
+        log.info("a partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
         if code in _REFRESH:
             if state.position is not None and state.position.leader.epoch == fetch.leader_epoch:
                 self._failed_at_update[partition] = self._metadata.update_version

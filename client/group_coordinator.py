@@ -15,7 +15,7 @@ from sluice.protocol.message import Message
 from .async_network import AsyncNetwork
 from .backoff import Backoff
 from .cluster import Node
-from .errors import DisconnectException, RetriableException, TimeoutException, raise_for
+from .errors import DisconnectException, RetriableException, TimeoutException, error_name, raise_for
 from .exchange import Request
 
 log = logging.getLogger("sluice.client")
@@ -44,7 +44,7 @@ class GroupCoordinator:
     def check(self, code: int) -> None:
         """Raises for an error code, and forgets the coordinator if it says so."""
         if code in MOVED:
-            self.forget(f"error {code}")
+            self.forget(error_name(code))
         raise_for(code)
 
     async def ensure(self, deadline_ms: float = inf) -> Node:

@@ -27,7 +27,7 @@ from sluice.protocol.message import Message
 from .backoff import Backoff
 from .cluster import TopicPartition
 from .consumer_record import OffsetAndMetadata
-from .errors import KafkaException, RetriableException, exception_of
+from .errors import KafkaException, RetriableException, error_name, exception_of
 from .exchange import Request, request_of
 from .group_coordinator import MOVED, GroupCoordinator
 from .membership import Generation
@@ -136,7 +136,7 @@ class GroupOffsets:
         if not code:
             return
         if code in MOVED or code == ErrorCode.REQUEST_TIMED_OUT:
-            self._coordinator.forget(f"error {code}")
+            self._coordinator.forget(error_name(code))
         if code in _RETRIED:
             raise OffsetToRetryError(f"{partition}: {exception_of(code)}")
         if code in _NOT_A_MEMBER or code == ErrorCode.REBALANCE_IN_PROGRESS:

@@ -42,7 +42,7 @@ from .consumer_protocol import (
     read_subscription,
     subscription_bytes,
 )
-from .errors import KafkaException, RetriableException
+from .errors import KafkaException, RetriableException, error_name
 from .exchange import Exchange, Request, request_of
 from .group_coordinator import MOVED, GroupCoordinator
 from .heartbeats import Heartbeats
@@ -147,7 +147,7 @@ class Membership:
         if generation != self._generation:
             return
         if code in _OUT:
-            self._leave_behind(f"error {code}")
+            self._leave_behind(error_name(code))
         else:
             self.rejoin("a rebalance")
 
@@ -289,7 +289,7 @@ class Membership:
         if code in _OUT:
             self._generation = Generation(instance_id=self._settings.instance_id)
         if code in _JOIN_AGAIN:
-            raise _JoinAgainError(f"error {code}")
+            raise _JoinAgainError(error_name(code))
         self._coordinator.check(code)
 
     def _joining(self, topics: frozenset[str]) -> Request:

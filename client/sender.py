@@ -42,6 +42,7 @@ from .errors import (
     ApiException,
     KafkaException,
     TimeoutException,
+    error_name,
     exception_of,
     is_retriable,
 )
@@ -325,7 +326,7 @@ class Sender:
         elif code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and not batch.is_done):
             self._complete(batch, answer)
         elif self._can_retry(batch, answer, now_ms):
-            log.info("a batch is sent again", extra={"partition": str(batch.partition), "error": code})
+            log.info("a batch is sent again", extra={"partition": str(batch.partition), "error": error_name(code)})
             batch.may_be_written |= code not in _SAYS_UNWRITTEN
             self._accumulator.reenqueue(batch, now_ms)
             self._remove_from_in_flight(batch)

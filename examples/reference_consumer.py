@@ -7,10 +7,10 @@ meanwhile, or have faults, and follow the lines.
 # ruff: noqa: T201  (a program of its own: it talks to a person)
 
 import asyncio
-import logging
 import sys
 from collections.abc import Collection
 
+from sluice.cli.logs import set_up_logging
 from sluice.client.consumer import Consumer, RebalanceListener, TopicPartition
 
 
@@ -34,6 +34,6 @@ async def main(bootstrap: str, topic: str) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    set_up_logging("text")
     arguments = [*sys.argv[1:], *["127.0.0.1:9092", "examples"][len(sys.argv) - 1 :]]
     asyncio.run(main(arguments[0], arguments[1]))

@@ -7,34 +7,38 @@ faults, and follow the lines. What is not delivered within `delivery.timeout.ms`
 # ruff: noqa: T201, TID251  (a program of its own: it talks to a person, in real time)
 
 import asyncio
-import logging
 import sys
+from itertools import count
 
+from sluice.cli.logs import set_up_logging
 from sluice.client.errors import KafkaException
-from sluice.client.producer import Producer
+from sluice.client.producer import Producer, RecordMetadata
 
 
-async def send(producer: Producer, topic: str, number: int) -> None:
-    """Sends one record, and says what became of it."""
+async def tell(number: int, sent: "asyncio.Future[RecordMetadata]") -> None:
+    """Says what became of a record."""
     try:
-        sent = await (await producer.send(topic, b"%d" % number))
+        place = await sent
     except KafkaException as error:
         print(f"{number} lost: {error}", flush=True)
     else:
-        print(f"{number} is at {sent.topic}-{sent.partition} {sent.offset}", flush=True)
+        print(f"{number} is at {place.topic}-{place.partition} {place.offset}", flush=True)
 
 
 async def main(bootstrap: str, topic: str) -> None:
     config = {"bootstrap.servers": bootstrap, "delivery.timeout.ms": 30_000, "request.timeout.ms": 5000}
-    async with Producer(config) as producer, asyncio.TaskGroup() as sending:
-        number = 0
-        while True:
-            sending.create_task(send(producer, topic, number))
-            number += 1
+    async with Producer(config) as producer, asyncio.TaskGroup() as telling:
+        for number in count():
+            try:
+                sent = await producer.send(topic, b"%d" % number)  # waits where no broker says where the topic is
+            except KafkaException as error:
+                print(f"{number} not sent: {error}", flush=True)
+            else:
+                telling.create_task(tell(number, sent))
             await asyncio.sleep(1)
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    set_up_logging("text")
     arguments = [*sys.argv[1:], *["127.0.0.1:9092", "examples"][len(sys.argv) - 1 :]]
     asyncio.run(main(arguments[0], arguments[1]))

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import sys
 
+from sluice.cli.logs import set_up_logging
 from sluice.client.admin import AdminClient, NewTopic
 from sluice.streams.processor import Context, Record
 from sluice.streams.streams import Streams
@@ -51,6 +52,6 @@ async def main(bootstrap: str) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    set_up_logging("text")
     logging.getLogger("sluice.client").setLevel(logging.WARNING)
     asyncio.run(main([*sys.argv[1:], "127.0.0.1:9092"][0]))

@@ -82,3 +82,8 @@ def test_raising() -> None:
     raise_for(0)
     with pytest.raises(TimeoutException):
         raise_for(7)
+
+
+@pytest.mark.parametrize(("code", "name"), [(79, "MEMBER_ID_REQUIRED"), (-1, "UNKNOWN_SERVER_ERROR"), (9999, "9999")])
+def test_a_code_is_told_to_people_by_its_name(code: int, name: str) -> None:
+    assert errors.error_name(code) == name

@@ -33,6 +33,6 @@ def test_a_producer_and_a_consumer_survive_that_the_broker_is_away(capsys: pytes
     assert "assigned t-0" in lines
     sent = [line.split()[0] for line in lines if " is at t-0 " in line]
     read = [line.split("b'")[1].rstrip("'") for line in lines if line.startswith("t-0 ")]
-    assert len(sent) >= 50
-    assert not [line for line in lines if " lost: " in line]
-    assert set(sent[:50]) <= set(read)
+    assert len(sent) >= 35, "one a second, but for as long as no broker says where the topic is"
+    assert sent == [str(number) for number in range(len(sent))]
+    assert read[:35] == sent[:35]
