@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice.broker")
 
+# Twice this, and the broker has still stopped within a second. Streams look 25 times a second whether it stops.
+_ANSWERED_WITHIN_S = 0.25
+
 
 class AdminPort:
     """The admin port of all brokers. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
@@ -56,7 +59,7 @@ class AdminPort:
         self._stopped = True
         self._loop.remove_reader(self._socket.fileno())
         if self._http is not None:
-            self._http.should_exit = self._http.force_exit = True
+            self._http.should_exit = True
         if self._task is not None:
             await asyncio.wait([self._task])
         self._socket.close()
@@ -90,8 +93,28 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
         def capture_signals(self) -> Iterator[None]:
             yield
 
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0)
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            """What is answered may end, and streams see that the broker stops. uvicorn's own, where it is to give them
+            little time, tells of an error each time, and of another one in what it has cancelled.
+            """
+            for listening in self.servers:
+                listening.close()
+            for one in sockets or []:
+                one.close()
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+            await _ended(self.server_state.tasks)
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()  # its client does not read what it is sent
+            await _ended(self.server_state.tasks)
+
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
     return Http(config)
+
+
+async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
+    if tasks:
+        await asyncio.wait(tasks.copy(), timeout=_ANSWERED_WITHIN_S)
 
 
 def application(server: "ClusterServer", page: "Page | None" = None) -> "Starlette":
