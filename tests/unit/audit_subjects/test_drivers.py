@@ -34,7 +34,7 @@ PROBES: Mapping[Role, Probe] = {
         settings=MEMBER,
     ),
     Role.ADMIN: Probe(
-        name="admin", what="", role=Role.ADMIN, workload=Call(), cluster=cluster("admin", 0.5), settings=ADMIN
+        name="admin", what="", role=Role.ADMIN, workload=Call(), cluster=cluster("admin", 2), settings=ADMIN
     ),
 }
 BLOCKING = [(name, role) for name in ("kafka-python", "confluent-kafka") for role in Role]
@@ -99,7 +99,7 @@ def _reads_and_commits(observation: Observation) -> None:
 
 def _asks(observation: Observation) -> None:
     asked = [event for event in observation.events if isinstance(event, Request)]
-    assert sum(event.api == "DescribeGroups" and not event.error_codes for event in asked) >= 1
+    assert sum(event.api == "DescribeGroups" and not event.error_codes for event in asked) > 2
     assert _of(observation, "call-failed") == []
 
 
