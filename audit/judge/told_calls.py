@@ -9,12 +9,14 @@ from itertools import pairwise
 
 import msgspec
 
-from sluice.audit.attempts import Attempt, AttemptSequence, Kind
+from sluice.audit.attempts import AttemptSequence, Kind
 from sluice.audit.observation import Callback
 
 from .waits import ended_ns
 
 _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
+# A client's first try comes after it is made: what is told to be made within so long of that is this client.
+_SAME_NS = 1_000_000
 
 
 def apart(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> list[AttemptSequence]:
@@ -29,15 +31,10 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
     begins = [
         number
         for number, (before, after) in enumerate(pairwise(sequence.attempts), 1)
-        # Another client has connections of its own. What a driver tells may be as late as the first answer.
-        if _is_between(failed_ns, before, after)
-        or (before.connection != after.connection and _is_between(made_ns, before, after))
+        if any(ended_ns(before) <= at_ns < after.at_ns for at_ns in failed_ns)
+        or any(before.at_ns + _SAME_NS <= at_ns < after.at_ns for at_ns in made_ns)
     ]
     return split_at(sequence, begins)
-
-
-def _is_between(times_ns: Sequence[int], before: Attempt, after: Attempt) -> bool:
-    return any(ended_ns(before) <= at_ns < after.at_ns for at_ns in times_ns)
 
 
 def split_at(sequence: AttemptSequence, begins: Sequence[int]) -> list[AttemptSequence]:
