@@ -1,0 +1,89 @@
+"""Whether waits are drawn at random, by runs whose waits are each the rule's times one factor."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.observation import Observation
+from sluice.audit.verdict import State
+from tests.support.audit_events import SETTINGS, closed_connections, failed_batch, observed
+
+PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
+CONNECTING = {**SETTINGS, "retry.backoff.max.ms": 10, "metadata.recovery.strategy": "none"}
+
+
+def evenly(low: float, high: float, count: int = 13) -> list[float]:
+    """Factors, as uniform draws would be at best."""
+    return [low + (high - low) * number / (count - 1) for number in range(count)]
+
+
+def connecting(factors: Sequence[float]) -> list[Observation]:
+    return [
+        observed(
+            "reconnect-closed",
+            closed_connections([factor * wait for wait in (50, 100, 200, 400, 800)]).events,
+            settings=CONNECTING,
+            repetition=number,
+        )
+        for number, factor in enumerate(factors)
+    ]
+
+
+def retrying(factors: Sequence[float]) -> list[Observation]:
+    return [
+        observed("produce-timed-out", failed_batch([factor * wait for wait in (100, 200, 400)]).events, repetition=run)
+        for run, factor in enumerate(factors)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("factors", "state"),
+    [
+        pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
+        pytest.param(evenly(1, 1), DEVIATES, id="none"),
+        pytest.param(evenly(0.97, 1.03), DEVIATES, id="so little that it may be scheduling"),
+        pytest.param(evenly(0.92, 1.08, 5), INCONCLUSIVE, id="8 percent, of few waits"),
+        pytest.param(evenly(0.92, 1.08), DEVIATES, id="8 percent, of many"),
+        pytest.param(evenly(0.5, 1.5), DEVIATES, id="half of it"),
+        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent, but two runs"),
+    ],
+)
+def test_one_draw_for_each_connection(factors: list[float], state: State) -> None:
+    """KIP-144/9."""
+    assert judge("KIP-144/9", connecting(factors)).state is state
+
+
+@pytest.mark.parametrize(
+    ("factors", "state"),
+    [
+        pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
+        pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, which draws made anew leave"),
+        pytest.param(evenly(1, 1), DEVIATES, id="none"),
+        pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent, which says neither"),
+        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent, but two runs"),
+    ],
+)
+def test_draws_of_a_batch_that_may_be_made_anew(factors: list[float], state: State) -> None:
+    """KIP-580/16."""
+    assert judge("KIP-580/16", retrying(factors)).state is state
+
+
+def test_what_was_late_once_is_no_jitter() -> None:
+    runs = retrying([1.0] * 12)
+    late = observed("produce-timed-out", failed_batch([100, 200, 520]).events, repetition=12)
+    assert judge("KIP-580/16", [*runs, late]).state is DEVIATES
+
+
+def test_few_waits_say_how_many_runs_they_take() -> None:
+    verdict = judge("KIP-144/9", connecting([0.9, 1.1]))
+    assert verdict.measured["waits"] == 10
+    assert verdict.runs_needed == 1
+
+
+def test_nothing_is_drawn_where_waits_are_the_same_by_configuration() -> None:
+    run = observed(
+        "produce-timed-out", failed_batch([1000] * 9).events, settings={**SETTINGS, "retry.backoff.ms": 1000}
+    )
+    verdict = judge("KIP-580/16", [run])
+    assert (verdict.state, verdict.runs_needed) == (INCONCLUSIVE, None)
