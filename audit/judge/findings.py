@@ -233,17 +233,24 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
 
 
 def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
-    """Whether a row of another run went on for longer, and did not fall back there: a counter wraps each time."""
-    failures, repetition = finding.measured["failures"], finding.measured["repetition"]
+    """Whether a row of the same kind in another run went on for longer, and did not fall then: a counter wraps each
+    time.
+    """
+    failures, before_ms = finding.measured["failures"], finding.measured["before_ms"]
     assert isinstance(failures, float | int), "it is a number"
-    longer = [
+    assert isinstance(before_ms, float | int), "it is a number"
+    others = [
         waited.waits
         for run in runs
-        if _number(run) != repetition
+        if _number(run) != finding.measured["repetition"]
         for waited in tracks(run.found, _number(run))
-        if waited.waits and max(wait.failures for wait in waited.waits) > failures + _AFTERWARDS
+        if waited.sequence.kind is finding.series[0].kind
     ]
-    return any((fell := _fell_back(waits)) is None or abs(fell[0].failures + 1 - failures) > 1 for waits in longer)
+    return any(
+        min(wait.waited_ms for wait in waits if abs(wait.failures + 1 - failures) <= 1) >= _FELL_TO * before_ms
+        for waits in others
+        if waits and max(wait.failures for wait in waits) > failures + _AFTERWARDS
+    )
 
 
 def _number(run: _Run) -> int:

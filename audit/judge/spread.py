@@ -91,8 +91,13 @@ def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
     by_failures: dict[int, list[float]] = {}
     for wait in waits:
         by_failures.setdefault(wait.failures, []).append(max(wait.waited_ms, _SHORTEST_MS))
-    differ = {failures for failures, here in by_failures.items() if max(here) > _ONE_RULE * min(here)}
+    differ = {failures for failures, here in by_failures.items() if _but_late(here)[-1] > _ONE_RULE * min(here)}
     return [wait for wait in waits if wait.failures not in differ]
+
+
+def _but_late(waits: Sequence[float]) -> list[float]:
+    """In their order, without the longest tenth."""
+    return sorted(waits)[: len(waits) - len(waits) // _LATE_SHARE]
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
@@ -106,8 +111,8 @@ def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
     middles = {failures: max(median(here), _SHORTEST_MS) for failures, here in by_failures.items()}
     if all(len(here) < _FEW for here in by_failures.values()):
         middles = {failures: backoff.value_ms(failures) for failures in by_failures}
-    ratios = sorted(wait.waited_ms / middles[wait.failures] for wait in waits)
-    kept = ratios[: len(ratios) - len(ratios) // _LATE_SHARE]
+    ratios = [wait.waited_ms / middles[wait.failures] for wait in waits]
+    kept = _but_late(ratios)
     if len(kept) < _FEW:
         return 0.0
     return (kept[-1] - kept[0]) / 2 * (len(ratios) + 1) / (len(kept) - 1)

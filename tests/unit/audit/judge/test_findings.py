@@ -120,6 +120,14 @@ class TestCountersThatWrap:
             journal.connection(at_ms, at_ms + 3000, answers=True)
         assert kinds(observed("long-outage", journal.events)) == []
 
+    def test_a_row_of_another_kind_refutes_nothing(self) -> None:
+        waits = [*[1000.0] * 32, 50, 100, 200, 400, 800]
+        runs = [
+            observed("long-outage", failed_batch(waits).events),
+            observed("long-outage", closed_connections([1000.0] * 60).events, repetition=1),
+        ]
+        assert kinds(*runs) == [FindingKind.WRAPPED]
+
     def test_a_row_that_did_not_fall_back_then_refutes_it(self) -> None:
         runs = [
             observed("long-outage", closed_connections(waits).events, repetition=number)
