@@ -28,6 +28,7 @@ _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.5, 0.4, 0.7  # of what was waited before
 _STEADY_BUT = 10  # for one of so many
+_FEW_BESIDE = 0.1
 # So many of the last waits say what was steady; shorter ones differ as much by scheduling. A row of another run went on
 # where there were so many waits after the fall.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
@@ -195,23 +196,20 @@ def _wrapped(run: _Run) -> Iterator[Weighed]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Without rows of connections beside which there is another one to the same broker: what came in one of them may
-    belong into the other.
+    """Without rows of connections beside which there is another one to the same broker, of which more than a few came
+    meanwhile: what came in one of them may belong into the other.
     """
-    spans = [
-        (one, one.attempts[0].broker, one.attempts[0].at_ns, one.attempts[-1].at_ns)
-        for one in found
-        if one.kind is Kind.CONNECT
-    ]
-    mixed = {
-        id(one)
-        for one, broker, first_ns, last_ns in spans
-        if any(
-            other is not one and there == broker and begin_ns < last_ns and first_ns < end_ns
-            for other, there, begin_ns, end_ns in spans
+    connects = [one for one in found if one.kind is Kind.CONNECT]
+    for one in found:
+        first, last = one.attempts[0], one.attempts[-1]
+        beside = sum(
+            first.at_ns < attempt.at_ns < last.at_ns
+            for other in connects
+            if other is not one and other.attempts[0].broker == first.broker
+            for attempt in other.attempts
         )
-    }
-    return (one for one in found if id(one) not in mixed)
+        if one.kind is not Kind.CONNECT or beside <= len(one.attempts) * _FEW_BESIDE:
+            yield one
 
 
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:

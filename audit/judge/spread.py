@@ -6,7 +6,7 @@ expected to be 200 ms or more, only those count.
 
 from collections.abc import Sequence
 from math import ceil
-from statistics import median
+from statistics import median, quantiles
 
 from sluice.audit.verdict import Verdict
 
@@ -23,9 +23,9 @@ _SOME_JITTER = 0.08
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Of what a quarter of the waits are below. Being late makes waits longer: only what is drawn may be shorter as well.
 _EDGE = 0.97
-# Waits after as many failures of which one is so many times another are not of one rule, with jitter or without: rows
-# of others are among them, or waits for other things.
-_ONE_RULE = 5.0
+# Waits after as many failures of which one is so many times another, or the third quarter the first where there are
+# more, are not of one rule, with jitter or without: rows of others are among them, or waits for other things.
+_ONE_RULE, _ONE_RULE_IN_THE_MIDDLE, _QUARTERS = 5.0, 3.2, 4
 _FEW = 3
 _LATE_SHARE = 10
 _SHORTEST_MS = 0.5
@@ -91,8 +91,15 @@ def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
     by_failures: dict[int, list[float]] = {}
     for wait in waits:
         by_failures.setdefault(wait.failures, []).append(max(wait.waited_ms, _SHORTEST_MS))
-    differ = {failures for failures, here in by_failures.items() if _but_late(here)[-1] > _ONE_RULE * min(here)}
+    differ = {failures for failures, here in by_failures.items() if _differ(here)}
     return [wait for wait in waits if wait.failures not in differ]
+
+
+def _differ(waits: Sequence[float]) -> bool:
+    if len(waits) < _QUARTERS:
+        return max(waits) > _ONE_RULE * min(waits)
+    first, _, third = quantiles(waits, n=_QUARTERS)
+    return third > _ONE_RULE_IN_THE_MIDDLE * first
 
 
 def _but_late(waits: Sequence[float]) -> list[float]:
