@@ -14,6 +14,8 @@ _NS_PER_MS = 1_000_000
 # From the end of a batch to the application being told: a pass of the sender, and a process that tells its driver.
 _TOLD_MS = 250.0
 _MANY = 2
+# What a client has not sent when it is closed fails then, whatever its time.
+_CLOSING_NS = 1000 * _NS_PER_MS
 
 
 def _delivery_ms(case: Case) -> float:
@@ -32,7 +34,12 @@ def _ends_in_time(case: Case) -> Verdict:
     timeout_ms = _delivery_ms(case)
     linger_ms = number(case.subject.settings, "linger.ms") or 0.0
     low, high = timeout_ms - linger_ms - _TOLD_MS, timeout_ms + _TOLD_MS + case.lag_ms
-    failed = [each for run in case.observations for each in records(run.callbacks) if each.end == FAILED]
+    failed = [
+        each
+        for run in case.observations
+        for each in records(run.callbacks)
+        if each.end == FAILED and each.ended_ns < looked_until_ns(run) - _CLOSING_NS
+    ]
     never = sum(
         not each.end and (looked_until_ns(run) - each.sent_ns) / _NS_PER_MS > high
         for run in case.observations

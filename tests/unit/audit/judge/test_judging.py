@@ -219,3 +219,10 @@ def sequence(waits_ms: list[float], kind: Kind = Kind.CONNECT) -> AttemptSequenc
         attempts.append(Attempt(at_ns=ns(at_ms), ended_ns=ns(at_ms + 1), outcome=Outcome.DISCONNECTED))
         at_ms += 1 + wait_ms
     return AttemptSequence(kind=kind, key="app to broker 1 as bootstrap", attempts=attempts)
+
+
+def test_a_record_that_fails_as_its_client_is_closed_has_not_failed_too_soon() -> None:
+    told = [callback("sent", 0, 0), callback("failed", 5000, 0), callback("sent", 9000, 1), callback("failed", 9001, 1)]
+    run = observed("delivery-mute", [], callbacks=[*told, callback("closed", 9300)], ended_ms=9500)
+    verdict = judge("KIP-91/2", [run])
+    assert (verdict.state, verdict.measured["failed"]) == (State.PASS, 1)
