@@ -28,8 +28,9 @@ _FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# The first connection to an admin port loads the HTTP stack, on a busy machine.
-_TIMEOUT_MS = 6_000
+# The first connection to an admin port loads the HTTP stack, on a busy machine. It is only waited for in vain where
+# something is wrong.
+_TIMEOUT_MS = 30_000
 
 OpenPage = Callable[..., Page]
 Connect = Callable[[SyncBroker, str], WireClient]

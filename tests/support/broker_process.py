@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 # The environment of whoever runs the tests must not configure the broker.
 CLEAN_ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
 # It is promised within one; a hung broker must not hang the tests.
-STOP_TIMEOUT_S = 10
+STOP_TIMEOUT_S = 30  # what hangs is ended; how long it may take is for tests that are about that
 
 
 class BrokerProcess:
