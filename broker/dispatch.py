@@ -246,17 +246,20 @@ class Dispatcher:
         body: list[bytes | memoryview] = []
         if outcome is not NO_RESPONSE:
             ctx.route.encode(outcome, body)
-        self.send(ctx, body)
+        self.send(ctx, body, len(body[0]) if len(body) == 1 else sum(map(len, body)))
 
-    def send(self, ctx: RequestContext, body: list[bytes | memoryview]) -> None:
-        """Sends a response that is encoded already, record bytes by reference. An empty body is no answer at all."""
+    def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
+        """Sends a response of `size` bytes that is encoded already, record bytes by reference. An empty body is no
+        answer at all.
+        """
         route = ctx.route
         fault = ctx.fault
         if fault is not None:
             ctx.fault = None
             body = fault.answering(body) if body else body
+            size = sum(map(len, body))
         if body:
-            size = 4 + (len(body[0]) if len(body) == 1 else sum(map(len, body)))
+            size += 4  # the correlation id
             if route.flexible_response:
                 size += 1
                 head = _pack_flexible_head(size, ctx.correlation_id, 0)

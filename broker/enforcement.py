@@ -225,7 +225,8 @@ class Enforcement:
         assert isinstance(response, FetchResponse)
         body: list[bytes | memoryview] = []
         ctx.route.encode(response, body)
-        size = response_size(body)
+        body_bytes = sum(map(len, body))
+        size = 4 + body_bytes  # Kafka's FetchResponse.sizeOf counts 4 more for its size
         fetch, ctx.fetch = ctx.fetch, None  # there is none where a session is not known
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
         throttling = self.profile.throttling_of(FETCH, ctx.version)
@@ -243,10 +244,11 @@ class Enforcement:
         if (throttle_ms <= 0 or throttling is WITHHOLD) and fetch is not None and fetch.sent(response):
             body = []
             ctx.route.encode(response, body)
+            body_bytes = sum(map(len, body))
         if throttling is WITHHOLD and (throttle_ms > 0 or self.quotas.request is not None):
             self._withhold(dispatcher, ctx, response, byte_ms, self.quotas.fetch)
         elif throttle_ms <= 0:
-            dispatcher.send(ctx, body)
+            dispatcher.send(ctx, body, body_bytes)
             if self.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # it may have been held before
                 told = (ctx.told or _told_to(ctx)).fetch
                 told.zeros += 1
@@ -410,8 +412,3 @@ def _throttled(ctx: RequestContext, fetch: "Fetch | None", throttle_ms: int) -> 
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka the client is not told that its session is none
     return FetchResponse(throttle_time_ms=throttle_ms)
-
-
-def response_size(body: list[bytes | memoryview]) -> int:
-    """Bytes a fetch response is charged for: its body and 4 more for its size (Kafka's FetchResponse.sizeOf)."""
-    return 4 + sum(map(len, body))

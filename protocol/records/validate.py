@@ -133,11 +133,10 @@ def stamp_usual(
         and not config.compression  # the topic's: none, or the producer's
         and not config.compacted
     ):
-        times = base_timestamp, max_timestamp
-        header = BatchHeader(
-            first_offset, length, leader_epoch, 2, checksum, 0, 0, *times, producer_id, epoch, sequence, 1
-        )
         lowest = highest = base_timestamp
+        header = BatchHeader(
+            first_offset, length, leader_epoch, 2, checksum, 0, 0, lowest, highest, producer_id, epoch, sequence, 1
+        )
     else:
         header = BatchHeader(*HEADER.unpack_from(view))
         if header.length != length or header.base_offset or header.attributes & unusual_attributes:
