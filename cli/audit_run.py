@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .commands import Command
+from .completion_values import audit_probes, audit_subjects
 from .output_format import format_option
 
 if TYPE_CHECKING:
@@ -45,12 +46,12 @@ class _Time(click.ParamType[float, str]):
 
 @click.command(cls=Command)
 @click.option(
-    "--subject", "subjects", multiple=True, metavar="NAME|COMMAND",
+    "--subject", "subjects", multiple=True, metavar="NAME|COMMAND", shell_complete=audit_subjects,
     help="A client of `sluice audit list`, or a command that is watched from outside, with {bootstrap} where the "
     "broker's address is to be; may come several times.  [default: all that are installed]",
 )  # fmt: skip
 @click.option(
-    "--probe", "probes", multiple=True, metavar="NAME|KIP",
+    "--probe", "probes", multiple=True, metavar="NAME|KIP", shell_complete=audit_probes,
     help="A probe of `sluice audit list`, or all for a KIP, such as KIP-580, or for a statement, such as KIP-580/1; "
     "may come several times.  [default: all]",
 )  # fmt: skip

@@ -80,5 +80,22 @@ def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> li
     return _begun(incomplete, (f"{name}=" for name in dict.fromkeys(fields) if name not in given))
 
 
+def audit_subjects(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """The clients that are known."""
+    from sluice.audit.subjects import SUBJECTS
+
+    return _begun(incomplete, SUBJECTS)
+
+
+def audit_probes(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+    """The probes, and what they are for: statements, and the KIPs of these."""
+    from sluice.audit.probes import PROBES
+    from sluice.audit.report.words import in_order
+
+    statements = in_order({statement for probe in PROBES.values() for statement in probe.statements})
+    kips = dict.fromkeys(statement.partition("/")[0] for statement in statements)
+    return _begun(incomplete, (*PROBES, *kips, *statements))
+
+
 def _begun(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -10,6 +10,7 @@ from sluice.did_you_mean import one_of
 from sluice.errors import ConfigError, SluiceError
 
 from .commands import Command
+from .output_format import format_option
 from .pipeline import spark_options, spark_settings
 from .pipeline_interval import Interval
 
@@ -45,6 +46,7 @@ _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 360
 @click.option("--once", is_flag=True, help="End when all events that there are have been read.")
 @click.option("--output", metavar="DIR", help="Write verdicts and quarantine there, as Parquet, and go on from there.")
 @click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@format_option
 @spark_options
 def backoff(
     inputs: tuple[str, ...],
@@ -62,10 +64,12 @@ def backoff(
     master: str,
     jars: str | None,
     conf: tuple[str, ...],
+    output_format: str,
 ) -> None:
     """Judges how the clients of a fleet back off, from the journal's topic.
 
-    With INPUT, files of `sluice journal export` (NDJSON or Parquet), it judges what is in these, and ends.
+    With INPUT, files of `sluice journal export` (NDJSON or Parquet), it judges what is in these, and ends. With
+    --format json a row is a line.
     """
     wanted = client_settings(settings)
     if inputs:
@@ -84,20 +88,25 @@ def backoff(
     from sluice.pipeline.backoff import How
     from sluice.pipeline.backoff_files import Sinks, judge_files, start
     from sluice.pipeline.backoff_spans import Limits
-    from sluice.pipeline.backoff_table import show_counts, show_rows
+    from sluice.pipeline.backoff_table import ORDER, counts, show_counts, show_rows
     from sluice.pipeline.failures import told_in_one_line
     from sluice.pipeline.journal_topic import Journal
+    from sluice.pipeline.json_lines import json_lines
     from sluice.pipeline.throttle_table import show_quarantine
 
     how = How(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
     out, log = Console(), Console(stderr=True)
-    sinks = Sinks(output, lambda rows: show_rows(out, rows), lambda rows: show_quarantine(log, rows))
+    is_json = output_format == "json"
+    show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_rows(out, rows)
+    show_all = json_lines(click.echo, "statement", "state") if is_json else lambda rows: show_counts(out, rows)
+    sinks = Sinks(output, show, lambda rows: show_quarantine(log, rows))
     journal = Journal(bootstrap, topic, starting, skip_lost)
     with told_in_one_line():
         if output is not None and inputs:
-            show_counts(out, judge_files(session, inputs, how, output))
+            show_all(counts(judge_files(session, inputs, how, output)))
         else:
-            _follow(start(session, journal, how, sinks, None if once else trigger), out, log)
+            told = log if is_json else out
+            _follow(start(session, journal, how, sinks, None if once else trigger), told, log)
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:

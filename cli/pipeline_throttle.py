@@ -9,6 +9,7 @@ import click
 from sluice.errors import ConfigError, SluiceError
 
 from .commands import Command
+from .output_format import format_option
 from .pipeline import spark_options, spark_settings
 from .pipeline_interval import Interval
 from .quota_client import QuotaClient, told
@@ -40,6 +41,7 @@ _DESCRIBE_CLIENT_QUOTAS = 48
 @click.option("--to-topic", metavar="TOPIC", help="Write windows to this topic, too, as JSON; needs --output.")
 @click.option("--table", is_flag=True, help="Show windows, too; without --output they are always shown.")
 @click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@format_option
 @spark_options
 def throttle(
     bootstrap: str,
@@ -56,8 +58,12 @@ def throttle(
     master: str,
     jars: str | None,
     conf: tuple[str, ...],
+    output_format: str,
 ) -> None:
-    """Shows what clients used and how long they were made to wait, by windows of time, from the journal's topic."""
+    """Shows what clients used and how long they were made to wait, by windows of time, from the journal's topic.
+
+    With --format json a window is a line, as --to-topic writes it; one that changes comes again.
+    """
     from sluice.pipeline.session import open_session
 
     if to_topic is not None and output is None:
@@ -72,17 +78,20 @@ def throttle(
 
     from sluice.pipeline.failures import told_in_one_line
     from sluice.pipeline.journal_topic import Journal
+    from sluice.pipeline.json_lines import json_lines
     from sluice.pipeline.progress import Tally, follow
     from sluice.pipeline.throttle import Windows
     from sluice.pipeline.throttle_sinks import Sinks, start
-    from sluice.pipeline.throttle_table import show_quarantine, show_windows
+    from sluice.pipeline.throttle_table import ORDER, show_quarantine, show_windows
 
     out, log = Console(), Console(stderr=True)
-    shows = table or output is None
+    is_json = output_format == "json"
+    shows = table or is_json or output is None
+    show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_windows(out, rows)
     sinks = Sinks(
         output,
         to_topic,
-        show_windows=(lambda rows: show_windows(out, rows)) if shows else None,
+        show_windows=show if shows else None,
         show_quarantine=None if output is not None else lambda rows: show_quarantine(log, rows),
     )
     journal = Journal(bootstrap, topic, starting, skip_lost)
@@ -93,7 +102,7 @@ def throttle(
             follow(queries.all, tallies, lambda: status.update(_summary(tallies)))
         for query in queries.all:
             query.stop()
-    out.print(_summary(tallies), highlight=False)
+    (log if is_json else out).print(_summary(tallies), highlight=False)
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":

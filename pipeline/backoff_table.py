@@ -8,12 +8,13 @@ from rich.text import Text
 
 from sluice.printable import printable
 
+ORDER = ("began", "host", "key")
 _MOST_ROWS = 30
 
 
 def show_rows(out: Console, rows: DataFrame) -> None:
     """Prints verdicts as a table, the last of them."""
-    newest = rows.orderBy("began", "host", "key").tail(_MOST_ROWS)
+    newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return
     shown = Table("from", "host", "client id", "what", "statement", "verdict", "why", box=None)
@@ -22,11 +23,15 @@ def show_rows(out: Console, rows: DataFrame) -> None:
     out.print(shown)
 
 
-def show_counts(out: Console, rows: DataFrame) -> None:
-    """Prints how many clients and rows there are of each statement and verdict."""
-    counted = rows.groupBy("statement", "state").agg(
+def counts(rows: DataFrame) -> DataFrame:
+    """How many clients and rows there are of each statement and verdict."""
+    return rows.groupBy("statement", "state").agg(
         f.count_distinct("host", "client_id").alias("clients"), f.count(f.lit(1)).alias("rows")
     )
+
+
+def show_counts(out: Console, counted: DataFrame) -> None:
+    """Prints them as a table."""
     shown = Table("statement", "verdict", box=None)
     for heading in ("clients", "rows"):
         shown.add_column(heading, justify="right")

@@ -4,12 +4,13 @@ from pyspark.sql import DataFrame, Row
 from rich.console import Console
 from rich.table import Table
 
+ORDER = ("start", "broker", "client_id", "api")
 _MOST_ROWS = 30
 
 
 def show_windows(out: Console, rows: DataFrame) -> None:
     """Prints windows as a table, the newest of them."""
-    newest = rows.orderBy("start", "broker", "client_id", "api").tail(_MOST_ROWS)
+    newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return
     shown = Table("from", "broker", "client id", "API", box=None)

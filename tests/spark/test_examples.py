@@ -1,5 +1,6 @@
 """The examples for users' own jobs, and the command, do what they say. Their code runs in the tests' own Spark."""
 
+import json
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,14 @@ class TestTheCommand:
         ]
         assert summary == "2 events, 1 quarantined, 0 late, final before 2023-11-15T12:00:20.000Z"
         assert "@1: not JSON" in result.stderr
+
+    @pytest.mark.usefixtures("spark")
+    def test_prints_windows_for_programs(self, journal: list[str]) -> None:
+        result = CliRunner().invoke(cli, [*journal, "--json"])
+        assert result.exit_code == 0, result.output
+        told = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(row["client_id"], row["api"], row["requests"]) for row in told] == [("shop", "Produce", 1)] * 2
+        assert "2 events, 1 quarantined" in result.stderr
 
     @pytest.mark.usefixtures("spark")
     def test_tells_what_spark_fails_with_in_one_line(self, journal: list[str], tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ WITHOUT_TABLE = {
     "protocol show",
     "healthcheck",
     "journal export",
-    "pipeline backoff",
-    "pipeline throttle",
     "faults schema",
     "scenario show",
     "scenario schema",

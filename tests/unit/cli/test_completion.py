@@ -27,6 +27,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "values of a field": (["sluice", "faults", "add", "action", "=", "delay", "api", "=", "Prod"], ["Produce"]),
     "properties": (["sluice", "serve", "--override", "quota.producer.d"], ["quota.producer.default="]),
     "quotas": (["sluice", "quota", "set", "prod"], ["producer_byte_rate="]),
+    "clients to audit": (["sluice", "audit", "run", "--subject", "aio"], ["aiokafka", "aiokafka-virtual"]),
+    "KIPs to audit": (["sluice", "audit", "run", "--probe", "KIP-91/2"], ["KIP-91/2"]),
     "shells": (["sluice", "completion", "f"], ["fish"]),
     "nothing": (["sluice", "xyz"], []),
 }
