@@ -1,4 +1,7 @@
-"""The site: links of the pages lead somewhere, each page has its place, and the reference is about all there is."""
+"""The site, without what makes it: links and their anchors lead somewhere, each page has its place, and the reference
+is about all there is. `make docs` finds the same and more by Sphinx, with warnings as errors, but has first to install
+it.
+"""
 
 import re
 from pathlib import Path
@@ -13,6 +16,7 @@ from .site import ROOT, SECTIONS, lay_out, reference
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+_ANCHORED = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)#([^)\s]+)\)")
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]+)(?:#[^)]*)?\)")
 
 
@@ -20,6 +24,20 @@ _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]+)(?:#[^)]*)?\)")
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     links = _LINK.findall(_FENCED.sub("", page.read_text()))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """As GitHub and MyST make them of headings."""
+    headings = re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    links = _ANCHORED.findall(_FENCED.sub("", page.read_text()))
+    assert [
+        f"{file}#{anchor}" for file, anchor in links if anchor not in _anchors(page.parent / file if file else page)
+    ] == []
 
 
 def test_the_pages_of_sections_are_there() -> None:
