@@ -11,7 +11,7 @@ export function field(label, input, hint = "") {
   const problem = el("span", { class: "problem", role: "alert", hidden: true });
   input.setAttribute("aria-describedby", id);
   const node = el("div", { class: "field" }, el("label", { class: "field" }, label, input),
-    el("small", { class: "sub", id }, hint, problem));
+    el("small", { class: "sub", id }, problem, hint));
   return {
     node,
     input,
@@ -37,7 +37,9 @@ export function tellAt(fields, rest, error) {
   found.failed(withoutPlace(words(error), path));
   const folded = found.node.closest("details");
   if (folded) folded.open = true;
-  found.input.focus();
+  // The answer took a while: who has gone on to type elsewhere is not called back.
+  const focused = document.activeElement; // the body where a browser does not focus the button that is clicked
+  if (focused === document.body || found.input.form.contains(focused)) found.input.focus();
 }
 
 function isWithin(path, place) {
