@@ -11,7 +11,6 @@ import tarfile
 import tomllib
 import venv
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -138,7 +137,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert names == _sources()
 
 
-@pytest.mark.skipif(find_spec("twine") is None, reason="make dist brings what checks a release, and does so itself")
 def test_what_is_built_is_fit_to_be_published(wheel: Path) -> None:
     _run(sys.executable, "-m", "twine", "check", "--strict", wheel, cwd=wheel.parent)
     _run(sys.executable, "-m", "check_wheel_contents", "--config", ROOT / "pyproject.toml", wheel, cwd=wheel.parent)
