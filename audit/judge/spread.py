@@ -23,9 +23,9 @@ _SOME_JITTER = 0.08
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Of what a quarter of the waits are below. Being late makes waits longer: only what is drawn may be shorter as well.
 _EDGE = 0.97
-# Waits after as many failures of which one is so many times another, or the third quarter the first where there are
-# more, are not of one rule, with jitter or without: rows of others are among them, or waits for other things.
-_ONE_RULE, _ONE_RULE_IN_THE_MIDDLE, _QUARTERS = 5.0, 3.2, 4
+# Waits after as many failures of which the third quarter is so many times the first are not of one rule, with jitter or
+# without: rows of others are among them, or waits for other things. Of fewer than four nobody can tell.
+_ONE_RULE, _QUARTERS = 12.0, 4
 _FEW = 3
 _LATE_SHARE = 10
 _SHORTEST_MS = 0.5
@@ -97,9 +97,9 @@ def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
 
 def _differ(waits: Sequence[float]) -> bool:
     if len(waits) < _QUARTERS:
-        return max(waits) > _ONE_RULE * min(waits)
+        return False
     first, _, third = quantiles(waits, n=_QUARTERS)
-    return third > _ONE_RULE_IN_THE_MIDDLE * first
+    return third > _ONE_RULE * first
 
 
 def _but_late(waits: Sequence[float]) -> list[float]:
