@@ -67,7 +67,7 @@ test: setup $(ASSERTS_READY) ## run the whole test suite
 	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
-# About ten minutes: every way to get a fault rule or a scenario wrong is asked.
+# Some minutes: every way to get a fault rule or a scenario wrong is asked.
 test-api: setup ## ask the admin port anything that its OpenAPI document tells of
 	$(BIN)/pytest -s --api-examples 100 --timeout 1800 tests/property/test_admin_api.py
 
@@ -103,7 +103,7 @@ fault-table: setup ## meet every fault with the clients in Python, and write doc
 
 # Real time, one client after the other; the report with all evidence stays in build/audit, of which
 # python -m tests.docs.audit_pictures build/audit takes the pictures in docs/audit.
-audit: setup ## measure what the ready clients do when brokers fail, and write docs/audit-matrix.md (half an hour; AUDIT_ARGS='--subject aiokafka')
+audit: setup ## measure what the ready clients do when brokers fail, and write docs/audit-matrix.md (a quarter of an hour; AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
 	$(BIN)/python -m tests.docs.audit_matrix build/audit
 

@@ -26,7 +26,7 @@ STORM, STORM_MS = 200, 5000.0
 # Longer than anybody waits by default, several times.
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
-# Of what was waited before. Steady are draws of up to 50 % more and 25 % less, as librdkafka's; those from 0 on are not.
+# Of the waits before. Draws of 25 % less to 50 % more, as librdkafka has them, are steady; those from 0 on are not.
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # for one of so many
 _FEW_BESIDE = 0.1

@@ -24,8 +24,8 @@ _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Of what a quarter of the waits are below. Being late makes waits longer: only what is drawn may be shorter as well.
 _EDGE = 0.97
 # Waits after as many failures of which the third quarter is so many times the first are not of one rule, with jitter or
-# without: rows of others are among them, or waits for other things. Of fewer than eight it may be chance: of four that are
-# drawn from 0 to twice as much one in sixteen differs so much.
+# without: rows of others are among them, or waits for other things. Of fewer than eight it may be chance: a sixteenth
+# of all fours that are drawn from 0 to twice as much differs so much.
 _ONE_RULE, _QUARTERS, _TELLING = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10

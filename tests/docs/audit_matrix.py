@@ -11,11 +11,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit-matrix.md"
 _ABOVE = """\
 # What clients do when the broker fails
 
-What [the audit](audit.md) measured, which also says how to read this. `make audit` writes this page anew, in half an
-hour. What each client deviates in was looked up in its documentation or source, and is told in our words; the link goes
-to the place. Before it stands what was read: the version measured, or the nearest one whose source is public. Whatever
-is said here is about these versions, with these settings, on this machine; authors of clients who find it wrong are
-asked to say so.
+What [the audit](audit.md) measured, which also says how to read this. `make audit` writes this page anew, in a quarter
+of an hour. What each client deviates in was looked up in its documentation or source, and is told in our words; the
+link goes to the place. Before it stands what was read: the version measured, or the nearest one whose source is public.
+Whatever is said here is about these versions, with these settings, on this machine; authors of clients who find it
+wrong are asked to say so.
 
 `java` is Apache Kafka's own client, `confluent-kafka` is librdkafka, and `sluice` is [our own](producer.md).
 
