@@ -223,6 +223,9 @@ class KafkaPythonConsumer:
             settings |= {"group_id": group, "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_MS}
         self._consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, **({"group_id": None} | settings))
         if group:
+            # It joins again when it hears of the partitions only after it has joined; then, once in a hundred times, it
+            # does nothing any more: no heartbeat and no fetch. So it hears of them before.
+            self._consumer.partitions_for_topic(TOPIC)
             self._consumer.subscribe([TOPIC])
         else:
             self._consumer.assign([kafka.TopicPartition(TOPIC, PARTITION)])
