@@ -17,6 +17,8 @@ from .waits import Track, Wait
 
 _LONG_MS = 200.0
 _NO_JITTER = 0.05
+# Of few draws anew: by chance these may all be that near to each other.
+_SURELY_NO_JITTER = 0.02
 # Draws anew at every look are all near the upper end: of 20 % to both sides 8 % are seen then.
 _SOME_JITTER = 0.08
 # Of one draw for each wait.
@@ -63,7 +65,7 @@ def judged_jitter(
         return case.deviates(
             f"waits without jitter: {len(waits)} waits are {shortest_ms:.0f} ms or longer, and none is less", **told
         )
-    if spread < _NO_JITTER:
+    if spread < (_NO_JITTER if is_one_draw or len(waits) >= 2 * least else _SURELY_NO_JITTER):
         return case.deviates(f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **told)
     if low <= spread <= high:
         return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **told)
