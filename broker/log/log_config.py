@@ -5,8 +5,8 @@ import msgspec
 from sluice.config_values import LONG_MAX
 from sluice.protocol.records.log_validator import AppendConfig
 
-# Largest piece of memory a log takes at once, and lets go of at once; Kafka's 1 GiB is for files. Two huge pages: a
-# smaller one makes poor use of them, a larger one would be more than 1/16 of a 64 MiB budget.
+# Largest piece of memory a log takes at once, and lets go of at once; Kafka's 1 GiB is for files. A larger one would be
+# more than 1/16 of a 64 MiB budget, of a smaller one there would be more to look through.
 DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
 
 

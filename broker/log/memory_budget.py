@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Protocol
 
-from .segment_memory import allocate, reclaim
+from .segment_memory import SegmentMemory, allocate, reclaim
 
 SEGMENTS_IN_BUDGET = 16  # of the largest size, so that letting one go takes little of what is kept
 
@@ -50,9 +50,9 @@ class MemoryBudget:
         self._watched: set[EvictableLog] = set()  # those in the heap
         self._order = count()  # of two logs with the same last append, the one that came first
         self._wanted_bytes = -1  # what is being allocated; -1: nothing is
-        self._spare: memoryview | None = None  # of that size, from a segment that went
+        self._spare: SegmentMemory | None = None  # of that size, from a segment that went
 
-    def allocate(self, capacity: int) -> memoryview:
+    def allocate(self, capacity: int) -> SegmentMemory:
         """Makes room for `capacity` bytes, and gives them. What is larger than the limit stands alone."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
@@ -67,10 +67,10 @@ class MemoryBudget:
         """Corrects what a segment is charged with; what is over the limit goes with the next allocation."""
         self.used_bytes += change
 
-    def release(self, charged_bytes: int, memory: memoryview) -> None:
+    def release(self, charged_bytes: int, memory: SegmentMemory) -> None:
         """Takes back the memory of a segment that went, and what it was charged with."""
         self.used_bytes -= charged_bytes
-        if len(memory) == self._wanted_bytes and self._spare is None:
+        if len(memory.view) == self._wanted_bytes and self._spare is None:
             self._spare = reclaim(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from sluice.protocol.records.batch import BatchHeader, read_header
 
-from .segment_memory import resident_bytes, shrink
+from .segment_memory import SegmentMemory, shrink
 
 INDEX_ENTRY_BYTES = 16  # 4 for the offset, 4 for the position, 8 for the timestamp
 # Offsets and positions are kept relative to the segment, in 4 bytes; Kafka's bound on relative offsets.
@@ -27,7 +27,9 @@ class Segment:
     __slots__ = (
         "_ends",
         "_last_offsets",
+        "_ready",
         "_timestamps",
+        "_view",
         "base_offset",
         "capacity",
         "charged_bytes",
@@ -38,13 +40,15 @@ class Segment:
         "size",
     )
 
-    def __init__(self, base_offset: int, memory: memoryview, now_ms: int) -> None:
+    def __init__(self, base_offset: int, memory: SegmentMemory, now_ms: int) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.memory = memory
-        self.capacity = len(memory)
-        self.charged_bytes = len(memory)  # what the memory budget counts for it
+        self.capacity = len(memory.view)
+        self.charged_bytes = self.capacity  # what the memory budget counts for it
         self.size = 0
+        self._view = memory.view
+        self._ready = memory.resident_bytes  # up to there it can be written to at once
         self.max_timestamp = -1  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
         # One entry a batch: last offset and end, relative to the segment, and the greatest timestamp up to there, plus
@@ -58,9 +62,9 @@ class Segment:
         start = self.size
         end = start + len(batch)
         relative_offset = last_offset - self.base_offset
-        if end > self.capacity or relative_offset > MAX_RELATIVE_OFFSET:
+        if relative_offset > MAX_RELATIVE_OFFSET or (end > self._ready and not self._make_ready(end)):
             return False
-        self.memory[start:end] = batch
+        self._view[start:end] = batch
         self._last_offsets.append(relative_offset)
         self._ends.append(end)
         if max_timestamp > self.max_timestamp:
@@ -69,6 +73,12 @@ class Segment:
         self.size = end
         self.next_offset = last_offset + 1
         self.last_append_ms = now_ms
+        return True
+
+    def _make_ready(self, end: int) -> bool:
+        if end > self.capacity:
+            return False
+        self._ready = self.memory.make_resident(end)
         return True
 
     def largest_timestamp(self) -> int:
@@ -95,7 +105,7 @@ class Segment:
         return start, ends[count - 1], base_offset + last_offsets[count - 1] + 1
 
     def slice(self, start: int, end: int) -> memoryview:
-        return self.memory[start:end]
+        return self._view[start:end]
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         return self._batches(bisect_left(self._last_offsets, offset - self.base_offset))
@@ -107,23 +117,24 @@ class Segment:
     def _batches(self, first: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         start = self._ends[first - 1] if first else 0
         for end in self._ends[first:]:
-            yield read_header(self.memory, start), self.memory[start:end]
+            yield read_header(self._view, start), self._view[start:end]
             start = end
 
     def shrink(self) -> None:
         """Gives back what it has not filled; nobody has been given any of its batches yet."""
         self.memory = shrink(self.memory, self.size)
-        self.capacity = self.size
+        self._view = self.memory.view
+        self.capacity = self._ready = self.size
 
     def truncate_to(self, offset: int) -> None:
         """As LogSegment says. Nothing is appended here after that: readers may hold what is cut off."""
         kept = bisect_left(self._last_offsets, offset - self.base_offset)
         for entries in (self._last_offsets, self._ends, self._timestamps):
             del entries[kept:]
-        self.size = self.capacity = self._ends[-1] if kept else 0
+        self.size = self.capacity = self._ready = self._ends[-1] if kept else 0
         self.next_offset = self.base_offset + self._last_offsets[-1] + 1 if kept else self.base_offset
         self.max_timestamp = self._timestamps[-1] - 1 if kept else -1
 
     def resident_bytes(self) -> int:
         """What the segment takes of the machine's memory, its index included."""
-        return resident_bytes(len(self.memory), self.size) + len(self._ends) * INDEX_ENTRY_BYTES
+        return self.memory.resident_bytes + len(self._ends) * INDEX_ENTRY_BYTES

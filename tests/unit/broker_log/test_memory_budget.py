@@ -3,6 +3,7 @@
 import pytest
 
 from sluice.broker.log.memory_budget import MemoryBudget
+from sluice.broker.log.segment_memory import SegmentMemory, allocate
 
 
 class StubLog:
@@ -11,7 +12,7 @@ class StubLog:
     def __init__(self, budget: MemoryBudget, *last_appends_ms: int, size: int = 10) -> None:
         self.budget = budget
         self.segments = list(last_appends_ms)
-        self.memory: list[memoryview] = []
+        self.memory: list[SegmentMemory] = []
         for last_append_ms in last_appends_ms:
             self.memory.append(budget.allocate(size))
             budget.watch(self, last_append_ms)
@@ -22,7 +23,7 @@ class StubLog:
     def drop_oldest_segment(self) -> None:
         del self.segments[0]
         memory = self.memory.pop(0)
-        self.budget.release(len(memory), memory)
+        self.budget.release(len(memory.view), memory)
 
 
 def test_under_the_limit_nobody_lets_go() -> None:
@@ -82,7 +83,7 @@ def test_a_log_that_was_emptied_and_filled_again_is_asked_again() -> None:
         budget.allocate(10)
         assert log.segments == []
         log.segments.append(moment_ms)
-        log.memory.append(memoryview(bytes(10)))
+        log.memory.append(allocate(10))
         budget.watch(log, moment_ms)
 
 
@@ -109,29 +110,29 @@ MAPPED = 128 * 1024  # from here on memory is mapped, and can be handed over
 def test_a_segment_that_goes_hands_its_memory_over() -> None:
     budget = MemoryBudget(2 * MAPPED)
     log = StubLog(budget, 1, 2, size=MAPPED)
-    log.memory[0][5] = 77
-    assert budget.allocate(MAPPED)[5] == 77
+    log.memory[0].view[5] = 77
+    assert budget.allocate(MAPPED).view[5] == 77
     assert budget.used_bytes == 2 * MAPPED
 
 
 def test_memory_that_is_still_read_is_not_handed_over() -> None:
     budget = MemoryBudget(MAPPED)
     log = StubLog(budget, 1, size=MAPPED)
-    part = log.memory[0][5:10]
+    part = log.memory[0].view[5:10]
     fresh = budget.allocate(MAPPED)
-    fresh[:] = b"\xff" * MAPPED
+    fresh.view[:] = b"\xff" * MAPPED
     assert part == bytes(5)
 
 
 def test_memory_of_another_size_is_not_handed_over() -> None:
     budget = MemoryBudget(2 * MAPPED)
     StubLog(budget, 1, size=2 * MAPPED)
-    assert len(budget.allocate(MAPPED)) == MAPPED
+    assert len(budget.allocate(MAPPED).view) == MAPPED
 
 
 def test_nothing_is_kept_for_later() -> None:
     budget = MemoryBudget(MAPPED)
     log = StubLog(budget, 1, size=MAPPED)
-    log.memory[0][5] = 77
+    log.memory[0].view[5] = 77
     log.drop_oldest_segment()
-    assert budget.allocate(MAPPED)[5] == 0
+    assert budget.allocate(MAPPED).view[5] == 0

@@ -4,6 +4,7 @@ import pytest
 
 from sluice.broker.log.retention import count_over_age, count_over_size
 from sluice.broker.log.segment import Segment
+from sluice.broker.log.segment_memory import allocate
 
 NOW_MS = 1_700_000_000_000
 
@@ -12,7 +13,7 @@ def three_segments(*timestamps: int) -> list[Segment]:
     """Of 100 bytes and 10 records each: offsets 0-9, 10-19, 20-29. Last appended to at NOW_MS."""
     segments = []
     for number, timestamp in enumerate(timestamps or (-1, -1, -1)):
-        segment = Segment(10 * number, memoryview(bytearray(100)), NOW_MS)
+        segment = Segment(10 * number, allocate(100), NOW_MS)
         segment.append(bytes(100), 10 * number + 9, timestamp, NOW_MS)
         segments.append(segment)
     return segments
@@ -58,6 +59,6 @@ def test_without_timestamps_age_counts_from_the_last_append() -> None:
 
 
 def test_an_empty_active_segment_stays() -> None:
-    segments = [*three_segments(), Segment(30, memoryview(b""), NOW_MS)]
+    segments = [*three_segments(), Segment(30, allocate(0), NOW_MS)]
     assert count_over_size(segments, 300, 0, 30) == 3
     assert count_over_age(segments, NOW_MS + 10, 1, 30) == 3

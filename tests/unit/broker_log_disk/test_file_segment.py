@@ -11,6 +11,7 @@ from sluice.broker.log.disk.open_files import OpenFiles
 from sluice.broker.log.disk.place import Place
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.segment import Segment
+from sluice.broker.log.segment_memory import allocate
 from sluice.protocol.records.batch import PLACE
 from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import NOW_MS, batch
@@ -59,7 +60,7 @@ def test_same_as_in_memory(
 ) -> None:
     place = place_at(folder, interval_bytes)
     ours = FileSegment.create(place, BASE, ROOM, NOW_MS)
-    theirs = Segment(BASE, memoryview(bytearray(ROOM // 100)), NOW_MS)
+    theirs = Segment(BASE, allocate(ROOM // 100), NOW_MS)
     for gap, records, value_bytes, later_ms in batches:
         first = ours.next_offset + gap
         stored = placed(first, records, bytes(value_bytes), NOW_MS + later_ms)
