@@ -61,6 +61,9 @@ def test_one_draw_for_each_connection(factors: list[float], state: State) -> Non
         pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, which draws made anew leave"),
         pytest.param(evenly(1, 1), DEVIATES, id="none"),
         pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent, which says neither"),
+        pytest.param(evenly(0.97, 1.03, 5), INCONCLUSIVE, id="3 percent of few waits, which chance may be"),
+        pytest.param(evenly(0.97, 1.03), DEVIATES, id="3 percent of many"),
+        pytest.param(evenly(0.99, 1.01, 5), DEVIATES, id="1 percent, of few as well"),
         pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent, but two runs"),
     ],
 )
