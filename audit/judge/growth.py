@@ -1,7 +1,7 @@
 """Do waits grow as a rule of backoff demands? Judged by all of them together, never by one.
 
 A wait that is too short is one that the client chose. One that is too long may be the machine's: it takes several, and
-a quarter of all. What is in between is not decided: more runs are.
+a quarter of all, or half of those after as many failures. What is in between is not decided: more runs are.
 """
 
 from collections import Counter
@@ -22,6 +22,8 @@ _LEAST_STEPS = 2
 _SHORT_SHARE, _LONG_SHARE = 0.02, 0.25
 _SURELY = 2  # one that is too short, or two that are too long, may have been taken for what they are not
 _SURELY_LONG = 3
+# Where several waits are too long, and these are more than so many of all, a quiet machine would not have been enough.
+_DOUBTFUL_SHARE = 0.1
 # A model whose waits spread by more than this is told by nobody: they are not alike.
 _ALIKE = 0.5
 
@@ -57,7 +59,8 @@ def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed
         return case.inconclusive(
             f"one of {len(waits)} waits is too short, which may be chance", runs_needed=case.runs, **told
         )
-    if len(off.long) > _LONG_SHARE * len(waits):
+    doubtful_share = _LONG_SHARE if len(off.long) < _SURELY_LONG else _DOUBTFUL_SHARE
+    if len(off.long) > doubtful_share * len(waits):
         return case.inconclusive(
             f"{len(off.long)} of {len(waits)} waits are too long, which may be the machine's",
             runs_needed=case.runs,
@@ -78,10 +81,12 @@ def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
 
 
 def _steps_are_off(waits: Sequence[Wait], off: _Off) -> bool:
-    """Whether most waits after the same number of failures are too long: few may be, where most are at the maximum."""
+    """Whether half of the waits after the same number of failures are too long: of all of them they may be few, where
+    most are at the maximum.
+    """
     every = Counter(wait.failures for wait in waits if not wait.may_be_longer)
     long = Counter(wait.failures for wait in off.long)
-    return any(count >= _SURELY_LONG and count > every[failures] / 2 for failures, count in long.items())
+    return any(count >= _SURELY_LONG and count >= every[failures] / 2 for failures, count in long.items())
 
 
 def share_is_off(short: int, long: int, waits: int) -> bool:

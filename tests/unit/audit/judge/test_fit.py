@@ -111,6 +111,21 @@ def test_a_cap_before_the_jitter_is_in_the_middle_of_what_is_seen() -> None:
     assert found.cap_ms == pytest.approx(1000, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("capped", "cap_ms"),
+    [
+        pytest.param(9, 800, id="of many a fifth are equal: that is it"),
+        pytest.param(5, 720, id="fewer are by chance: it is in the middle"),
+    ],
+)
+def test_the_cap_of_draws_that_come_to_it_seldom(capped: int, cap_ms: float) -> None:
+    others = 32 - capped
+    draws = [800.0] * capped + [640 + 158 * number / others for number in range(others)]
+    found = fit([[100.0, 200.0, 400.0, 800.0, draw] for draw in draws], Random(0))
+    assert found is not None
+    assert found.cap_ms == pytest.approx(cap_ms)
+
+
 def test_a_wait_that_is_far_from_all_others_does_not_move_the_base() -> None:
     found = fit([[100.0 + number % 3 for number in range(30)], [2000.0]], Random(1))
     assert found is not None

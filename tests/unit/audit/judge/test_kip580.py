@@ -67,6 +67,24 @@ def test_kip_580_1_waits_that(waits: list[float], state: State) -> None:
 
 
 @pytest.mark.parametrize(
+    ("long", "batches", "state"),
+    [
+        pytest.param(2, 8, PASS, id="two of eight: the machine's"),
+        pytest.param(3, 8, INCONCLUSIVE, id="three of eight, an eighth of all: more runs say"),
+        pytest.param(3, 6, DEVIATES, id="half of them: the client's"),
+        pytest.param(3, 60, PASS, id="three of many"),
+    ],
+)
+def test_kip_580_1_waits_after_three_failures_that_are_too_long(long: int, batches: int, state: State) -> None:
+    thirds = [700] * long + [400] * (batches - long)
+    runs = [
+        observed("produce-timed-out", failed_batch([100, 200, third]).events, repetition=number)
+        for number, third in enumerate(thirds)
+    ]
+    assert judge("KIP-580/1", runs).state is state
+
+
+@pytest.mark.parametrize(
     ("waits", "base_ms", "state"),
     [
         pytest.param([200] * 6, 500, PASS, id="the maximum"),
