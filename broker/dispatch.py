@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, PRODUCE
+from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.compile import PrefixDecoder, decode_prefix, encoder
 from sluice.protocol.message import Message
@@ -84,6 +84,11 @@ class Route:
 
             self.decode = cast("PrefixDecoder[Message]", one_batch_decoder(version))
             self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_batch_encoder(version))
+        elif api.key == FETCH:
+            from sluice.protocol.one_partition import one_partition_decoder, one_partition_encoder  # as above
+
+            self.decode = cast("PrefixDecoder[Message]", one_partition_decoder(version))
+            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_partition_encoder(version))
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0

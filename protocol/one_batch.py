@@ -18,7 +18,7 @@ from .apis.produce import (
 )
 from .compile import Encoder, PrefixDecoder, decode_prefix, encoder
 from .types import ZERO_UUID
-from .wire import CACHED, UNREADABLE, Buffer, Pack, Parts, StringReaders, read_varint
+from .wire import CACHED, UNREADABLE, Buffer, Parts, StringPackers, StringReaders, read_varint
 
 _FIRST, _ERRORS_SINCE, _FLEXIBLE_SINCE, _TOPIC_IDS_SINCE = 7, 8, 9, 13
 _ReadName = Callable[[Buffer, int], tuple[bytes, int, int, int]]  # and partitions, index, length of the records
@@ -116,23 +116,9 @@ def _by_id_decoder(general: PrefixDecoder[ProduceRequest]) -> PrefixDecoder[Prod
     return decode
 
 
-class _Packers(dict[int, Pack]):
-    """Length of the topic's name -> what packs an answer that has such a one between these formats."""
-
-    def __init__(self, before: str, after: str) -> None:
-        self._formats = before, after
-
-    def __missing__(self, length: int) -> Pack:
-        before, after = self._formats
-        pack = Struct(f"{before}{length}s{after}").pack
-        if length < CACHED:
-            self[length] = pack
-        return pack
-
-
 def _plain_encoder(general: Encoder[ProduceResponse], *, has_errors: bool) -> Encoder[ProduceResponse]:
     no_errors = b"\0\0\0\0\xff\xff" if has_errors else b""  # and no message
-    packers = _Packers(">ih", f"iihqqq{len(no_errors)}si")
+    packers = StringPackers(">ih", f"iihqqq{len(no_errors)}si")
 
     def encode(response: ProduceResponse, parts: Parts) -> None:
         try:
@@ -157,7 +143,7 @@ def _plain_encoder(general: Encoder[ProduceResponse], *, has_errors: bool) -> En
 
 
 def _flexible_encoder(general: Encoder[ProduceResponse]) -> Encoder[ProduceResponse]:
-    packers = _Packers(">BB", f"BihqqqB{len(_NO_MORE)}siB")
+    packers = StringPackers(">BB", f"BihqqqB{len(_NO_MORE)}siB")
 
     def encode(response: ProduceResponse, parts: Parts) -> None:
         item = _only_answer(response)

@@ -125,6 +125,20 @@ class ArrayWriters(dict[int, Pack]):
         return pack
 
 
+class StringPackers(dict[int, Pack]):
+    """Length -> what packs a string of that many bytes between fields of these formats in one call."""
+
+    def __init__(self, before: str, after: str) -> None:
+        self._formats = before, after
+
+    def __missing__(self, length: int) -> Pack:
+        before, after = self._formats
+        pack = Struct(f"{before}{length}s{after}").pack
+        if length < CACHED:
+            self[length] = pack
+        return pack
+
+
 class Varints(dict[int, bytes]):
     """Number -> its unsigned varint: ready for one byte, made for more."""
 
@@ -133,6 +147,8 @@ class Varints(dict[int, bytes]):
 
     def __missing__(self, number: int) -> bytes:
         assert 0 <= number <= 0xFFFF_FFFF, number
+        if number < 0x4000:  # the size of a few small records
+            return bytes((number & 0x7F | 0x80, number >> 7))
         out = bytearray()
         while number > 0x7F:
             out.append(number & 0x7F | 0x80)
