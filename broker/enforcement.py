@@ -157,7 +157,7 @@ class Enforcement:
         """Bytes that one fetch of this client may have: what an idle client gets at once, else a large one would be
         refused for ever.
         """
-        if not self.profile.cuts_fetches:
+        if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
             return float_info.max
         return self.quotas.fetch.max_value_in_quota_window(ctx.user, ctx.client_id)
 
@@ -223,6 +223,14 @@ class Enforcement:
         charge is corrected to what is sent.
         """
         assert isinstance(response, FetchResponse)
+        quotas = self.quotas
+        if not quotas.fetch.quotas_enabled and quotas.request is None:
+            fetch, ctx.fetch = ctx.fetch, None
+            ctx.charged_bytes = 0
+            if fetch is not None:
+                fetch.sent(response)
+            dispatcher.answer(ctx, response)
+            return
         body: list[bytes | memoryview] = []
         ctx.route.encode(response, body)
         body_bytes = sum(map(len, body))

@@ -14,6 +14,7 @@ charge. Only then it is known whether the data go out, and the session is told (
 from collections.abc import Collection
 
 from sluice.broker.context import Outcome, RequestContext
+from sluice.broker.fetch_one import FORMATS_KNOWN_SINCE, READ_COMMITTED, fetch_one
 from sluice.broker.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -41,16 +42,17 @@ from sluice.purgatory.operation import DelayedOperation
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15  # KIP-903 moved the replica's id there
 _NAMES_LEADER_SINCE = 16
-_READ_COMMITTED = 1
 _CONSUMER = -1  # in place of a replica's id
-# Older clients know no zstd (KIP-110), and up to v3 no record batches.
-_FORMATS_KNOWN_SINCE = 10
 _INT_MAX = 2**31 - 1
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
     """Answers at once if `min_bytes` are there, something is wrong or nobody wants to wait; else waits for more."""
+    return fetch_one(ctx, request) or _handle_any(ctx, request)
+
+
+def _handle_any(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
     fetch = ctx.fetch = _begin(ctx, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
@@ -134,7 +136,7 @@ class Fetch:
         if self.is_from_follower:
             self._reader = readers.follower
         else:
-            self._reader = readers.committed if request.isolation_level == _READ_COMMITTED else readers.uncommitted
+            self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
         if ctx.fault is not None:
             self._reader = ctx.fault.reader(self._reader)
         self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
@@ -210,7 +212,7 @@ class Fetch:
 
     def _read_partitions(self, told: list[Told] | None) -> list[FetchableTopicResponse]:
         """Partitions one after the other; those of a topic together where they follow each other."""
-        session, reader, for_old_client = self._session, self._reader, self._ctx.version < _FORMATS_KNOWN_SINCE
+        session, reader, for_old_client = self._session, self._reader, self._ctx.version < FORMATS_KNOWN_SINCE
         left, read_bytes = self._max_bytes, 0
         responses: list[FetchableTopicResponse] = []
         topic: TopicKey | None = None

@@ -230,7 +230,14 @@ class PartitionLog:
         if offset >= up_to_offset:
             return LogRead([], 0, offset)
         try:
-            return self._read(offset, max_bytes, up_to_offset, min_one_batch)
+            if offset < self._base_offsets[-1]:
+                return self._read(offset, max_bytes, up_to_offset, min_one_batch)
+            # Consumers that keep up read from the last segment.
+            segment = self._segments[-1]
+            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+            if start == end:
+                return LogRead([], 0, offset)
+            return LogRead([segment.slice(start, end)], end - start, next_offset)
         except OSError as error:
             self._storage.failed(error)
             return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
