@@ -13,9 +13,7 @@ Where the bytes are is behind `LogStorage`: memory, with one bound over all part
 leader is the only one.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -23,7 +21,7 @@ from msgspec.structs import replace
 
 from sluice.config_values import LONG_MAX
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
+from sluice.protocol.records.batch import NO_PRODUCER_ID
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.log_validator import CLIENT, Appendable
 from sluice.protocol.records.record import iter_records
@@ -34,6 +32,7 @@ from .log_config import LogConfig
 from .log_results import AppendResult, LogRead, TimestampOffset
 from .producer_state import AbortedTransaction, LastRecord, Marker, ProducerState, Refusal, StoredBatch, read_marker
 from .retention import count_over_age, count_over_size
+from .segment_list import SegmentList
 
 if TYPE_CHECKING:
     from .log_storage import LogSegment, LogStorage, RestoredLog
@@ -53,7 +52,6 @@ class PartitionLog:
 
     __slots__ = (
         "_append_config",
-        "_base_offsets",
         "_epochs",
         "_fails",
         "_producers",
@@ -88,8 +86,7 @@ class PartitionLog:
         self._epochs = LeaderEpochs()
         self._fails: Fails | None = None
         self.update_config(config)
-        self._segments: list[LogSegment] = []  # the last one is appended to
-        self._base_offsets: list[int] = []  # of the segments
+        self._segments = SegmentList()
         if restored is None:
             self._begin()
         else:
@@ -126,7 +123,7 @@ class PartitionLog:
     @property
     def segments(self) -> "Sequence[LogSegment]":
         """Oldest first; the last is appended to."""
-        return self._segments
+        return self._segments.ordered
 
     # Appending
 
@@ -187,7 +184,7 @@ class PartitionLog:
             if verdict is not None:
                 return self._answer(verdict)
         try:
-            if max_timestamp > self._rolls_after or not self._segments[-1].append(
+            if max_timestamp > self._rolls_after or not self._segments.ordered[-1].append(
                 records, last_offset, max_timestamp, now_ms
             ):
                 self._append_to_other(records, last_offset, max_timestamp, now_ms)
@@ -230,88 +227,29 @@ class PartitionLog:
         if offset >= up_to_offset:
             return LogRead([], 0, offset)
         try:
-            if offset < self._base_offsets[-1]:
-                return self._read(offset, max_bytes, up_to_offset, min_one_batch)
-            # Consumers that keep up read from the last segment.
-            segment = self._segments[-1]
-            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-            if start == end:
-                return LogRead([], 0, offset)
-            return LogRead([segment.slice(start, end)], end - start, next_offset)
+            return self._segments.read(offset, max_bytes, up_to_offset, min_one_batch)
         except OSError as error:
             self._storage.failed(error)
             return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def _read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        index, start, end, next_offset = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
-        segment = self._segments[index]
-        size = end - start
-        if size == 0:
-            return LogRead([], 0, offset)
-        parts = [segment.slice(start, end)]
-        if end < segment.size:
-            return LogRead(parts, size, next_offset)
-        for segment in islice(self._segments, index + 1, None):
-            _, end, end_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-            if end:
-                next_offset = end_offset
-                parts.append(segment.slice(0, end))
-                size += end
-            if end < segment.size:
-                break
-        return LogRead(parts, size, next_offset)
-
-    def _first_span(
-        self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
-    ) -> tuple[int, int, int, int]:
-        """Which segment has the first batch that ends at or after `offset`, and what its `span` is."""
-        segments = self._segments
-        last = index = len(segments) - 1
-        # Consumers that keep up read from the last segment.
-        if offset < self._base_offsets[last]:
-            index = bisect_right(self._base_offsets, offset) - 1
-        segment = segments[index]
-        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-        while start == segment.size and index < last:  # in a gap at the end of a segment
-            index += 1
-            segment = segments[index]
-            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-        return index, start, end, next_offset
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
         """How many bytes `read` would return, from the index alone; 0 for an offset outside the log."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
         try:
-            index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
-            size = end - start
-            if size == 0 or end < self._segments[index].size:
-                return size
-            for segment in islice(self._segments, index + 1, None):
-                _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-                size += end
-                if end < segment.size:
-                    break
+            return self._segments.size_available(offset, max_bytes, up_to_offset, min_one_batch)
         except OSError:
             return 0  # what is wrong is said by the read
-        return size
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
         """How many bytes there are from the batch that holds `offset`, which is in the log, to `up_to_offset`.
 
         Counted to `at_most`, and not in whole batches: what a long poll goes by.
         """
-        first = max(0, bisect_right(self._base_offsets, offset) - 1)
-        size = 0
         try:
-            for segment in islice(self._segments, first, None):
-                start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
-                size += end - start
-                if size >= at_most or end < segment.size:
-                    break
+            return self._segments.bytes_between(offset, up_to_offset, at_most)
         except OSError:
             return at_most  # so that the read says at once what is wrong
-        return min(size, at_most)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
@@ -337,7 +275,7 @@ class PartitionLog:
 
     def _offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         start_offset = self.log_start_offset
-        for segment in self._segments:
+        for segment in self._segments.ordered:
             if segment.max_timestamp < timestamp:
                 continue
             for header, batch in segment.batches_from_timestamp(timestamp, start_offset):
@@ -361,7 +299,7 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self._storage.failed(error))
 
     def _max_timestamp_offset(self) -> TimestampOffset | None:
-        segment = max(filter(_has_records, self._segments), key=lambda segment: segment.max_timestamp, default=None)
+        segment = max(self._segments.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
         timestamp = segment.max_timestamp
@@ -373,7 +311,7 @@ class PartitionLog:
 
     def segment_starts(self) -> list[tuple[int, int]]:
         """Base offset and last append (ms) of each segment, oldest first: what ListOffsets v0 goes by."""
-        return [(segment.base_offset, segment.last_append_ms) for segment in filter(_has_records, self._segments)]
+        return [(segment.base_offset, segment.last_append_ms) for segment in self._segments.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) where nothing is known. See LeaderEpochs."""
@@ -390,13 +328,13 @@ class PartitionLog:
         return self._storage.largest_segment_bytes(self)
 
     def segments_before(self, offset: int) -> "Sequence[LogSegment]":
-        return self._segments[: bisect_left(self._base_offsets, offset)]
+        return self._segments.before(offset)
 
     def last_records(self) -> "Mapping[int, LastRecord]":
         return self._producers.last_records()
 
     def begin_cleaned(self, group: "Sequence[LogSegment]") -> "LogSegment | None":
-        if self._place_of(group) is None:
+        if not self._segments.has_group(group):
             return None
         size = sum(segment.size for segment in group)
         return self._storage.begin_cleaned(self, group[0].base_offset, size, group[-1].last_append_ms)
@@ -410,24 +348,14 @@ class PartitionLog:
     def replace_group(
         self, group: "Sequence[LogSegment]", cleaned: "LogSegment", aborted: Sequence[AbortedTransaction]
     ) -> bool:
-        first = self._place_of(group)
-        if first is None:
+        if not self._segments.has_group(group):
             self._storage.delete(cleaned)
             return False
-        end = first + len(group)
-        self._producers.replace_aborted(cleaned.base_offset, self._base_offsets[end], aborted)
+        self._producers.replace_aborted(cleaned.base_offset, self._segments.end_of_group(group), aborted)
         self._storage.replace(self, group, cleaned)
-        self._segments[first:end] = [cleaned]
-        self._base_offsets[first:end] = [cleaned.base_offset]
+        self._segments.replace_group(group, cleaned)
         self.size_in_bytes += cleaned.size - sum(segment.size for segment in group)
         return True
-
-    def _place_of(self, group: "Sequence[LogSegment]") -> int | None:
-        """Which of the segments the first of the group is; None: not all of it is there, before the active one."""
-        first = bisect_left(self._base_offsets, group[0].base_offset)
-        end = first + len(group)
-        is_there = end < len(self._segments) and self._segments[first:end] == list(group)
-        return first if is_there else None
 
     # Letting go
 
@@ -436,7 +364,7 @@ class PartitionLog:
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         try:
-            while self._segments and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
+            while self._segments.ordered and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
                 self.drop_oldest_segment()
         except OSError as error:
             self._storage.failed(error)
@@ -450,14 +378,16 @@ class PartitionLog:
         if not self.config.cleanup_deletes:
             return dropped
         return dropped + self._drop(
-            count_over_age(self._segments, now_ms, self.config.retention_ms, self.high_watermark)
+            count_over_age(self._segments.ordered, now_ms, self.config.retention_ms, self.high_watermark)
         )
 
     def _enforce_retention_bytes(self) -> int:
         if not self.config.cleanup_deletes:
             return 0
         return self._drop(
-            count_over_size(self._segments, self.size_in_bytes, self.config.retention_bytes, self.high_watermark)
+            count_over_size(
+                self._segments.ordered, self.size_in_bytes, self.config.retention_bytes, self.high_watermark
+            )
         )
 
     def expire_producers(self, now_ms: int) -> None:
@@ -466,7 +396,8 @@ class PartitionLog:
 
     def oldest_append_ms(self) -> int | None:
         """When the oldest segment was last appended to; None: there is no segment."""
-        return self._segments[0].last_append_ms if self._segments else None
+        segments = self._segments.ordered
+        return segments[0].last_append_ms if segments else None
 
     def drop_oldest_segment(self) -> None:
         """Lets the oldest segment go, even the active one, even above the high watermark, which then moves up.
@@ -474,19 +405,18 @@ class PartitionLog:
         Readers keep the parts they hold; their memory is free when they let go of them.
         """
         end = self._end_of_oldest()
-        segment = self._segments[0]
-        if len(self._segments) == 1:
+        segment = self._segments.ordered[0]
+        if len(self._segments.ordered) == 1:
             self._begin()  # first, so that at no time nothing tells where the log ends
         else:
-            del self._segments[0]
-            del self._base_offsets[0]
+            self._segments.drop_oldest()
         self._storage.delete(segment)
         self.size_in_bytes -= segment.size
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
         """Where the batch begins that holds `offset`; that itself where none does."""
-        header = next((header for header, _ in self._batches(offset)), None)
+        header = next((header for header, _ in self._segments.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 
     def truncate_to(self, offset: int) -> bool:
@@ -497,45 +427,36 @@ class PartitionLog:
         self._storage.save_epochs(self._epochs)
         if offset >= self.log_end_offset:
             return False
-        cut_off = {header.producer_id for header, _ in self._batches(offset)}
+        cut_off = {header.producer_id for header, _ in self._segments.batches(offset)}
         self._cut_segments(offset)
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self._rolls_after = _NOT_KNOWN
-        if not self._segments:
+        if not self._segments.ordered:
             self._begin()
         cut_off.discard(NO_PRODUCER_ID)
         if cut_off:
-            self._producers.truncate_from_end(offset, cut_off, self._batches(self.log_start_offset))
+            self._producers.truncate_from_end(offset, cut_off, self._segments.batches(self.log_start_offset))
         self.high_watermark = min(self.high_watermark, offset)
         self._update_last_stable_offset()
         self._storage.truncated(self)
         return True
 
     def _cut_segments(self, offset: int) -> None:
-        while self._segments and self._base_offsets[-1] >= offset:
-            segment = self._segments.pop()
-            del self._base_offsets[-1]
+        while (segment := self._segments.pop_from(offset)) is not None:
             self._storage.delete(segment)
             self.size_in_bytes -= segment.size
-        if self._segments:
-            last = self._segments[-1]
+        if self._segments.ordered:
+            last = self._segments.ordered[-1]
             self.size_in_bytes -= last.size
             last.truncate_to(offset)
             self.size_in_bytes += last.size
 
-    def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """All batches in order, from the first on that ends at or after `offset`."""
-        for segment in self._segments:
-            if segment.next_offset > offset:
-                yield from segment.batches(offset)
-
     def close(self) -> None:
         """Lets everything go: the partition is deleted."""
-        self._storage.forget(self, self._segments)
-        self._segments.clear()
-        self._base_offsets.clear()
+        self._storage.forget(self, self._segments.ordered)
+        self._segments = SegmentList()
         self._rolls_after = _NOT_KNOWN
         self.size_in_bytes = 0
         self._move_log_start(self.log_end_offset)
@@ -579,15 +500,15 @@ class PartitionLog:
         self._rolls_after = _NOT_KNOWN  # so that the next one comes here, too
 
     def _append_to_right(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        if self._rolls_after == _NOT_KNOWN and self._segments:
-            active = self._segments[-1]
+        if self._rolls_after == _NOT_KNOWN and self._segments.ordered:
+            active = self._segments.ordered[-1]
             first = next(active.batches(active.base_offset), None)
             self._rolls_after = self._roll_time(max_timestamp if first is None else first[0].max_timestamp)
             if max_timestamp <= self._rolls_after and active.append(records, last_offset, max_timestamp, now_ms):
                 return
         self._roll(len(records), now_ms)
         self._rolls_after = self._roll_time(max_timestamp)
-        fits = self._segments[-1].append(records, last_offset, max_timestamp, now_ms)
+        fits = self._segments.ordered[-1].append(records, last_offset, max_timestamp, now_ms)
         assert fits
 
     def _roll_time(self, first_timestamp: int) -> int:
@@ -604,20 +525,18 @@ class PartitionLog:
 
     def _roll(self, size: int, now_ms: int) -> None:
         """Begins a segment with room for `size` bytes."""
-        if self._segments:
-            self._storage.segment_filled(self, self._segments[-1])
+        if self._segments.ordered:
+            self._storage.segment_filled(self, self._segments.ordered[-1])
             # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
             self._enforce_retention_bytes()
         segment = self._storage.begin_segment(self, self.log_end_offset, size, now_ms)
         self._segments.append(segment)
-        self._base_offsets.append(segment.base_offset)
 
     def _restore(self, restored: "RestoredLog") -> None:
         """The log goes on: all of it is replicated, for its replicas have this one log."""
-        self._segments = list(restored.segments)
-        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._segments = SegmentList(restored.segments)
         self._producers, self._epochs = restored.producers, restored.epochs
-        self.size_in_bytes = sum(segment.size for segment in self._segments)
+        self.size_in_bytes = sum(segment.size for segment in self._segments.ordered)
         self.log_start_offset, self.log_end_offset = restored.log_start_offset, restored.log_end_offset
         self.high_watermark = self.log_end_offset
         self._producers.truncate_from_start(self.log_start_offset)
@@ -625,16 +544,15 @@ class PartitionLog:
 
     def _begin(self) -> None:
         """Makes an empty log what it is: without segments, or with one that is empty."""
-        self._segments = list(self._storage.first_segments(self, self.log_end_offset))
-        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._segments = SegmentList(self._storage.first_segments(self, self.log_end_offset))
         self._rolls_after = _NOT_KNOWN
 
     def _end_of_oldest(self) -> int:
         """Where the oldest segment ends, with the gap behind it."""
-        return self._base_offsets[1] if len(self._base_offsets) > 1 else self.log_end_offset
+        return self._segments.end_of_oldest(self.log_end_offset)
 
     def _has_only_an_empty_segment(self) -> bool:
-        return self.size_in_bytes == 0 and len(self._segments) == 1
+        return self.size_in_bytes == 0 and len(self._segments.ordered) == 1
 
     def _invalid(self, invalid: InvalidRecords) -> AppendResult:
         return AppendResult(
@@ -655,7 +573,3 @@ class PartitionLog:
             log_start_offset=self.log_start_offset,
             duplicate=True,
         )
-
-
-def _has_records(segment: "LogSegment") -> bool:
-    return segment.size > 0

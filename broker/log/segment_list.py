@@ -1,0 +1,152 @@
+"""The segments of one log in their order, and where in them offsets are: Kafka's LogSegments, and LocalLog.read.
+
+Only positions are looked for here. Which offsets may be read, and what becomes of segments that go, the log says.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sluice.protocol.records.batch import BatchHeader
+
+from .log_results import LogRead
+
+if TYPE_CHECKING:
+    from .log_storage import LogSegment
+
+
+class SegmentList:
+    """`ordered`: oldest first; the last is the active one, which is appended to. Without segments nothing is read."""
+
+    __slots__ = ("_base_offsets", "ordered")
+
+    def __init__(self, segments: "Sequence[LogSegment]" = ()) -> None:
+        self.ordered = list(segments)
+        self._base_offsets = [segment.base_offset for segment in segments]
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
+        """As `PartitionLog.read`, for an offset in the log and before `up_to_offset`."""
+        if offset < self._base_offsets[-1]:
+            return self._read_on(offset, max_bytes, up_to_offset, min_one_batch)
+        # Consumers that keep up read from the last segment.
+        segment = self.ordered[-1]
+        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        if start == end:
+            return LogRead([], 0, offset)
+        return LogRead([segment.slice(start, end)], end - start, next_offset)
+
+    def _read_on(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
+        index, start, end, next_offset = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
+        segment = self.ordered[index]
+        size = end - start
+        if size == 0:
+            return LogRead([], 0, offset)
+        parts = [segment.slice(start, end)]
+        if end < segment.size:
+            return LogRead(parts, size, next_offset)
+        for segment in islice(self.ordered, index + 1, None):
+            _, end, end_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            if end:
+                next_offset = end_offset
+                parts.append(segment.slice(0, end))
+                size += end
+            if end < segment.size:
+                break
+        return LogRead(parts, size, next_offset)
+
+    def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
+        """How many bytes `read` would return, from the index alone."""
+        index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
+        size = end - start
+        if size == 0 or end < self.ordered[index].size:
+            return size
+        for segment in islice(self.ordered, index + 1, None):
+            _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
+            size += end
+            if end < segment.size:
+                break
+        return size
+
+    def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
+        """How many bytes there are from the batch that holds `offset` to `up_to_offset`, counted to `at_most`."""
+        size = 0
+        for segment in islice(self.ordered, max(0, bisect_right(self._base_offsets, offset) - 1), None):
+            start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
+            size += end - start
+            if size >= at_most or end < segment.size:
+                break
+        return min(size, at_most)
+
+    def _first_span(
+        self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
+    ) -> tuple[int, int, int, int]:
+        """Which segment has the first batch that ends at or after `offset`, and what its `span` is."""
+        segments = self.ordered
+        last = len(segments) - 1
+        index = bisect_right(self._base_offsets, offset) - 1
+        segment = segments[index]
+        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        while start == segment.size and index < last:  # in a gap at the end of a segment
+            index += 1
+            segment = segments[index]
+            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
+        return index, start, end, next_offset
+
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """All batches in order, from the first on that ends at or after `offset`."""
+        for segment in self.ordered:
+            if segment.next_offset > offset:
+                yield from segment.batches(offset)
+
+    def with_records(self) -> "list[LogSegment]":
+        """Those that are not empty."""
+        return [segment for segment in self.ordered if segment.size > 0]
+
+    def before(self, offset: int) -> "Sequence[LogSegment]":
+        """Those that begin before `offset`."""
+        return self.ordered[: bisect_left(self._base_offsets, offset)]
+
+    def end_of_oldest(self, log_end_offset: int) -> int:
+        """Where the oldest ends, with the gap behind it."""
+        return self._base_offsets[1] if len(self._base_offsets) > 1 else log_end_offset
+
+    # Changing
+
+    def append(self, segment: "LogSegment") -> None:
+        """From now on this is the active one."""
+        self.ordered.append(segment)
+        self._base_offsets.append(segment.base_offset)
+
+    def drop_oldest(self) -> None:
+        """Forgets it."""
+        del self.ordered[0]
+        del self._base_offsets[0]
+
+    def pop_from(self, offset: int) -> "LogSegment | None":
+        """Forgets the newest, and returns it, if it begins at or after `offset`."""
+        if not self._base_offsets or self._base_offsets[-1] < offset:
+            return None
+        del self._base_offsets[-1]
+        return self.ordered.pop()
+
+    def has_group(self, group: "Sequence[LogSegment]") -> bool:
+        """Whether these are still here one after the other, and all before the active one."""
+        first, end = self._place_of(group)
+        return end < len(self.ordered) and self.ordered[first:end] == list(group)
+
+    def end_of_group(self, group: "Sequence[LogSegment]") -> int:
+        """Where the segment behind a group that is here begins."""
+        return self._base_offsets[self._place_of(group)[1]]
+
+    def replace_group(self, group: "Sequence[LogSegment]", by: "LogSegment") -> None:
+        """Puts one in the place of a group that is here."""
+        first, end = self._place_of(group)
+        self.ordered[first:end] = [by]
+        self._base_offsets[first:end] = [by.base_offset]
+
+    def _place_of(self, group: "Sequence[LogSegment]") -> tuple[int, int]:
+        first = bisect_left(self._base_offsets, group[0].base_offset)
+        return first, first + len(group)

@@ -1,0 +1,92 @@
+"""Segments in their order: which of them an offset is in, and what is forgotten."""
+
+import pytest
+
+from sluice.broker.log.segment import Segment
+from sluice.broker.log.segment_list import SegmentList
+from sluice.broker.log.segment_memory import allocate
+
+NOW_MS = 1_700_000_000_000
+BATCH_BYTES = 10
+
+
+def three_segments() -> SegmentList:
+    """Of two batches with two records each: offsets 0-3, 4-7 and, behind a gap, 20-23."""
+    segments = SegmentList()
+    for base_offset in (0, 4, 20):
+        segment = Segment(base_offset, allocate(2 * BATCH_BYTES), NOW_MS)
+        for last_offset in (base_offset + 1, base_offset + 3):
+            segment.append(bytes([last_offset]) * BATCH_BYTES, last_offset, -1, NOW_MS)
+        segments.append(segment)
+    return segments
+
+
+@pytest.mark.parametrize(
+    ("offset", "max_bytes", "up_to_offset", "batches", "next_offset"),
+    [
+        pytest.param(22, 100, 24, [23], 24, id="at the end of the active one"),
+        pytest.param(20, 100, 24, [21, 23], 24, id="all of the active one"),
+        pytest.param(0, 100, 24, [1, 3, 5, 7, 21, 23], 24, id="through all of them"),
+        pytest.param(0, 30, 24, [1, 3, 5], 6, id="as much as is wanted"),
+        pytest.param(2, 100, 6, [3, 5], 6, id="up to where it may"),
+        pytest.param(10, 100, 24, [21, 23], 24, id="from a gap on"),
+        pytest.param(0, 5, 24, [1], 2, id="one batch that is larger than what is wanted"),
+    ],
+)
+def test_a_read_goes_from_segment_to_segment(
+    offset: int, max_bytes: int, up_to_offset: int, batches: list[int], next_offset: int
+) -> None:
+    segments = three_segments()
+    found = segments.read(offset, max_bytes, up_to_offset, True)
+    data = b"".join(found.parts)
+    assert [data[start] for start in range(0, len(data), BATCH_BYTES)] == batches
+    assert (found.size, found.next_offset) == (len(data), next_offset)
+    assert segments.size_available(offset, max_bytes, up_to_offset, True) == len(data)
+
+
+@pytest.mark.parametrize("offset", [0, 22])
+def test_a_batch_that_is_too_large_is_not_read_where_none_has_to_be(offset: int) -> None:
+    segments = three_segments()
+    assert segments.read(offset, 5, 24, False).parts == []
+    assert segments.size_available(offset, 5, 24, False) == 0
+
+
+@pytest.mark.parametrize(
+    ("offset", "up_to_offset", "at_most", "size"),
+    [(0, 24, 1000, 60), (0, 24, 15, 15), (4, 24, 1000, 40), (22, 24, 99, 10)],
+)
+def test_bytes_are_counted_to_where_it_is_enough(offset: int, up_to_offset: int, at_most: int, size: int) -> None:
+    assert three_segments().bytes_between(offset, up_to_offset, at_most) == size
+
+
+def test_the_newest_go_before_those_before_them() -> None:
+    segments = three_segments()
+    gone = []
+    while (segment := segments.pop_from(4)) is not None:
+        gone.append(segment.base_offset)
+    assert gone == [20, 4]
+    assert [segment.base_offset for segment in segments.ordered] == [0]
+
+
+def test_the_oldest_ends_where_the_next_begins() -> None:
+    segments = three_segments()
+    ends = []
+    while segments.ordered:
+        ends.append(segments.end_of_oldest(24))
+        segments.drop_oldest()
+    assert ends == [4, 20, 24]
+
+
+def test_a_group_is_replaced_where_it_is_still_there() -> None:
+    segments = three_segments()
+    first, second, active = segments.ordered
+    cleaned = Segment(0, allocate(BATCH_BYTES), NOW_MS)
+    assert not segments.has_group([second, active])
+    assert not segments.has_group([first, active])
+    assert segments.has_group([first, second])
+    assert segments.end_of_group([first, second]) == 20
+    segments.replace_group([first, second], cleaned)
+    assert segments.ordered == [cleaned, active]
+    assert list(segments.before(20)) == [cleaned]
+    assert segments.with_records() == [active]
+    assert not segments.has_group([first, second])
