@@ -1,10 +1,12 @@
 """Asks the admin port of a running broker, as JSON."""
 
 import json
-from http.client import HTTPException
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 from typing import TypeVar
-from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 import click
@@ -12,7 +14,7 @@ import msgspec
 
 from sluice.errors import ConfigError, SluiceError
 
-_TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
+TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
 
 # What a page of another site cannot send; the admin port asks for it where something is changed.
 _SENDER = {"X-Sluice-Request": "1", "Content-Type": "application/json"}
@@ -38,10 +40,8 @@ class AdminClient:
 
     def __init__(self, admin: str, token: str | None, option: str = "--admin") -> None:
         """`option` is what names it on the command line."""
-        if not admin.startswith(("http://", "https://")):
-            raise ConfigError(f"{option}: {admin}: must begin with http:// or https://")
-        self._admin = admin.rstrip("/")
-        self._headers = _SENDER | ({"authorization": f"Bearer {token}"} if token else {})
+        self._admin = admin_address(admin, option)
+        self._headers = _SENDER | token_header(token)
 
     def get(self, path: str, answer: type[_T]) -> _T:
         """What is there."""
@@ -60,17 +60,41 @@ class AdminClient:
         return self._ask("DELETE", path, None, answer)
 
     def _ask(self, method: str, path: str, body: bytes | None, answer: type[_T]) -> _T:
-        request = Request(f"{self._admin}{quote(path)}", data=body, headers=self._headers, method=method)  # noqa: S310  (checked above)
-        try:
-            with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  (as above)
-                return msgspec.json.decode(response.read(), type=answer)
-        except HTTPError as error:
-            raise refusal(self._admin, error) from None
-        except (OSError, HTTPException, msgspec.MsgspecError) as error:  # URLError is an OSError
-            raise SluiceError(f"{self._admin}: {getattr(error, 'reason', error)}") from None
+        request = Request(f"{self._admin}{quote(path)}", data=body, headers=self._headers, method=method)  # noqa: S310  (by admin_address)
+        with answer_to(request, self._admin) as response:
+            return msgspec.json.decode(response.read(), type=answer)
 
 
-def refusal(admin: str, error: HTTPError) -> SluiceError:
+def admin_address(given: str, option: str = "--admin") -> str:
+    """What paths are put behind: an address as a browser shows it may end with a slash. Raises ConfigError."""
+    try:
+        parts = urlsplit(given)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # no port, or no address
+        fine = False
+    if not fine or not given.isascii() or not given.isprintable() or " " in given:
+        raise ConfigError(f"{option}: {given}: must be http://HOST:PORT or https://HOST:PORT")
+    return given.rstrip("/")
+
+
+def token_header(token: str | None) -> dict[str, str]:
+    """What shows the token, where there is one."""
+    return {"authorization": f"Bearer {token}"} if token else {}
+
+
+@contextmanager
+def answer_to(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+    """The answer, to be read; SluiceError where there is none, or what is read is none."""
+    try:
+        with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
+            yield answer
+    except HTTPError as error:
+        raise _refusal(admin, error) from None
+    except (OSError, HTTPException, msgspec.MsgspecError) as error:
+        raise SluiceError(f"{admin}: {_why(error)}") from None
+
+
+def _refusal(admin: str, error: HTTPError) -> SluiceError:
     """Why the admin port does not do it, as it says itself."""
     try:
         told = str(json.loads(error.read())["error"])
@@ -78,3 +102,10 @@ def refusal(admin: str, error: HTTPError) -> SluiceError:
         told = error.reason
     # What the broker cannot take was given here: wrong usage.
     return ConfigError(told) if error.code == 400 else SluiceError(f"{admin}: {error.code}: {told}")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, URLError):
+        reason = error.reason
+        return f"no connection: {(reason.strerror if isinstance(reason, OSError) else None) or reason}"
+    return str(error)

@@ -1,10 +1,10 @@
 """`sluice healthcheck`: asks a running broker's admin port whether it is well; for containers and scripts."""
 
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request
 
 import click
 
+from .admin_client import admin_address, answer_to
 from .commands import Command
 
 # An answer from loopback takes milliseconds; a broker that needs longer is not well.
@@ -22,10 +22,6 @@ _TIMEOUT_S = 2.0
 )
 def healthcheck(admin: str) -> None:
     """Exits with 0 if the broker is well, with 1 if not."""
-    if not admin.startswith(("http://", "https://")):
-        raise click.BadParameter("must begin with http:// or https://", param_hint="--admin")
-    try:
-        with urlopen(f"{admin}/healthz", timeout=_TIMEOUT_S) as answer:  # noqa: S310  (checked above)
-            click.echo(answer.read().decode())
-    except (OSError, URLError) as error:
-        raise click.ClickException(f"{admin}: {error}") from None
+    address = admin_address(admin)
+    with answer_to(Request(f"{address}/healthz"), address, _TIMEOUT_S) as answer:  # noqa: S310  (by admin_address)
+        click.echo(answer.read().decode())

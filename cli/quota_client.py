@@ -3,7 +3,7 @@
 import socket
 from typing import Self, TypeVar
 
-from sluice.errors import SluiceError
+from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis import API_KEYS, API_VERSIONS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.header import RequestHeader
@@ -21,6 +21,7 @@ QUOTA_KEYS = (
 )
 _TIMEOUT_S = 30.0  # an answer of a controller that is being elected takes seconds
 _LARGEST_ANSWER = 100 * 2**20
+_LARGEST_PORT = 65535
 
 _Answer = TypeVar("_Answer", bound=Message)
 
@@ -29,15 +30,15 @@ class QuotaClient:
     """One connection to a broker, asked in the newest version that both sides know."""
 
     def __init__(self, bootstrap: str) -> None:
-        """`bootstrap` is HOST:PORT. Raises SluiceError, a line that says what could not be done."""
+        """`bootstrap` is HOST:PORT. Raises SluiceError, a line that says what could not be done, or what is wrong."""
         self._bootstrap = bootstrap
         self._correlation_id = 0
         host, colon, port = bootstrap.rpartition(":")
-        if not (host and colon and port.isascii() and port.isdigit()):
-            raise SluiceError(f"{bootstrap}: must be HOST:PORT")
+        if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT):
+            raise ConfigError(f"--bootstrap: {bootstrap}: must be HOST:PORT")
         try:
             self._socket = socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise SluiceError(f"{bootstrap}: no connection: {_why(error)}") from None
         try:
             answer = self._exchange(ApiVersionsRequest(), API_VERSIONS, 0, ApiVersionsResponse)

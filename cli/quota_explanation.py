@@ -1,32 +1,23 @@
 """What `sluice quota explain` prints: the admin port's explanation, asked for and put into words."""
 
 from datetime import UTC, datetime
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import msgspec
 
-from sluice.errors import ConfigError, SluiceError
 from sluice.quotas.explain import Candidate, ConnectionSeen, Explanation, QuotaExplanation, SampleSeen
 
-_TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
+from .admin_client import admin_address, answer_to, token_header
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
     """The explanation of one client. Raises SluiceError, a line that says why there is none."""
-    if not admin.startswith(("http://", "https://")):
-        raise ConfigError(f"--admin: {admin}: must begin with http:// or https://")
+    address = admin_address(admin)
     query = urlencode({"client_id": client_id, "user": user})
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    request = Request(f"{admin}/api/v1/quotas/explain?{query}", headers=headers)  # noqa: S310  (checked above)
-    try:
-        with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (as above)
-            return msgspec.json.decode(answer.read(), type=Explanation)
-    except HTTPError as error:
-        raise SluiceError(f"{admin}: {error.code}: {error.read().decode(errors='replace')}") from None
-    except (OSError, URLError, msgspec.MsgspecError) as error:
-        raise SluiceError(f"{admin}: {error}") from None
+    request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)
+    with answer_to(request, address) as answer:
+        return msgspec.json.decode(answer.read(), type=Explanation)
 
 
 def as_json(answer: Explanation) -> str:

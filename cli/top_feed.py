@@ -2,20 +2,16 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from http.client import HTTPException
-from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import msgspec
 
 from sluice.errors import SluiceError
 
-from .admin_client import refusal
+from .admin_client import admin_address, answer_to, token_header
 from .top_state import Message
 
-# The stream shows twice a second that it lives; the first answer may have to wait until the HTTP stack is loaded.
-_TIMEOUT_S = 10.0
 _AGAIN_AFTER_S = 1.0
 _MOST_CLIENTS = 100
 _DATA = b"data: "
@@ -32,24 +28,19 @@ class Source:
     """The stream of one broker."""
 
     def __init__(self, admin: str, token: str | None) -> None:
-        self.admin = admin.rstrip("/")
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.admin = admin_address(admin)
+        self._headers = token_header(token)
 
     def messages(self, view: View) -> Iterator[Message | None]:
         """Each message as it comes, None for a sign of life. Raises SluiceError, one line, ConfigError among them."""
         asked = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
-        request = Request(f"{self.admin}/api/v1/stream?{asked}", headers=self._headers)  # noqa: S310  (by AdminClient)
-        try:
-            with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (as above)
-                for line in answer:
-                    if line.startswith(_DATA):
-                        yield msgspec.json.decode(line[len(_DATA) :], type=Message)
-                    elif line.strip():
-                        yield None
-        except HTTPError as error:
-            raise refusal(self.admin, error) from None
-        except (OSError, HTTPException, msgspec.MsgspecError) as error:  # URLError is an OSError
-            raise SluiceError(f"{self.admin}: {getattr(error, 'reason', error)}") from None
+        request = Request(f"{self.admin}/api/v1/stream?{asked}", headers=self._headers)  # noqa: S310  (by admin_address)
+        with answer_to(request, self.admin) as answer:  # which shows twice a second that it lives
+            for line in answer:
+                if line.startswith(_DATA):
+                    yield msgspec.json.decode(line[len(_DATA) :], type=Message)
+                elif line.strip():
+                    yield None
         raise SluiceError(f"{self.admin}: the broker has stopped")
 
 

@@ -65,7 +65,6 @@ WRONG = {
     "a file that is not there": (["add", "--file", "x.toml"], 2, "x.toml: cannot be read: No such file or directory"),
     "a file of another kind": (["add", "--file", "x.ini"], 2, "x.ini: must end in .toml, .yaml, .yml, .json"),
     "a rule that there is not": (["remove", "x"], 1, ": 404: there is no fault rule 'x'; there is none"),
-    "nobody there": (["list", "--admin", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9: [Errno 111]"),
 }
 
 

@@ -116,10 +116,9 @@ def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
 @pytest.mark.parametrize(
     ("args", "exit_code", "message"),
     [
-        (["explain", "c", "--admin", "ftp://x"], 2, "--admin: ftp://x: must begin with http:// or https://"),
-        (["explain", "c", "--admin", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: "),
         (["list", "--bootstrap", "127.0.0.1:1"], 1, "127.0.0.1:1: no connection: "),
-        (["list", "--bootstrap", "somewhere"], 1, "somewhere: must be HOST:PORT"),
+        (["list", "--bootstrap", "somewhere"], 2, "--bootstrap: somewhere: must be HOST:PORT"),
+        (["list", "--bootstrap", "somewhere:99999"], 2, "--bootstrap: somewhere:99999: must be HOST:PORT"),
     ],
 )
 def test_nobody_to_ask_is_told_in_one_line(args: list[str], exit_code: int, message: str) -> None:
