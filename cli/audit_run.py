@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import Command
+from .commands import Command, Integer
 from .completion_values import audit_probes, audit_subjects
 from .output_format import format_option
 
@@ -69,7 +69,7 @@ class _Time(click.ParamType[float, str]):
     "come several times.  [default: not known, and what depends on it is not judged]",
 )  # fmt: skip
 @click.option("--virtual", is_flag=True, help="In virtual time, with the clients that can be; hours take seconds.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of brokers and faults.")
+@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Of brokers and faults.")
 @click.option(
     "--fail-on", multiple=True, type=click.Choice(list(_FAIL_ON)),
     help="Exit code 1 where there is any: a violation of a client's own documentation; that or a difference from a "

@@ -17,10 +17,22 @@ class Command(click.Command):
         write_page(self, _path(ctx), formatter)
 
 
+class Integer(click.IntRange):
+    """A number within bounds; click calls what is none "not a valid integer range"."""
+
+    name = "integer"
+
+
 class Group(click.Group):
     """Commands with a word in common."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What each does, in a whole sentence: click cuts it off at the end of the line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _sentence(command)) for name, command in commands if command is not None])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -43,6 +55,12 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
     known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
     hint = meant(error.option_name, known)
     return click.UsageError(f"No such option {error.option_name}{hint} options are {', '.join(known)}")
+
+
+def _sentence(command: click.Command) -> str:
+    """The first of its help, on one line."""
+    first, end, _ = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")
+    return f"{first}." if end else first
 
 
 def _path(ctx: click.Context) -> str:

@@ -8,7 +8,7 @@ import click
 from sluice.errors import SluiceError
 
 from .admin_client import admin_options
-from .commands import Group
+from .commands import Group, Integer
 from .completion_values import apis, kinds
 from .output_format import format_option
 from .progress import progress
@@ -20,8 +20,8 @@ _OPTIONS = (
     click.option(
         "--kind", multiple=True, metavar="KIND", shell_complete=kinds, help="Of this kind, such as request or throttle."
     ),
-    click.option("--broker", multiple=True, type=click.IntRange(0), metavar="ID", help="Of this broker."),
-    click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Events after this one."),
+    click.option("--broker", multiple=True, type=Integer(0), metavar="ID", help="Of this broker."),
+    click.option("--after", type=Integer(0), metavar="SEQ", help="Events after this one."),
     admin_options,
 )
 
@@ -39,7 +39,7 @@ def journal() -> None:
 
 @journal.command()
 @_filters
-@click.option("--last", type=click.IntRange(0), metavar="N", help="The last N of them; 10, unless --after is given.")
+@click.option("--last", type=Integer(0), metavar="N", help="The last N of them; 10, unless --after is given.")
 @click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
 @format_option
 def tail(

@@ -20,24 +20,24 @@ from .commands import Group, no_such_option
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Each in the module of its name, as the attribute of its name, or where `ELSEWHERE` says; the words are those of
+# Each in the module of its name, as the attribute of its name, or where `ELSEWHERE` says; words and order are those of
 # `sluice --help`.
 COMMANDS = {
     "serve": "Run a broker.",
     "demo": "Throttle real clients and check what they got.",
     "top": "Show what clients do, and how they wait, as it happens.",
+    "explain": "Explain why a client waits: the same as `sluice quota explain`.",
+    "quota": "Show and change quotas, and explain why a client waits.",
+    "faults": "Make brokers fail on command.",
+    "run": "Run a scenario: what happens to a cluster, and when.",
+    "scenario": "Show the scenarios that there are, and run them.",
+    "journal": "Show what happened, and keep it.",
+    "audit": "Measure what clients do when the broker fails.",
+    "pipeline": "Run jobs on Spark.",
     "config": "Show what can be configured.",
     "protocol": "Show how messages are read and written.",
     "healthcheck": "Ask a running broker whether it is well.",
-    "journal": "Show what happened, and keep it.",
-    "quota": "Show and change quotas, and explain why a client waits.",
-    "pipeline": "Run jobs on Spark.",
-    "explain": "Explain why a client waits: the same as `sluice quota explain`.",
-    "faults": "Make brokers fail on command.",
-    "run": "Run a scenario: what happens to a cluster, and when.",
-    "scenario": "Show the scenarios that there are.",
     "completion": "Print what makes a shell complete these commands.",
-    "audit": "Measure what clients do when the broker fails.",
 }
 ELSEWHERE = {"explain": "quota"}  # command -> module
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}

@@ -11,7 +11,7 @@ from sluice.config_values import parse_rate
 from sluice.did_you_mean import one_of
 from sluice.errors import ConfigError, SluiceError
 
-from .commands import Command
+from .commands import Command, Integer
 from .completion_values import profiles
 from .output_format import format_option
 from .pipeline import CONF, MASTER, spark_settings
@@ -58,14 +58,14 @@ class _Rate(click.ParamType[float, str]):
     help="Whose use is counted together.",
 )  # fmt: skip
 @click.option(
-    "--max-delay-p99", type=click.IntRange(0), default=100, show_default=True, metavar="MS",
+    "--max-delay-p99", type=Integer(0), default=100, show_default=True, metavar="MS",
     help="What the recommended quotas keep to: the 99th percentile of a client's throttle times.",
 )  # fmt: skip
 @click.option(
     "--max-throttled", type=click.FloatRange(0, 1), default=0.05, show_default=True, metavar="SHARE",
     help="The same: how much of a client's answers have a throttle time.",
 )  # fmt: skip
-@click.option("--overrides", type=click.IntRange(0), default=5, show_default=True, help="At most so many overrides.")
+@click.option("--overrides", type=Integer(0), default=5, show_default=True, help="At most so many overrides.")
 @click.option("--no-recommendation", is_flag=True, help="Only try the quotas.")
 @click.option(
     "--engine", type=click.Choice(["spark", "here"]), default="spark", show_default=True,

@@ -26,8 +26,9 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types of DescribeClientQuotas
 _DESCRIBE, _ALTER = 48, 49
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
-# Option -> type of the entity, and how the default of that type is asked for.
+# Option -> type of the entity.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
+_WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip": ("address", "addresses")}
 
 _bootstrap = click.option(
     "--bootstrap",
@@ -40,11 +41,9 @@ _bootstrap = click.option(
 
 
 def _entity_options(command: _F) -> _F:
-    for option in reversed(_TYPES):
-        command = click.option(f"--{option}-default", is_flag=True, help=f"All of type {option} without their own.")(
-            command
-        )
-        command = click.option(f"--{option}", metavar="NAME", help=f"One {option}.")(command)
+    for option, (one, several) in reversed(_WORDS.items()):
+        all_ = click.option(f"--{option}-default", is_flag=True, help=f"Of all {several} without quotas of their own.")
+        command = click.option(f"--{option}", metavar="NAME", help=f"Of this {one}.")(all_(command))
     return command
 
 
@@ -102,7 +101,11 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
     shell_complete=settings_of_quotas,
 )
 def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
-    """Sets quotas of one entity, such as producer_byte_rate=2M; others that it has stay."""
+    """Sets quotas of one entity, such as producer_byte_rate=2M; others that it has stay.
+
+    Of users and client ids: producer_byte_rate and consumer_byte_rate (bytes a second, such as 512Ki),
+    request_percentage, controller_mutation_rate. Of addresses: connection_creation_rate.
+    """
     changes: dict[str, float | None] = {}
     for item in quotas:
         key, equals, value = item.partition("=")

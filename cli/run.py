@@ -3,7 +3,7 @@
 import click
 
 from .admin_client import AdminClient
-from .commands import Command
+from .commands import Command, Integer
 from .completion_values import properties, scenarios_and_files
 from .output_format import format_option
 from .scenario_text import as_json, summary
@@ -16,8 +16,8 @@ _OTHERS = ("token", "keep")
 @click.command(cls=Command)
 @click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
-@click.option("--admin-port", type=click.IntRange(0, 65535), help="HTTP port; 0 picks a free one.  [default: 9644]")
+@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
+@click.option("--admin-port", type=Integer(0, 65535), help="HTTP port; 0 picks a free one.  [default: 9644]")
 @click.option(
     "--override",
     "overrides",
@@ -26,9 +26,7 @@ _OTHERS = ("token", "keep")
     shell_complete=properties,
     help="Sets one property; may come several times.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), help="Makes what is random the same in every run.  [default: the file's]"
-)
+@click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.  [default: the file's]")
 @click.option("--against", metavar="ADMIN_URL", help="Runs it on a running broker, which has this admin address.")
 @click.option("--token", help="With --against: what that asks for (sluice.admin.token).")
 @click.option("--keep", is_flag=True, help="With --against: leaves all as it is at the end.")

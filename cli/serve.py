@@ -7,25 +7,25 @@ import click
 
 from sluice.config_table import AS_RELEASES, MOST_BROKERS
 
-from .commands import Command
+from .commands import Command, Integer
 from .completion_values import properties
 from .serve_arguments import LOG_FORMATS, ServeArguments
 
 
 @click.command(cls=Command)
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
+@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
 @click.option(
     "--brokers",
-    type=click.IntRange(1, MOST_BROKERS),
+    type=Integer(1, MOST_BROKERS),
     help="Brokers in this process, on the port and those after it.  [default: 1]",
 )
 @click.option(
     "--admin-port",
-    type=click.IntRange(0, 65535),
+    type=Integer(0, 65535),
     default=ServeArguments().admin_port,
     show_default=True,
-    help="HTTP port for /metrics and /healthz; 0 picks a free one.",
+    help="HTTP port of the page, /api and /metrics; 0 picks a free one.",
 )
 @click.option(
     "--config",
@@ -53,7 +53,7 @@ from .serve_arguments import LOG_FORMATS, ServeArguments
     shell_complete=properties,
     help="Sets one property; may come several times.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Makes what is random the same in every run.")
+@click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.")
 @click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),

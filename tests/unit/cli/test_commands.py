@@ -75,6 +75,12 @@ def test_what_prints_a_table_prints_it_as_json_too(path: str) -> None:
     assert {"--format", "--json"} <= options
 
 
+@pytest.mark.parametrize("path", ["", *(path for path, command in ALL.items() if isinstance(command, click.Group))])
+def test_the_help_of_a_group_tells_of_its_commands_in_whole_sentences(path: str) -> None:
+    told = help_of(path).partition("\nExamples:")[0]
+    assert "..." not in told.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
+
+
 EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
 
 
@@ -99,6 +105,7 @@ def test_json_is_short_for_format_json() -> None:
 WRONG = {
     "a command": (["surve"], "surve is not a command, did you mean serve? commands are serve, "),
     "a command like no other": (["xyz"], "xyz is not a command; commands are serve, "),
+    "a number": (["serve", "--port", "abc"], "Invalid value for '--port': 'abc' is not a valid integer.\n"),
     "a command of a group": (["quota", "lst"], "lst is not a command, did you mean list? commands are delete, "),
     "a job": (["pipeline", "throtle"], "throtle is not a command, did you mean throttle? commands are "),
     "an option": (["quota", "list", "--formt", "json"], "No such option --formt, did you mean --format? options are "),

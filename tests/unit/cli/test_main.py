@@ -65,7 +65,7 @@ def test_quotas_is_quota() -> None:
     [
         pytest.param(
             ["surv"],
-            "surv is not a command, did you mean serve? commands are serve, demo, top, config, protocol, ",
+            "surv is not a command, did you mean serve? commands are serve, demo, top, explain, quota, ",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),
