@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from textwrap import fill, indent
 
 import click
 
@@ -12,8 +13,10 @@ from sluice.config_setting import Setting
 from .commands import Group
 from .completion_values import properties
 from .output_format import format_option
+from .text_table import terminal_width
 
 HIDDEN = "(hidden)"
+_INDENT = "    "
 
 
 @click.group(cls=Group)
@@ -61,7 +64,8 @@ def _json(settings: list[Setting]) -> str:
 
 
 def _text(settings: list[Setting]) -> str:
-    """Three columns, and below each property what it is: a line per fact, so that no terminal is too narrow."""
+    """Names and values, and below each what it is: a line, on a terminal as many as it takes."""
+    width = terminal_width()
     name_width = max(len(setting.property.name) for setting in settings)
     lines = []
     for setting in settings:
@@ -69,5 +73,6 @@ def _text(settings: list[Setting]) -> str:
         lines.append(f"{setting.property.name:{name_width}}  {'-' if value is None else value or '(empty)'}")
         if setting.origin != "default":
             lines[-1] += f"  ({setting.origin})"
-        lines.append(f"    {setting.property.doc} Must be {setting.property.kind.accepts}. [{setting.property.spec}]")
+        what = f"{setting.property.doc} Must be {setting.property.kind.accepts}. [{setting.property.spec}]"
+        lines.append(indent(fill(what, width - len(_INDENT)) if width else what, _INDENT))
     return "\n".join(lines)

@@ -1,14 +1,48 @@
-"""A table as plain text, for terminals and for files."""
+"""A table as plain text: a row is a line, for files and other programs, and as wide as the terminal for people."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from sluice.printable import printable
 
+_GAP = "  "
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Its lines: columns as wide as they need to be, and the last as it is."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    """Its lines: columns as wide as they need to be or, on a terminal, can be."""
+    rows = [head, *([printable(cell) for cell in row] for row in rows)]
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    width = terminal_width()
+    if width is not None:
+        words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+        _narrow(widths, words, width - len(_GAP) * (len(widths) - 1))
+    return [line for row in rows for line in _lines(row, widths)]
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal, None where standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
+    """Takes from the widest column as long as there is more than room for; no word is broken for that."""
+    while sum(widths) > room:
+        wide = [number for number, width in enumerate(widths) if width > words[number]]
+        if not wide:
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    cells = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) if len(cell) > width else [cell]
+        for cell, width in zip(row, widths, strict=True)
+    ]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+        _GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
+        for parts in zip_longest(*cells, fillvalue="")
     ]
