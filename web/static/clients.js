@@ -114,6 +114,7 @@ class Row {
     setText(this.name, named(client.client_id, "(no id)"));
     setAttribute(this.name, "aria-label", `${named(client.client_id, "(no id)")}: explain why it waits`);
     setText(this.about, aboutOf(client));
+    setAttribute(this.about, "title", this.about.textContent); // there may be room for its beginning alone
     for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
     const total = client.meters.reduce((sum, seen) => sum + seen.throttled_total_ms, 0);
     setText(this.total, total ? seconds(total / 1000) : "—");
@@ -142,9 +143,8 @@ function bucketOf(client, seen) {
 }
 
 function aboutOf(client) {
-  const parts = [];
+  const parts = [client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "gone"];
   if (client.user !== "ANONYMOUS") parts.push(named(client.user, "(no user)"));
   if (client.software) parts.push(named(client.software, ""));
-  parts.push(client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "gone");
   return parts.join(" · ");
 }

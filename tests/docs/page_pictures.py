@@ -1,0 +1,119 @@
+"""Takes the pictures in docs/page of brokers with clients at work: `python -m tests.docs.page_pictures`.
+
+What is seen first on a desktop, in light and in dark; why a client waits; and the clients on a phone. It takes a
+minute, in which the clients come to have a history to show.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Event, Thread
+
+from kafka import KafkaConsumer, KafkaProducer
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from sluice.cli.admin_client import AdminClient
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+
+PICTURES = Path(__file__).parents[2] / "docs" / "page"
+_PROPERTIES = (
+    "quota.producer.default=1M",
+    "quota.producer.override=gold:4M",
+    "quota.consumer.default=2M",
+    "sluice.journal.events=16384",
+)
+_FAULT = {
+    "id": "moved",
+    "action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"},
+    "api": "Produce",
+    "client_id": "checkout",
+    "schedule": "1 fail, 30 pass, repeat",
+}
+_QUOTA = {"entity": {"client-id": "checkout"}, "quotas": {"producer_byte_rate": 250_000}}
+# Client id -> bytes of a record, and seconds from one to the next: two want more than they may have.
+_PRODUCERS = {"gold": (80_000, 0.004), "bronze": (25_000, 0.008), "steady": (10_000, 0.1), "checkout": (1_000, 0.1)}
+_HISTORY_S = 45
+_DESKTOP: ViewportSize = {"width": 1360, "height": 860}
+_SHEET: ViewportSize = {"width": 620, "height": 640}
+_PHONE: ViewportSize = {"width": 390, "height": 844}
+_CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
+
+
+def main() -> None:
+    """Runs brokers and clients, and takes all pictures."""
+    with running_broker(Path(mkdtemp()) / "log", "--brokers", "2", *overrides(*_PROPERTIES)) as broker:
+        admin = AdminClient(broker.admin, token=None)
+        admin.post("/api/v1/faults", _FAULT, object)
+        admin.put("/api/v1/quotas", _QUOTA, object)
+        with sync_playwright() as playwright, _traffic(broker.bootstrap):
+            browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+            _take(browser, broker)
+            browser.close()
+
+
+def _take(browser: Browser, broker: BrokerProcess) -> None:
+    page = _opened(browser, broker, _DESKTOP)
+    page.wait_for_timeout(_HISTORY_S * 1000)  # the lines are of what somebody looked at
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=PICTURES / f"{scheme}.png")
+    phone = _opened(browser, broker, _PHONE, scale=1.5)
+    phone.locator("#client-rows tr").first.wait_for()
+    phone.locator("section", has=phone.locator("#client-rows")).evaluate("section => section.scrollIntoView()")
+    phone.screenshot(path=PICTURES / "phone.png")
+    why = _opened(browser, broker, _SHEET)
+    why.get_by_role("button", name="bronze: explain").click()
+    why.locator(".sum").last.wait_for()
+    why.screenshot(path=PICTURES / "explain.png")
+
+
+def _opened(browser: Browser, broker: BrokerProcess, viewport: ViewportSize, scale: float = 1) -> Page:
+    page = browser.new_page(viewport=viewport, color_scheme="light", device_scale_factor=scale)
+    page.goto(broker.admin)
+    return page
+
+
+@contextmanager
+def _traffic(bootstrap: str) -> Iterator[None]:
+    over = Event()
+    work = [_producing(bootstrap, name, size, pause_s, over) for name, (size, pause_s) in _PRODUCERS.items()]
+    threads = [Thread(target=one) for one in (*work, lambda: _consume(bootstrap, over))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _producing(bootstrap: str, client_id: str, size: int, pause_s: float, over: Event) -> Callable[[], None]:
+    def produce() -> None:
+        producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
+        while not over.wait(pause_s):
+            producer.send("orders", bytes(size)).get(timeout=60)
+        producer.close()
+
+    return produce
+
+
+def _consume(bootstrap: str, over: Event) -> None:
+    consumer = KafkaConsumer(
+        "orders",
+        bootstrap_servers=bootstrap,
+        client_id="reader",
+        group_id="readers",
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=200_000,  # with a megabyte at a time it would fetch every half second
+    )
+    while not over.is_set():
+        consumer.poll(100)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()
