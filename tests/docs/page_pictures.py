@@ -66,7 +66,7 @@ def _take(browser: Browser, broker: BrokerProcess) -> None:
     phone.screenshot(path=PICTURES / "phone.png")
     why = _opened(browser, broker, _SHEET)
     why.get_by_role("button", name="bronze: explain").click()
-    why.locator(".sum").last.wait_for()
+    why.get_by_text("It waits for its Produce quota").wait_for()
     why.screenshot(path=PICTURES / "explain.png")
 
 
