@@ -325,8 +325,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._reader.has_rest:
             self.last_active_ms = self._dispatcher.begin_turn(self.ctx)
             self._run()
-        if self._is_held():
-            return
+            if self._is_held():
+                return
         if self._eof:
             self.abort()
         elif self._transport is not None and self._reader.retry_reservation():

@@ -115,6 +115,14 @@ class RequestContext:
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
 
+    def park_for_more(
+        self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
+    ) -> Outcome:
+        """As `park`, where it is known that the request cannot be answered yet."""
+        self.connection.park(operation.force_complete)
+        purgatory.watch(operation, keys)
+        return PARKED
+
     def endpoint_of(self, broker: "Broker") -> Endpoint:
         """Where the client is told to find a broker: at its listener of the name of that which the client came to.
 

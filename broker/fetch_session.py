@@ -133,23 +133,31 @@ class FetchSession:
         self.uses_topic_ids = by_id
         self.created_ms = self.last_used_ms = now_ms
         for one in told:
-            self.partitions[key_of(one.item)] = one.item
-            _note(one)
+            item = one.item
+            item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
+            self.partitions[item.topic, item.request.partition] = item
 
     def told(self, news: Iterable[Told]) -> None:
         """Notes what the client is told by the answer that goes out now."""
+        partitions = self.partitions
         for one in news:
-            _note(one)
+            item = one.item
+            item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
             if one.had_records:
-                key = key_of(one.item)
-                del self.partitions[key]
-                self.partitions[key] = one.item
+                key = item.topic, item.request.partition
+                del partitions[key]
+                partitions[key] = item
 
     def update(self, request: FetchRequest, cluster: Cluster) -> None:
         """Adds and changes what the request names, and lets go of what it forgets."""
-        for key, item in wanted_partitions(request.topics, cluster, self.uses_topic_ids).items():
-            known = self.partitions.setdefault(key, item)
-            known.request = item.request
+        for asked in request.topics:
+            topic = asked.topic_id if self.uses_topic_ids else asked.topic
+            for wanted in asked.partitions:
+                known = self.partitions.get((topic, wanted.partition))
+                if known is None:
+                    self.partitions[topic, wanted.partition] = WantedPartition(topic, wanted, cluster)
+                else:
+                    known.request = wanted
         for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
@@ -258,13 +266,3 @@ def wanted_partitions(
         for item in topic.partitions:
             wanted[key, item.partition] = WantedPartition(key, item, cluster)
     return wanted
-
-
-def key_of(item: WantedPartition) -> PartitionKey:
-    """What a partition is known by in its session."""
-    return item.topic, item.request.partition
-
-
-def _note(told: Told) -> None:
-    told.item.high_watermark = told.high_watermark
-    told.item.log_start_offset = told.log_start_offset

@@ -46,6 +46,15 @@ class PartitionReader:
             and wanted.last_fetched_epoch < 0
         )
 
+    def is_at_end(self, item: WantedPartition) -> bool:
+        """Whether there is nothing to be read of a partition, nor anything wrong, seen without reading."""
+        partition, wanted = item.partition, item.request
+        if partition is None:
+            return False
+        log, offset = partition.log, wanted.fetch_offset
+        end = log.last_stable_offset if self._committed_only else log.high_watermark
+        return log.log_start_offset <= offset == end and self._obstacle(partition, wanted) is None
+
     def bytes_waiting(self, item: WantedPartition) -> int | None:
         """How many bytes a long poll counts for a partition; None where it should be answered now (DelayedFetch)."""
         partition, wanted = item.partition, item.request
@@ -81,20 +90,10 @@ class PartitionReader:
         found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
         if found.error_code:
             return refused(item, found.error_code), 0
-        data = PartitionData(
-            partition_index=wanted.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=None,
-            records=found.parts,
-        )
+        aborted = None
         if self._committed_only:
-            aborted = log.aborted_transactions(wanted.fetch_offset, found.next_offset)
-            data.aborted_transactions = [
-                AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted
-            ]
-        return data, found.size
+            aborted = aborted_transactions(log, wanted.fetch_offset, found.next_offset)
+        return partition_data(log, wanted.partition, aborted, found.parts), found.size
 
     def _obstacle(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
         """Why nothing of a partition is read, whatever is in its log: an error, or where it went another way."""
@@ -108,6 +107,27 @@ class PartitionReader:
         if wanted.last_fetched_epoch >= 0:
             return _divergence(wanted, partition.log)
         return None
+
+
+def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    """What a reader of committed records has to skip of those from `offset` to `upper_offset` (exclusive)."""
+    return [
+        AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
+    ]
+
+
+def partition_data(
+    log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
+) -> PartitionData:
+    """The answer for a partition that is well."""
+    # By position: error code, high watermark, last stable offset, log start; where it diverges, who leads now, a
+    # snapshot instead; aborted transactions, which replica is to be read, records.
+    # fmt: off
+    return PartitionData(
+        index, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, None, None, aborted, -1,
+        records,
+    )
+    # fmt: on
 
 
 def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:

@@ -70,6 +70,15 @@ class DelayedOperationPurgatory:
             self.delay(operation)
         return completed_here
 
+    def watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
+        """Watches an operation, which was just seen to be far from complete, under `keys` (one or more) until its time.
+
+        It is not tried within this call.
+        """
+        assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
+        self._watch(operation, keys)
+        self.delay(operation)
+
     def check_and_complete(self, key: Hashable) -> int:
         """Tries every operation under `key`, in the order they came; returns how many it completed."""
         watchers = self._watchers.get(key)

@@ -28,6 +28,9 @@ class RefusingReader(PartitionReader):
     def is_as_told(self, item: WantedPartition) -> bool:
         return self._error(item) is None and self._reader.is_as_told(item)
 
+    def is_at_end(self, item: WantedPartition) -> bool:
+        return self._error(item) is None and self._reader.is_at_end(item)
+
     def bytes_waiting(self, item: WantedPartition) -> int | None:
         return None if self._error(item) is not None else self._reader.bytes_waiting(item)
 

@@ -14,7 +14,7 @@ charge. Only then it is known whether the data go out, and the session is told (
 from collections.abc import Collection
 
 from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.fetch_one import FORMATS_KNOWN_SINCE, READ_COMMITTED, fetch_one
+from sluice.broker.fetch_one import FORMATS_KNOWN_SINCE, READ_COMMITTED, find, tell, waits_at_end, wanted_by
 from sluice.broker.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -26,6 +26,7 @@ from sluice.broker.fetch_session import (
     wanted_partitions,
 )
 from sluice.broker.journal.about import of_partitions
+from sluice.broker.log.log_results import LogRead
 from sluice.broker.partition_reader import readers_of
 from sluice.broker.topic import Partition, Traffic
 from sluice.protocol.apis.fetch import (
@@ -40,22 +41,30 @@ from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.operation import DelayedOperation
 
 _TOPIC_IDS_SINCE = 13
-_REPLICA_STATE_SINCE = 15  # KIP-903 moved the replica's id there
 _NAMES_LEADER_SINCE = 16
-_CONSUMER = -1  # in place of a replica's id
 _INT_MAX = 2**31 - 1
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
     """Answers at once if `min_bytes` are there, something is wrong or nobody wants to wait; else waits for more."""
-    return fetch_one(ctx, request) or _handle_any(ctx, request)
+    partition = wanted_by(ctx, request)
+    if partition is not None:
+        found = find(ctx, request, partition)
+        if found is not None:
+            return tell(request, partition, found)
+        if waits_at_end(ctx, request, partition):
+            return ctx.park_for_more(_DelayedFetchOfOne(ctx, request, partition), ctx.broker.fetches, (partition,))
+    return _handle_any(ctx, request)
 
 
 def _handle_any(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
     fetch = ctx.fetch = _begin(ctx, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
+    if request.max_wait_ms > 0 and fetch.is_at_end():
+        operation = _DelayedFetch(ctx, fetch, request.max_wait_ms)
+        return ctx.park_for_more(operation, ctx.broker.fetches, fetch.partitions())
     if fetch.is_held:
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
@@ -89,12 +98,6 @@ def _begin(ctx: RequestContext, request: FetchRequest) -> "Fetch | None":
     if ctx.about is not None:
         ctx.about = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
     return Fetch(ctx, request, session.partitions.values(), opens_session=False, session=session)
-
-
-def _replica_id(ctx: RequestContext, request: FetchRequest) -> int:
-    if ctx.version < _REPLICA_STATE_SINCE:
-        return request.replica_id
-    return _CONSUMER if request.replica_state is None else request.replica_state.replica_id
 
 
 class Fetch:
@@ -131,7 +134,8 @@ class Fetch:
         self._session = session
         self._epoch = 0 if session is None else session.epoch  # unless it changes, no other request came in between
         self._opens_session = opens_session
-        self.is_from_follower = _replica_id(ctx, request) >= 0
+        state = request.replica_state  # of a follower, since v15 (KIP-903)
+        self.is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
         readers = readers_of(broker.node_id)
         if self.is_from_follower:
             self._reader = readers.follower
@@ -164,6 +168,13 @@ class Fetch:
     def partitions(self) -> list[Partition]:
         """Those that are led here."""
         return [item.partition for item in self._known if item.partition is not None]
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is there yet, and nothing wrong: what consumers find most of the time."""
+        known = self._known
+        if not known or known is not self._items or self._min_bytes <= 0:
+            return False
+        return all(map(self._reader.is_at_end, known))
 
     def is_ready(self) -> bool:
         """Whether the answer cannot become better by waiting: enough bytes, an error, or nothing asked for."""
@@ -330,3 +341,39 @@ class _DelayedFetch(DelayedOperation):
 
     def on_complete(self) -> None:
         self._ctx.broker.dispatcher.complete(self._ctx, self._fetch.finish)
+
+
+class _DelayedFetchOfOne(DelayedOperation):
+    """The same for one partition, at whose end the client was; should it not be as it was, a fetch like others."""
+
+    __slots__ = ("_ctx", "_found", "_item", "_partition", "_request")
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, partition: Partition) -> None:
+        super().__init__(request.max_wait_ms)
+        self._ctx = ctx
+        self._request = request
+        self._partition = partition
+        topic = request.topics[0]
+        self._item = WantedPartition(topic.topic or topic.topic_id, topic.partitions[0], ctx.broker.cluster)
+        self._found: LogRead | None = None
+
+    def try_complete(self) -> bool:
+        ctx, request, partition = self._ctx, self._request, self._partition
+        if wanted_by(ctx, request) is partition:
+            self._found = find(ctx, request, partition)
+            if self._found is not None:
+                return self.force_complete()
+        return self._as_others().is_ready() and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+
+    def _answer(self) -> FetchResponse | Outcome:
+        found, self._found = self._found, None
+        if found is not None:
+            return tell(self._request, self._partition, found)
+        fetch = self._ctx.fetch = self._as_others()
+        return fetch.finish()
+
+    def _as_others(self) -> Fetch:
+        return Fetch(self._ctx, self._request, [self._item], opens_session=False)

@@ -1,6 +1,7 @@
 """The short way of a fetch of one partition gives what the other way gives, and is gone where it can be."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -10,16 +11,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sluice.broker.context import RequestContext
-from sluice.broker.fetch_one import fetch_one
+from sluice.broker.fetch_one import wanted_by
 from sluice.broker.fetch_session import FetchSessionCache
+from sluice.broker.handlers.fetch import Fetch
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from sluice.broker.topic import Partition
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import CLIENT, COORDINATOR
+from sluice.quotas.entity import QuotaEntity
 from tests.support.records import batch, batch_of, fetch, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-HANDLER_S = "sluice.broker.handlers.fetch.fetch_one"
+SHORT_WAY = "sluice.broker.handlers.fetch.wanted_by"
 NAMES = ("t", "zstd", "nowhere")
 AUTHORIZER = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -121,24 +126,113 @@ def test_both_ways_tell_the_same(
     with patch.object(FetchSessionCache, "_new_id", lambda cache: 5):
         short = told(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-        with patch(HANDLER_S, lambda ctx, request: None):
+        with patch(SHORT_WAY, lambda ctx, request: None):
             long = told(broker, request, version)
         broker.broker.fetch_sessions.close(5)
     assert short == long
 
 
+def write(broker: VirtualBroker, size: int) -> None:
+    if "t" in broker.cluster.topics:
+        broker.client().ask(produce(9, batch_of(size)), 9)
+
+
+def write_in_transaction(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        data = batch(b"v", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
+        append(broker.partition().log, data, CLIENT)
+        broker.broker.appended(broker.partition())
+
+
+def delete_records(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        broker.partition().log.delete_records_before(broker.partition().log.high_watermark)
+
+
+def delete_topic(broker: VirtualBroker) -> None:
+    broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+
+
+def begin_epoch(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        broker.partition().leader_epoch += 1
+
+
+def set_quota(broker: VirtualBroker) -> None:
+    broker.broker.quotas.fetch.set_quota(QuotaEntity(None, "client"), 100.0)
+
+
+EVENTS: dict[str, Callable[[VirtualBroker], object]] = {
+    "a little is written": partial(write, size=200),
+    "much is written": partial(write, size=3_000),
+    "a transaction begins": write_in_transaction,
+    "records are deleted": delete_records,
+    "the topic is deleted": delete_topic,
+    "a leader epoch begins": begin_epoch,
+    "a quota is set": set_quota,
+    "time passes": lambda broker: broker.advance(60),
+}
+
+
+def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tuple[object, ...]:
+    """What a client is told, and when, that asks before all this happens."""
+    broker = VirtualBroker()
+    topic = broker.topic()
+    if version >= 13:
+        request.topics[0].topic_id = topic.topic_id
+    write(broker, 200)
+    client = broker.client()
+    arrived: list[tuple[float, bytes]] = []
+    client.on_bytes = lambda data: arrived.append((broker.now_ms, data))
+    client.send(request, version)
+    for event in events:
+        EVENTS[event](broker)
+        broker.settle()
+    broker.advance(1_000)
+    fetches = broker.broker.fetches
+    assert len(arrived) == 1, "each request has one answer"
+    return *arrived[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
+
+
+@settings(max_examples=60)
+@given(
+    version=st.sampled_from((4, 11, 12, 15)),  # later ones name the leader, at the port that a broker happens to get
+    offset=st.sampled_from((1, 1, 1, 0, 2)),
+    fields=st.fixed_dictionaries(
+        {
+            "max_wait_ms": st.sampled_from((0, 100, 100, 100)),
+            "min_bytes": st.sampled_from((0, 1, 1, 400, 3_200)),
+            "max_bytes": st.sampled_from((0, 1 << 20, 1 << 20)),
+            "partition_max_bytes": st.sampled_from((0, 300, 1 << 20, 1 << 20)),
+            "isolation_level": st.sampled_from((0, 1)),
+            "current_leader_epoch": st.sampled_from((-1, 0)),
+        }
+    ),
+    events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
+)
+def test_both_ways_tell_the_same_of_what_happens_meanwhile(
+    version: int, offset: int, fields: dict[str, Any], events: list[str]
+) -> None:
+    request = partial(fetch, offset, **fields)
+    short = told_meanwhile(request(), version, events)
+    with patch(SHORT_WAY, lambda ctx, request: None):
+        long = told_meanwhile(request(), version, events)
+    assert short == long
+
+
 def way_of(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
     """Whether a request goes the short way."""
-    answers: list[FetchResponse | None] = []
+    ways: list[Partition | None] = []
 
-    def noted(ctx: RequestContext, request: FetchRequest) -> FetchResponse | None:
-        answers.append(fetch_one(ctx, request))
-        return answers[-1]
+    def noted(ctx: RequestContext, request: FetchRequest) -> Partition | None:
+        ways.append(wanted_by(ctx, request))
+        return ways[-1]
 
-    with patch(HANDLER_S, noted):
-        broker.client().send(request, version)
-    (answer,) = answers
-    return answer is not None
+    client = broker.client()
+    with patch(SHORT_WAY, noted), patch("sluice.broker.handlers.fetch.Fetch", wraps=Fetch) as others:
+        client.send(request, version)
+    client.leave()
+    return ways[0] is not None and not others.called
 
 
 @pytest.mark.parametrize("version", range(4, 13))
@@ -158,6 +252,13 @@ def with_fields(**fields: int) -> FetchRequest:
     return replace(fetch(1), **fields)
 
 
+@pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
+def test_what_is_not_there_yet_is_waited_for_the_short_way(isolation_level: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert way_of(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
+
+
 TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0), FetchPartition(1)])])
 
 
@@ -169,7 +270,8 @@ TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartiti
         pytest.param((), TWO, 11, id="two partitions"),
         pytest.param((), FetchRequest(min_bytes=1), 11, id="no partition"),
         pytest.param((), fetch(0), 11, id="what is no longer there"),
-        pytest.param((), fetch(8), 11, id="what is not there yet"),
+        pytest.param((), fetch(99), 11, id="what is beyond the end"),
+        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="nobody who waits"),
         pytest.param((), fetch(1, topic="nowhere"), 11, id="a topic that is not there"),
         pytest.param((), fetch(1, partition=2), 11, id="a partition that is not there"),
         pytest.param((), fetch(1, current_leader_epoch=3), 11, id="another leader epoch"),

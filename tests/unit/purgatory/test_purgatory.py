@@ -91,6 +91,23 @@ def test_an_operation_is_tried_watched_and_tried_again(
     assert (purgatory.watched, purgatory.delayed, len(purgatory)) == (watched, delayed, delayed)
 
 
+def test_an_operation_that_is_only_watched_is_tried_with_the_next_check() -> None:
+    room = Room()
+    operation = room.operation("late")
+    operation.ready = True
+    room.purgatory.watch(operation, ["key"])
+    assert (room.events, room.purgatory.delayed, room.purgatory.watched) == ([], 1, 1)
+    assert room.purgatory.check_and_complete("key") == 1
+    assert (room.events, room.purgatory.delayed, room.purgatory.watched) == (["late"], 0, 0)
+
+
+def test_an_operation_that_is_only_watched_expires() -> None:
+    room = Room()
+    room.purgatory.watch(room.operation("late", delay_ms=50), ["key"])
+    room.clock.advance(50)
+    assert room.events == ["late", "late expired"]
+
+
 def test_a_check_completes_what_is_ready_under_the_key_in_the_order_it_came() -> None:
     room = Room()
     first, waits, third, other = (
