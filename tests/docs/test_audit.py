@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from sluice.audit.probes import PROBES
 from sluice.audit.report.citations import citations
 from tests.docs.audit import PAGE, page_with_tables
 
@@ -13,6 +14,10 @@ MATRIX = PAGE.with_name("audit-matrix.md")
 def test_the_page_is_up_to_date() -> None:
     text = PAGE.read_text()
     assert text == page_with_tables(text), "python -m tests.docs.audit writes it"
+
+
+def test_the_readme_says_how_many_probes_there_are() -> None:
+    assert f"makes brokers fail in {len(PROBES)} ways" in (PAGE.parents[1] / "README.md").read_text()
 
 
 @pytest.mark.skipif(not MATRIX.exists(), reason="make audit writes it")
