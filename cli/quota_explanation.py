@@ -46,7 +46,7 @@ def _quota(quota: QuotaExplanation) -> list[str]:
     if quota.rate is None:
         return [*lines, "  recorded: nothing yet"]
     lines.append(f"  now: {quota.arithmetic}")
-    lines += [f"    {_sample(sample)}" for sample in quota.samples]
+    lines += [f"    {_sample(sample)}" for sample in quota.samples if sample.events]  # some wait to be used again
     delay = quota.last_delay
     if delay is None:
         return [*lines, "  last delay: none"]
@@ -70,7 +70,8 @@ def _bound(bound: float | None) -> str:
 
 def _sample(sample: SampleSeen) -> str:
     stale = "" if sample.counts else ", stale"
-    return f"from {_time(sample.start_ms)}: {sample.value:,.10g} in {sample.events} requests{stale}"
+    requests = "1 request" if sample.events == 1 else f"{sample.events:,} requests"
+    return f"from {_time(sample.start_ms)}: {sample.value:,.10g} in {requests}{stale}"
 
 
 def _connection(connection: ConnectionSeen) -> str:

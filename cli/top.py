@@ -12,6 +12,7 @@ from .output_format import format_option
 SORTS = ("activity", "quota", "throttled", "name")
 # Rates are known from the second look on.
 _LOOKS = 2
+_WIDTH = 100  # in a file or a pipe
 
 
 @click.command(cls=Command)
@@ -44,7 +45,8 @@ def top(sort: str, search: str, once: bool, admin: str, token: str | None, outpu
         if output_format == "json":
             click.echo(as_json(state))
         else:
-            Console(highlight=False, width=100, soft_wrap=True).print(plain(state))
+            width = console.width if console.is_terminal else _WIDTH
+            Console(highlight=False, width=width, soft_wrap=True).print(plain(state, width))
         return
     from .top_live import Top
 

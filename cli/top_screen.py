@@ -74,13 +74,13 @@ def rows(state: State) -> list[tuple[Client, Meter | None]]:
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
 
 
-def plain(state: State) -> Group:
-    """All of it once, for a file or a pipe."""
+def plain(state: State, width: int) -> Group:
+    """All of it once, however many lines that are."""
     look = Look(chosen=-1)
-    table = _clients(state, look, 100, len(rows(state)))
+    table = _clients(state, look, width, len(rows(state)))
     return Group(
-        _title(state, look, 100),
-        *_brokers(state, 100, len(state.brokers)),
+        _title(state, look, width),
+        *_brokers(state, width, len(state.brokers)),
         Text(),
         table,
         *_faults(state, len(state.faults)),

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from sluice.cli.fault_text import FaultShown
-from sluice.cli.top_screen import Look, Prompt, screen
+from sluice.cli.top_screen import Look, Prompt, plain, screen
 from sluice.cli.top_state import Broker, Client, Clients, Cluster, Faults, Message, Meter, State
 
 NOW_MS = 1_700_000_000_000
@@ -61,6 +61,16 @@ LOOKS = {
     "with the help": Look(help=True),
     "with a problem": Look(problem="http://127.0.0.1:9644: Connection refused" * 5, said="y" * 300, paused=True),
 }
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_one_look_has_all_and_is_no_wider_than_it_may_be(width: int) -> None:
+    console = Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
+    with console.capture() as capture:
+        console.print(plain(state(clients=100, brokers=20), width))
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) == width, "\n".join(lines)
+    assert sum(line.startswith("client-") for line in lines) == 100
 
 
 @pytest.mark.parametrize("size", SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
