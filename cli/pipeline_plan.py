@@ -1,6 +1,7 @@
 """`sluice pipeline plan`: runs the job, shows how far it is, and what it recommends."""
 
 import json
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,10 @@ from .progress import progress
 
 if TYPE_CHECKING:
     from sluice.pipeline.plan import Plan
-    from sluice.pipeline.planning_engine import Find
+    from sluice.pipeline.planning import Settings
+    from sluice.pipeline.planning_engine import Find, Tell
     from sluice.pipeline.recommendation import Need
+    from sluice.pipeline.sources import Split
 
 _NEEDED = ("matplotlib", "numpy", "pyarrow")
 _QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
@@ -113,11 +116,17 @@ def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Find":
         from sluice.pipeline.plan_in_process import find
 
         return find
-    from sluice.pipeline.plan_on_spark import SETTINGS, found_on
-    from sluice.pipeline.session import open_session_without_kafka
+    of_spark = spark_settings(conf)
 
-    settings = SETTINGS | spark_settings(conf)
-    return found_on(open_session_without_kafka("sluice plan", master=master, settings=settings))
+    def find_on_spark(splits: Sequence["Split"], settings: "Settings", out: Path, tell: "Tell") -> Mapping[str, int]:
+        # Spark takes seconds to start: not for input that is not there, or a folder that cannot be.
+        from sluice.pipeline.plan_on_spark import SETTINGS, found_on
+        from sluice.pipeline.session import open_session_without_kafka
+
+        session = open_session_without_kafka("sluice plan", master=master, settings=SETTINGS | of_spark)
+        return found_on(session)(splits, settings, out, tell)
+
+    return find_on_spark
 
 
 def _check_profiles(names: tuple[str, ...]) -> None:

@@ -57,6 +57,14 @@ def test_a_journal_that_is_not_there_is_told_before_spark_is_started(tmp_path: P
     assert "there are verdicts already" in CliRunner().invoke(cli, words).output
 
 
+def test_a_log_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:
+    for module in ("matplotlib", "numpy", "pyarrow"):
+        pytest.importorskip(module)
+    words = ["pipeline", "plan", str(tmp_path / "a.log"), "--output", str(tmp_path / "plan"), "--master", "no://master"]
+    result = CliRunner().invoke(cli, words)
+    assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.log: no such file or folder\n")
+
+
 def test_a_broker_that_is_not_there_is_told_before_spark_is_started() -> None:
     result = CliRunner().invoke(cli, ["pipeline", "throttle", "--bootstrap", "127.0.0.1:1"])
     assert result.exit_code == 1
