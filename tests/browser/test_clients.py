@@ -95,6 +95,8 @@ def test_a_newcomer_is_told_what_to_do_next(open_page: OpenPage, connect: Connec
         welcome = page.locator("#welcome")
         expect(welcome).to_contain_text("No client has come yet")
         expect(welcome).to_contain_text(f'bootstrap_servers="{broker.bootstrap}"')
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, "what is told is wider than a phone"
         connect(broker, "shop").ask(MetadataRequest(), VERSION)
         expect(welcome).to_be_hidden()
         page.locator("#hint").get_by_role("button", name="1 MB/s for each producer").click()
