@@ -130,8 +130,10 @@ class Broker:
     @property
     def known_brokers(self) -> "list[Broker]":
         """The brokers that this one takes for alive."""
-        fenced = self.known_fenced
-        return [broker for node_id, broker in self.cluster.brokers.items() if node_id not in fenced]
+        fenced, brokers = self.known_fenced, self.cluster.brokers
+        if not fenced:
+            return list(brokers.values())
+        return [broker for node_id, broker in brokers.items() if node_id not in fenced]
 
     def strand(self, stranded: Cluster) -> None:
         """Nothing reaches this broker but its clients: `stranded` is what it knows."""

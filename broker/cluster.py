@@ -140,7 +140,10 @@ class Cluster:
         """The broker to which clients send what is for the controller; in KRaft as here, any that lives will do."""
         if self.controller_in_use is not None and self.controller.is_lost:
             return NO_LEADER
-        return next((node_id for node_id in self.brokers if node_id not in self.fenced), NO_LEADER)
+        for node_id in self.brokers:  # nearly always the first
+            if node_id not in self.fenced:
+                return node_id
+        return NO_LEADER
 
     def leader_of(self, partition: Partition) -> "Broker | None":
         """The broker that leads a partition, None if none does."""

@@ -23,7 +23,7 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
-_BY_ID_SINCE = 12  # 10 and 11 have the field and must not use it
+_IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use it
 
 
 def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
@@ -32,10 +32,14 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     if request.topics is None or (ctx.version == 0 and not request.topics):
         hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False)
         topics = [_describe(ctx, topic) for topic in cluster.topics.values() if topic.name not in hidden]
-    elif ctx.version < _BY_ID_SINCE and any(item.topic_id != ZERO_UUID or item.name is None for item in request.topics):
+    elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
+        item.topic_id != ZERO_UUID or item.name is None for item in request.topics
+    ):
         return MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
+    elif len(request.topics) == 1 and ctx.broker.authorizer is None:  # nearly always, but for consumers of many topics
+        topics = [_answer(ctx, request, request.topics[0])]
     else:
         once = {(wanted.name, wanted.topic_id): (_name(ctx, wanted), wanted) for wanted in request.topics}
         names = [name for name, _ in once.values() if name is not None]
@@ -60,7 +64,7 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
 
 def _broker(ctx: RequestContext, broker: Broker) -> MetadataResponseBroker:
     endpoint = ctx.endpoint_of(broker)
-    return MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port)
+    return MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port)
 
 
 def _name(ctx: RequestContext, wanted: MetadataRequestTopic) -> str | None:
@@ -113,30 +117,31 @@ def _may_create(ctx: RequestContext, name: str) -> bool:
 
 def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
     broker = ctx.broker
-    fenced = broker.known_fenced
-    known = [(partition.index, broker.known(partition)) for partition in topic.partitions]
-    if known[0][1] is None:  # it has not heard of the topic yet
-        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
-    if any(partition is not None and partition.leader == NO_LEADER for _, partition in known):
-        ctx.error_code = ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
+    fenced, image = broker.known_fenced, broker.image
+    partitions = []
     none = list[int]()  # the same for all: a topic may have a thousand partitions
+    for partition in topic.partitions:
+        known = partition if image is None else image.partitions.get(partition)
+        if known is None:
+            if not partition.index:  # it has not heard of the topic yet
+                return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
+            continue
+        code = ErrorCode.NONE
+        if known.leader == NO_LEADER:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+            ctx.error_code = ctx.error_code or code
+        offline = [node_id for node_id in known.replicas if node_id in fenced] if fenced else none
+        # By position: error code, index, leader's id and epoch, replicas, those in sync, those offline.
+        partitions.append(
+            MetadataResponsePartition(
+                code, partition.index, known.leader, known.leader_epoch, list(known.replicas), list(known.isr), offline
+            )
+        )
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
-        partitions=[
-            MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced] if fenced else none,
-            )
-            for index, partition in known
-            if partition is not None
-        ],
+        partitions=partitions,
     )
 
 

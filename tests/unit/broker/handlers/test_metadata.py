@@ -138,6 +138,24 @@ def test_a_topic_asked_for_twice_is_answered_once() -> None:
     assert len(topics(broker, 9, "new", "new", create=True)) == 1
 
 
+@pytest.mark.parametrize("create", [False, True], ids=["not created", "created"])
+@pytest.mark.parametrize("name", ["t", "u", "nowhere", "not a name", ""])
+@pytest.mark.parametrize("version", [0, 4, 9, 11, 13])
+def test_a_topic_alone_is_answered_as_among_others(version: int, name: str, create: bool) -> None:
+    alone, among = VirtualBroker(), VirtualBroker()
+    for broker in (alone, among):
+        broker.topic()
+        broker.topic("u", partitions=3)
+    assert topics(alone, version, name, create=create) == topics(among, version, name, "other", create=create)[:1]
+
+
+@pytest.mark.parametrize("topic_id", [None, NOBODY], ids=["known", "unknown"])
+def test_a_topic_alone_is_answered_as_among_others_by_its_id(topic_id: bytes | None) -> None:
+    broker = VirtualBroker()
+    wanted = MetadataRequestTopic(topic_id=topic_id or broker.topic().topic_id, name=None)
+    assert topics(broker, 12, wanted) == topics(broker, 12, wanted, "other")[:1]
+
+
 @pytest.mark.parametrize("version", range(8, 14))
 def test_permissions_are_told_only_where_they_are_asked_for(version: int) -> None:
     broker = VirtualBroker()
