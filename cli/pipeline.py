@@ -11,9 +11,8 @@ from typing import TypeVar
 
 import click
 
+from sluice.cli.commands import Group  # by its whole name: to spark-submit this file is in no package
 from sluice.errors import ConfigError
-
-from .commands import Group
 
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
