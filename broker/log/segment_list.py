@@ -72,6 +72,10 @@ class SegmentList:
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
         """How many bytes there are from the batch that holds `offset` to `up_to_offset`, counted to `at_most`."""
+        if offset >= self._base_offsets[-1]:  # as above
+            segment = self.ordered[-1]
+            start, end, _ = segment.span(offset, segment.size, up_to_offset, False)
+            return min(end - start, at_most)
         size = 0
         for segment in islice(self.ordered, max(0, bisect_right(self._base_offsets, offset) - 1), None):
             start, end, _ = segment.span(max(offset, segment.base_offset), segment.size, up_to_offset, False)
