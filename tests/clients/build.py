@@ -4,7 +4,6 @@ Each goes into a folder of its own below .venv/clients, with a stamp of what it 
 nothing.
 """
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -12,18 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients.external import BUILT, ROOT
-
-HERE = Path(__file__).parent
+from tests.clients.built import BUILT, ROOT, SOURCES, missing, stamp_of
 
 
 class Build(NamedTuple):
-    """How one client is built, from the files of a folder, with tools that must be there."""
+    """How one client is built from its sources, with tools that must be there."""
 
     client: str
-    sources: str
     tools: Sequence[str]
-    variant: str  # which of those that are made from these files: a version, or a folder
     make: Callable[[Path, Path, str], None]  # source folder, target folder, variant
 
 
@@ -61,28 +56,21 @@ def python(source: Path, target: Path, _: str) -> None:
 
 
 BUILDS = (
-    Build("kafka-python-2", "kafka_python_2", (), "", python),
-    Build("java-3.9", "java", ("java", "javac", "mvn"), "3.9.2", java),
-    Build("java-4", "java", ("java", "javac", "mvn"), "4.4.0", java),
-    Build("kafka-tools", "kafka_tools", ("java", "mvn"), "4.3.1", jars),  # the newest there is on Maven Central
-    Build("franz-go", "go", ("go",), "franz", go),
-    Build("sarama", "go", ("go",), "sarama", go),
-    Build("kafkajs", "node", ("node", "npm"), "", node),
+    Build("kafka-python-2", (), python),
+    Build("java-3.9", ("java", "javac", "mvn"), java),
+    Build("java-4", ("java", "javac", "mvn"), java),
+    Build("kafka-tools", ("java", "mvn"), jars),
+    Build("franz-go", ("go",), go),
+    Build("sarama", ("go",), go),
+    Build("kafkajs", ("node", "npm"), node),
 )
-
-
-def stamp_of(build: Build) -> str:
-    """Changes with everything that the build is made from."""
-    digest = hashlib.sha256(build.variant.encode())
-    for file in sorted((HERE / build.sources).rglob("*.*")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def build_one(build: Build) -> str:
     """What became of it, in a line."""
     target = BUILT / build.client
-    if (target / "built").exists() and (target / "built").read_text() == stamp_of(build):
+    sources = SOURCES[build.client]
+    if missing(build.client) is None:
         return "built already"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -91,13 +79,13 @@ def build_one(build: Build) -> str:
         reason = f"there is no {' and no '.join(lacking)} here"
     else:
         try:
-            build.make(HERE / build.sources, target, build.variant)
+            build.make(sources.path, target, sources.variant)
         except subprocess.CalledProcessError as failure:
             reason = f"it could not be built: {failure.cmd[0]} ended with {failure.returncode}"
     if reason is not None:
         (target / "reason").write_text(reason)
         return f"skipped: {reason}"
-    (target / "built").write_text(stamp_of(build))
+    (target / "built").write_text(stamp_of(sources))
     return "built"
 
 

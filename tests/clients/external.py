@@ -15,10 +15,9 @@ from threading import Timer
 
 import msgspec
 
+from tests.clients.built import BUILT, missing
 from tests.clients.driver import Given
 
-ROOT = Path(__file__).parents[2]
-BUILT = ROOT / ".venv" / "clients"
 # A call that takes longer hangs; its process goes, and the next call gets another.
 CALL_TIMEOUT_S = 60
 LAST_WORDS = 4_000  # bytes of what a driver that ended wrote to standard error
@@ -90,11 +89,8 @@ class External:
         return self._running().version
 
     def missing(self) -> str | None:
-        """What the build left behind when it could not be done, or that it was not tried."""
-        if (self.directory / "built").exists():
-            return None
-        reason = self.directory / "reason"
-        return reason.read_text() if reason.exists() else "not built here, which `make test-clients` does"
+        """Why its build cannot be used."""
+        return missing(self._name)
 
     def _running(self) -> Process:
         if self._process is None or self._process.process.poll() is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.clients.external import BUILT
+from tests.clients.built import BUILT, missing
 
 _TIMEOUT_S = 100
 
@@ -37,8 +37,6 @@ def _class_path() -> str:
     given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
     if given:
         return given
-    built = BUILT / "kafka-tools"
-    if not (built / "built").exists():
-        reason = built / "reason"
-        pytest.skip(reason.read_text() if reason.exists() else "kafka-tools is not built: make test-clients")
-    return f"{built}/lib/*"
+    if (reason := missing("kafka-tools")) is not None:
+        pytest.skip(f"kafka-tools: {reason}")
+    return f"{BUILT / 'kafka-tools'}/lib/*"
