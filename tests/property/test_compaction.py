@@ -7,6 +7,7 @@ the remaining records, in order.
 """
 
 from collections.abc import Generator, Iterator
+from functools import lru_cache
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -42,6 +43,15 @@ class Known:
         self.found_ms = -1  # since when a cleaning may have given it a delete horizon
 
 
+# The same batches are read after every step.
+header_of = lru_cache(maxsize=4096)(read_header)
+
+
+@lru_cache(maxsize=4096)
+def records_of(batch: bytes) -> list[Record]:
+    return list(iter_records(batch))
+
+
 class CompactedLog(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +68,8 @@ class CompactedLog(RuleBasedStateMachine):
         self.steps: Generator[None, None, None] | None = None
         self.cleaned_to = 0
         self.epoch_ends: dict[int, int] = {}
+        # To readers who ask the same of a log that has not changed, and begin at different offsets.
+        self.answers: dict[tuple[int, int, int], tuple[list[bytes], int]] = {}
         self.epoch = 0
 
     def append(self, data: bytes, origin: int = 0) -> int:
@@ -156,20 +168,31 @@ class CompactedLog(RuleBasedStateMachine):
     # What must hold
 
     def read(self, offset: int, up_to: int, max_bytes: int) -> Iterator[bytes]:
+        """The batches that a reader gets, one answer after the other."""
         while offset < up_to:
-            answer = self.log.read(offset, max_bytes, up_to, True)
-            assert answer.error_code == ErrorCode.NONE
-            assert answer.size == self.log.size_available(offset, max_bytes, up_to, True)
-            if not answer.size:
+            if (offset, up_to, max_bytes) not in self.answers:
+                self.answers[offset, up_to, max_bytes] = self.answer(offset, up_to, max_bytes)
+            batches, offset = self.answers[offset, up_to, max_bytes]
+            if not batches:
                 return
-            data = b"".join(answer.parts)
-            for position, size, _ in batch_bounds(data):
-                batch = data[position : position + size]
-                last_offset = read_header(batch).last_offset
-                assert offset <= last_offset, "a batch before the one that was asked for"
-                offset = last_offset + 1
-                yield batch
-            assert answer.next_offset == offset
+            yield from batches
+
+    def answer(self, offset: int, up_to: int, max_bytes: int) -> tuple[list[bytes], int]:
+        """The batches of one answer, and where its reader goes on."""
+        answer = self.log.read(offset, max_bytes, up_to, True)
+        assert answer.error_code == ErrorCode.NONE
+        assert answer.size == self.log.size_available(offset, max_bytes, up_to, True)
+        if not answer.size:
+            return [], offset
+        data, batches = b"".join(answer.parts), []
+        for position, size, _ in batch_bounds(data):
+            batch = data[position : position + size]
+            last_offset = read_header(batch).last_offset
+            assert offset <= last_offset, "a batch before the one that was asked for"
+            offset = last_offset + 1
+            batches.append(batch)
+        assert answer.next_offset == offset
+        return batches, offset
 
     def committed_from(self, offset: int, max_bytes: int) -> list[Record]:
         """As a reader of committed records sees it."""
@@ -177,18 +200,19 @@ class CompactedLog(RuleBasedStateMachine):
         aborted = sorted(log.aborted_transactions(offset, log.last_stable_offset), key=lambda txn: txn.first_offset)
         aborting: set[int] = set()
         for batch in self.read(offset, log.last_stable_offset, max_bytes):
-            header = read_header(batch)
+            header = header_of(batch)
             while aborted and aborted[0].first_offset <= header.last_offset:
                 aborting.add(aborted.pop(0).producer_id)
             if header.is_control:
                 aborting.discard(header.producer_id)
             elif not (header.is_transactional and header.producer_id in aborting):
-                records += [record for record in iter_records(batch) if record.offset >= offset]
+                records += [record for record in records_of(batch) if record.offset >= offset]
         return records
 
     @invariant()
     def readers_of_committed_records_get_what_is_left(self) -> None:
         log = self.log
+        self.answers.clear()
         seen = self.committed_from(log.log_start_offset, 10**6)
         for record in seen:
             assert record == self.known[record.offset].record
@@ -209,10 +233,11 @@ class CompactedLog(RuleBasedStateMachine):
     @invariant()
     def offsets_are_found_by_time(self) -> None:
         log = self.log
+        self.answers.clear()
         left = [
             record
             for batch in self.read(log.log_start_offset, log.log_end_offset, 10**6)
-            for record in iter_records(batch)
+            for record in records_of(batch)
             if record.offset >= log.log_start_offset
         ]
         for timestamp in {START_MS, self.now_ms, self.now_ms - 60, self.now_ms + 1}:
