@@ -148,10 +148,31 @@ async def busy(seconds: float, linger_ms: int) -> int:
         return sum(event.api == "Produce" for event in broker.journal.requests())
 
 
-def test_ten_minutes_of_a_busy_producer_take_less_than_ten_seconds() -> None:
+# Of the loop in these ten minutes; 192,297 are needed, with the aiokafka of the lock.
+MOST_TURNS = 250_000
+# A turn with aiokafka and the broker in it costs as much as 8 that do nothing. Both are slower where others use the
+# processor, which seconds were not safe from: of 10 that were allowed it took 4.6, and 6.6 on a busy machine.
+DEAREST_TURN = 20
+
+
+async def idle(turns: int) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+def idle_s(turns: int) -> float:
+    """The processor time of turns in which nothing is done."""
     began_s = time.process_time()
-    assert testing.run(busy(600, linger_ms=100)) > 4000
-    assert time.process_time() - began_s < 10
+    testing.run(idle(turns))
+    return time.process_time() - began_s
+
+
+def test_ten_minutes_of_a_busy_producer_are_done_in_few_turns_of_the_loop_and_none_is_dear() -> None:
+    before_s = idle_s(MOST_TURNS // 4)
+    began_s = time.process_time()
+    assert testing.run(busy(600, linger_ms=100), max_turns=MOST_TURNS) > 4000
+    took_s = time.process_time() - began_s
+    assert took_s < DEAREST_TURN * 4 * max(before_s, idle_s(MOST_TURNS // 4))
 
 
 async def partitioned(seconds: float) -> tuple[str, float]:
