@@ -12,7 +12,6 @@ QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
 PLAN_ARGS ?=
-AUDIT_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
