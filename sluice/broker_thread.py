@@ -17,6 +17,16 @@ from sluice.local_broker import Broker
 
 _T = TypeVar("_T")
 
+# A broker that stops takes a second at most. Who is asked by the broker's own loop as it stops must not wait for ever.
+_STOPS_WITHIN_S = 5.0
+
+
+class _StoppedError(SluiceError):
+    """It was too late to ask the broker's loop."""
+
+    def __init__(self) -> None:
+        super().__init__("the broker has stopped")
+
 
 class BrokerThread:
     """Runs a broker from `start` to `stop`."""
@@ -66,14 +76,21 @@ class BrokerThread:
         self._ended.wait(ms / 1000)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """What a function returns that is called between two things that the broker does, or after its end."""
+        """What a function returns that is called between two things that the broker does, or after its end, which is
+        waited for where the broker is stopping.
+        """
         if self._ended.is_set() or current_thread() is self._thread:
             return function()
 
         async def called() -> _T:
             return function()
 
-        return self.run(called)
+        try:
+            return self.run(called)
+        except _StoppedError:
+            if not self._ended.wait(_STOPS_WITHIN_S):
+                raise
+            return function()
 
     def run(self, function: Callable[[], Awaitable[_T]]) -> _T:
         """What a coroutine function returns that runs in the broker's loop. Not for the broker's own thread."""
@@ -86,13 +103,12 @@ class BrokerThread:
 
         with self._lock:
             if self._loop is None:
-                has_been = self._started.done()
-                raise SluiceError("the broker has stopped" if has_been else "a broker runs within `with`")
+                raise _StoppedError if self._started.done() else SluiceError("a broker runs within `with`")
             future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
         try:
             return future.result()
         except CancelledError:
-            raise SluiceError("the broker has stopped") from None
+            raise _StoppedError from None
         finally:
             future.cancel()  # nobody waits for it any more, where this was interrupted
 

@@ -87,3 +87,37 @@ def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
     asking.join(10)
     assert [str(error) for error in raised] == ["the broker has stopped"]
     assert thread.has_ended
+
+
+def test_a_function_for_a_broker_that_is_stopping_is_called_after_its_end() -> None:
+    thread = started()
+    held, stopping, go_on = Event(), Event(), Event()
+
+    async def holds_up() -> None:
+        held.set()
+        try:
+            await asyncio.Event().wait()
+        finally:  # the loop is left, and cancels what is in it
+            stopping.set()
+            go_on.wait(10)
+
+    def hold_up() -> None:
+        with suppress(SluiceError):
+            thread.run(holds_up)
+
+    def ask() -> None:
+        called.append(thread.call(lambda: thread.has_ended))
+
+    called: list[bool] = []
+    others = [Thread(target=hold_up), Thread(target=thread.stop), Thread(target=ask)]
+    others[0].start()
+    assert held.wait(10)
+    others[1].start()
+    assert stopping.wait(10)
+    others[2].start()
+    others[2].join(0.05)
+    assert called == []
+    go_on.set()
+    for other in others:
+        other.join(10)
+    assert called == [True]
