@@ -57,22 +57,14 @@ $(ASSERTS_READY): $(TEST_MODULES) | setup
 demo: setup ## throttle real clients for 35 s and check what they got
 	$(BIN)/sluice demo
 
-# Tests with a browser and with Spark, of each of which one serves them all, wait for it most of the time: they run
-# beside the others, and what they print comes when they are over. Those that measure the wall clock run after all of
-# these, one at a time. (5: pytest found none to run.)
+# Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
+# with a browser and with Spark, of each of which one serves them all.
 test: setup $(ASSERTS_READY) ## run the whole test suite
-	@$(MAKE) --no-print-directory -j 3 test-beside-spark test-beside-browser test-most
-	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
-
-# What `test` is made of, and no word of its own.
-.PHONY: test-most
-test-most:
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long" \
 		--ignore tests/browser --ignore tests/spark
-
-test-beside-%:
-	@mkdir -p build
-	@$(BIN)/pytest -m $* tests/$* >build/test-$*.txt 2>&1; code=$$?; echo; cat build/test-$*.txt; test $$code -eq 0 -o $$code -eq 5
+	$(BIN)/pytest -m browser tests/browser || test $$? -eq 5
+	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
+	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
 # Some minutes: every way to get a fault rule or a scenario wrong is asked.
 test-api: setup ## ask the admin port anything that its OpenAPI document tells of
