@@ -91,6 +91,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if actor.waits_since_ms is None:
             actor.waits_since_ms = self.broker.now_ms
             everyone = {member_id: member_id.encode() for member_id in self.member_ids()}
+            if self.group is not None:
+                # What a static member is given is its instance's, also where it ended before it heard of its id.
+                for instance_id, member_id in self.group.static_members.items():
+                    self.ids.setdefault(instance_id, set()).add(member_id.encode())
             member = actor.member
             member.client.send(member.sync_request(everyone if member.leads else {}), 4)
 
