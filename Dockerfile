@@ -8,9 +8,9 @@ ARG VERSION=0.1.0.dev0
 ENV SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION
 # The lock holds the versions that the tests ran with; it is the dev lock, so it constrains and is not installed.
 RUN python -m venv /opt/sluice \
-    && pip install --no-cache-dir -c requirements-dev.lock hatch-vcs hatchling \
+    && pip install --no-cache-dir -c requirements/dev.lock hatch-vcs hatchling \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
-    && /opt/sluice/bin/pip install --no-cache-dir -c requirements-dev.lock /wheel/*.whl
+    && /opt/sluice/bin/pip install --no-cache-dir -c requirements/dev.lock /wheel/*.whl
 
 FROM python:3.13-slim
 COPY --from=build /opt/sluice /opt/sluice

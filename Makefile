@@ -39,15 +39,15 @@ setup: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## prepare .venv for
 	@test -e $(SPARK_READY) || echo "setup: without PySpark, as there is no Java here (or SPARK=no): tests/spark will be skipped"
 
 # The project itself goes in without isolation: its build tool is in the lock, so nothing unpinned is fetched.
-$(READY): requirements-dev.lock pyproject.toml
+$(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, $(PYTHON) is %d.%d: make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) install -r requirements-dev.lock
+	$(PIP) install -r requirements/dev.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(SPARK_READY): requirements-spark.lock $(READY)
-	$(PIP) install -r requirements-spark.lock
+$(SPARK_READY): requirements/spark.lock $(READY)
+	$(PIP) install -r requirements/spark.lock
 	@touch $@
 
 $(ASSERTS_READY): $(TEST_MODULES) | setup
@@ -148,25 +148,25 @@ bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path
 
 # The locks keep what they have in common at the same versions.
 docs: setup ## make the documentation as a site: build/docs/html
-	$(PIP) install -r requirements-docs.lock
+	$(PIP) install -r requirements/docs.lock
 	$(BIN)/python -m tests.docs.site
 
 # What is installed into the clean environment is what the lock has; the SBOM says what that was.
 dist: setup ## build wheel and sdist, check them, and write the SBOM beside them
-	$(PIP) install -r requirements-dist.lock
+	$(PIP) install -r requirements/dist.lock
 	rm -rf dist build/clean
 	$(BIN)/python -m hatchling build -d dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(PYTHON) -m venv build/clean
-	build/clean/bin/python -m pip --disable-pip-version-check --quiet install -c requirements-dev.lock dist/*.whl
+	build/clean/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock dist/*.whl
 	build/clean/bin/sluice --version
 	build/clean/bin/python -m pip --quiet uninstall --yes pip setuptools
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sluice.cdx.json build/clean/bin/python
 
 test-dist: dist ## install what was built with the demo's clients, and run the demo from there
 	$(PYTHON) -m venv --clear build/demo
-	build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements-dev.lock "$$(ls $(CURDIR)/dist/*.whl)[demo]"
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock "$$(ls $(CURDIR)/dist/*.whl)[demo]"
 	cd build/demo && bin/sluice demo
 
 clean: ## remove what the targets above made, .venv too

@@ -17,17 +17,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bench import load, purgatory
+from bench.load import Result
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.compile import encoder
+from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
-
-from . import load, purgatory
-from .load import Result
 
 MIB = 1024 * 1024
 _TOPIC = "bench"

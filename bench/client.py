@@ -13,8 +13,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from .__main__ import server
-from .load import cpu_seconds
+from bench.__main__ import server
+from bench.load import cpu_seconds
 
 WANTED_RATIO = 1.3
 WANTED_LATE_P99_MS = 20.0

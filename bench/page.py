@@ -17,11 +17,10 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from bench.load import cpu_seconds
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.records import produce
 from tests.support.wire import WireClient, frame
-
-from .load import cpu_seconds
 
 CLIENTS, REQUESTS_PER_S = 500, 2000
 VERSION = 9  # of Produce

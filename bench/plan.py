@@ -25,13 +25,12 @@ from threading import Event, Thread
 
 import msgspec
 
+from bench.quota import Verdicts
 from sluice.broker.journal.reader import JournalReader
-from sluice.pipeline.planning import Finding, Limits, Settings
-from sluice.pipeline.sources import splits_of
-from sluice.pipeline.tables import FINDING, NEEDS, finding_of, read_table
+from sluice.pipeline.charges.sources import splits_of
+from sluice.pipeline.plan.analysis import Finding, Limits, Settings
+from sluice.pipeline.plan.tables import FINDING, NEEDS, finding_of, read_table
 from tests.support.journal_lines import journal
-
-from .quota import Verdicts
 
 ENGINES = ("here", "local[1]", "local[2]")
 CLIENTS, BROKERS = 200, 3
@@ -94,14 +93,14 @@ def write_parquet(file: Path, rows: int, rate: int = RATE) -> None:
 
 def run_plans(engine: str, file: str, small: str, quota: str) -> None:
     """Plans the small file once and then the file whenever a line comes; prints what that took."""
-    from sluice.pipeline import plan_in_process, plan_on_spark
+    from sluice.pipeline.plan import local_engine, spark_engine
     from sluice.pipeline.session import open_session_without_kafka
 
     asked = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
-    find = plan_in_process.find
+    find = local_engine.find
     if engine != "here":
-        settings = plan_on_spark.SETTINGS | {"spark.driver.memory": "2g"}
-        find = plan_on_spark.found_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
+        settings = spark_engine.SETTINGS | {"spark.driver.memory": "2g"}
+        find = spark_engine.found_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
     for number, path in enumerate(_asked(small, file)):
         with TemporaryDirectory() as out:
             began = time.perf_counter()
@@ -256,7 +255,7 @@ def measure_truth(seconds: int, verdicts: Verdicts, folder: Path) -> None:
     """Real clients without a quota, and then under those that the plan of what they did recommends."""
     asked = Settings((), ("by-version",), ("closed",), "client-id", Limits(500, 0.5))
     live(seconds, {}, folder / "free.ndjson")
-    from sluice.pipeline.plan_in_process import find
+    from sluice.pipeline.plan.local_engine import find
 
     find(splits_of([str(folder / "free.ndjson")]), asked, folder / "out", lambda *_: None)
     needs = [finding_of(row) for row in read_table(folder / "out", NEEDS, FINDING)]

@@ -21,13 +21,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sluice.cli.demo_trace import Exchange, Trace
+from bench import load
+from bench.__main__ import produce
+from bench.quota_client import QUOTA, RECORD
+from sluice.cli.demo.trace import Exchange, Trace
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
-
-from . import load
-from .__main__ import produce
-from .quota_client import QUOTA, RECORD
 
 FIRST_WINDOW_MS = 12_000  # the windows have forgotten the first burst
 MANY, SMALL_QUOTA = 200, 20_000
@@ -210,7 +209,7 @@ def measure_many(seconds: float, verdicts: Verdicts, folder: Path) -> None:
 
 def fill_bench(bootstrap: str) -> None:
     """Creates the topic of the bench's frames."""
-    from .__main__ import metadata
+    from bench.__main__ import metadata
 
     load.run(os.getpid(), int(bootstrap.rpartition(":")[2]), metadata(), 1, 1, 0.0, lambda _: True)
 
@@ -241,7 +240,7 @@ def _small_produces(arguments: Sequence[str]) -> float:
 
 _SENSORS = """
 import resource, time
-from sluice.cli.demo_trace import Exchange, Trace
+from sluice.cli.demo.trace import Exchange, Trace
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))

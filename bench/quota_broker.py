@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from time import thread_time
 
-from sluice.broker import cluster_server
+from sluice.broker.server import cluster_server
 from sluice.cli.main import cli
 from sluice.quotas.manager import ClientQuotaManager
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
-from sluice.broker.broker import Broker
-from sluice.broker.cluster import Cluster
-from sluice.broker.stored_topics import take_up
-from sluice.broker.topic_rules import NewTopic
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.server.broker import Broker
+from sluice.broker.server.log_dir_recovery import take_up
 from sluice.clock import ManualClock
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 

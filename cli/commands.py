@@ -5,7 +5,7 @@ After the options come examples, exit codes and the environment, from help_pages
 
 import click
 
-from sluice.did_you_mean import meant
+from sluice.text.did_you_mean import meant
 
 
 class Command(click.Command):

@@ -41,21 +41,21 @@ def kinds(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> li
 
 def profiles(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
     """What quota.profile may be."""
-    from sluice.broker.quota_profile import PROFILES
+    from sluice.broker.throttling.profile import PROFILES
 
     return _begun(incomplete, PROFILES)
 
 
 def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
     """Properties, as NAME=."""
-    from sluice.config_table import PROPERTIES
+    from sluice.config.property_table import PROPERTIES
 
     return _begun(incomplete, (f"{name}=" for name in PROPERTIES))
 
 
 def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
     """What can be set of a quota."""
-    from .quota_client import QUOTA_KEYS
+    from sluice.cli.quota.client import QUOTA_KEYS
 
     return _begun(incomplete, QUOTA_KEYS)
 

@@ -7,8 +7,8 @@ from textwrap import fill, indent
 
 import click
 
-from sluice.config import Config
-from sluice.config_setting import Setting
+from sluice.config.broker_config import Config
+from sluice.config.setting import Setting
 
 from .commands import Group
 from .completion_values import properties

@@ -20,7 +20,7 @@ from .commands import Group, no_such_option
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Each in the module of its name, as the attribute of its name, or where `ELSEWHERE` says; words and order are those of
+# Each in the module of its name, as the attribute of its name, or where `MODULES` says; words and order are those of
 # `sluice --help`.
 COMMANDS = {
     "serve": "Run a broker.",
@@ -39,7 +39,11 @@ COMMANDS = {
     "healthcheck": "Ask a running broker whether it is well.",
     "completion": "Print what makes a shell complete these commands.",
 }
-ELSEWHERE = {"explain": "quota"}  # command -> module
+# Command -> module, where that is not the module of the command's name.
+MODULES = {
+    name: f"{name}.command" for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit")
+}
+MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
@@ -53,7 +57,7 @@ class LazyGroup(Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        command = getattr(import_module(f"sluice.cli.{ELSEWHERE.get(name, name)}"), name)
+        command = getattr(import_module(f"sluice.cli.{MODULES.get(name, name)}"), name)
         assert isinstance(command, click.Command), name
         return command
 

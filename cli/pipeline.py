@@ -52,7 +52,7 @@ class _Jobs(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in JOBS:
             return None
-        command = getattr(import_module(f"sluice.cli.pipeline_{cmd_name}"), cmd_name)
+        command = getattr(import_module(f"sluice.cli.jobs.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command), cmd_name
         return command
 

@@ -4,7 +4,7 @@ import click
 
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.compile import source, versions_of
+from sluice.protocol.codec.compile import source, versions_of
 from sluice.protocol.message import Message
 
 from .commands import Group

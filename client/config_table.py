@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.config_values import (
+from sluice.config.value_types import (
     INT_MAX,
     LONG_MAX,
     Kind,

@@ -9,7 +9,7 @@ forward them to the controller, which has the bucket.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sluice.config import Config
+from sluice.config.broker_config import Config
 
 from .entity import QuotaEntity, QuotaRules
 from .manager import ClientQuotaManager, QuotaConfig

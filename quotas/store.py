@@ -9,7 +9,7 @@ There is one set of stores for the cluster; each broker's managers follow them.
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from sluice.config import Config
+from sluice.config.broker_config import Config
 
 from .entity import DEFAULT, Default, QuotaEntity
 

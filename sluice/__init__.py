@@ -9,11 +9,11 @@ import os.path  # not pathlib: it takes 5 ms, and a start takes 100
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.local_broker import Broker
-    from sluice.sync_broker import SyncBroker
+    from sluice.embedded.broker import Broker
+    from sluice.embedded.sync_broker import SyncBroker
 
 try:
-    from sluice._version import __version__ as __version__  # written when it is built or installed, from the tag
+    from ._version import __version__ as __version__  # written when it is built or installed, from the tag
 except ImportError:  # a checkout that was never installed
     __version__ = "0.1.0.dev0"
 __all__ = ["Broker", "SyncBroker"]
@@ -27,11 +27,11 @@ del _here
 def __getattr__(name: str) -> object:
     """What is public here is loaded when it is first asked for: most who import the package want one part of it."""
     if name == "Broker":
-        from sluice.local_broker import Broker
+        from sluice.embedded.broker import Broker
 
         return Broker
     if name == "SyncBroker":
-        from sluice.sync_broker import SyncBroker
+        from sluice.embedded.sync_broker import SyncBroker
 
         return SyncBroker
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

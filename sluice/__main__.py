@@ -18,16 +18,16 @@ def main() -> None:
 
 def _serve_at_once(words: list[str]) -> bool:
     """Serves without click, which a start has no time for; False: it is for click to do, or to say what is wrong."""
-    from sluice.cli.serve_arguments import read_plain
+    from sluice.cli.serve.arguments import read_plain
 
     arguments = read_plain(words)
     if arguments is None:
         return False
     gc.disable()  # until it serves: what is imported stays, and looking for garbage in it is a twentieth of a start
-    from sluice.errors import SluiceError
+    from .errors import SluiceError
 
     try:
-        from sluice.cli.run_broker import run_broker
+        from sluice.cli.serve.run import run_broker
 
         run_broker(arguments)
     except KeyboardInterrupt:  # before the broker took the signal over

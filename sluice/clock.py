@@ -7,9 +7,13 @@ deadlines. Production wraps the event loop; tests advance a `ManualClock` by han
 import heapq
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from math import ceil
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class TimerHandle(Protocol):
@@ -133,3 +137,20 @@ class ManualClock:
                 self._now_ms = max(self._now_ms, deadline_ms)
                 timer.callback()
         self._now_ms = max(self._now_ms, until)
+
+
+async def sleep_ms(clock: Clock, ms: float) -> None:
+    """Return after `ms` milliseconds of the injected clock. Requests never sleep: they wait in a purgatory."""
+    import asyncio  # the caller runs in an event loop, so it is loaded
+
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer = clock.call_at(clock.monotonic_ms() + ms, partial(_end_sleep, over))
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
+def _end_sleep(over: "asyncio.Future[None]") -> None:
+    if not over.done():  # the sleeper was cancelled in this event-loop iteration, and has not run since
+        over.set_result(None)

@@ -18,10 +18,8 @@ from sluice.broker.faults.actions.connections import (
 )
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.disks import DiskFull, SlowDisk
-from sluice.broker.faults.actions.ending import BlackHole, Close
-from sluice.broker.faults.actions.error import Error
+from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize, Truncate
-from sluice.broker.faults.actions.knowledge import MetadataLag, StaleMetadata
 from sluice.broker.faults.actions.leaders import (
     ControllerLost,
     CoordinatorMoved,
@@ -29,10 +27,18 @@ from sluice.broker.faults.actions.leaders import (
     SlowElection,
     UncleanElection,
 )
-from sluice.broker.faults.actions.lies import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
+from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
+from sluice.broker.faults.actions.stale_metadata import MetadataLag, StaleMetadata
 from sluice.broker.faults.actions.throttle import Throttle
-from sluice.broker.faults.errors import FaultError
+from sluice.broker.faults.actions.wrong_metadata import (
+    EmptyMetadata,
+    OffsetLie,
+    StaleLeaderHint,
+    UnknownLeader,
+    WrongLeader,
+)
+from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 
 __all__ = [

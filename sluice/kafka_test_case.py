@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from sluice.broker_options import BrokerOptions, started
-from sluice.journal_assertions import last_events
-from sluice.sync_broker import SyncBroker
-from sluice.sync_members import SyncScenario
+from sluice.embedded.journal_assertions import last_events
+from sluice.embedded.options import BrokerOptions, started
+from sluice.embedded.sync_broker import SyncBroker
+from sluice.embedded.sync_handles import SyncScenario
 
 
 class KafkaTestCase(unittest.TestCase):

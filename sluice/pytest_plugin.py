@@ -21,9 +21,9 @@ import pytest
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    from sluice.broker_options import BrokerOptions, Started
-    from sluice.sync_broker import SyncBroker
-    from sluice.sync_members import SyncScenario
+    from sluice.embedded.options import BrokerOptions, Started
+    from sluice.embedded.sync_broker import SyncBroker
+    from sluice.embedded.sync_handles import SyncScenario
 
 _MARK = "kafka"
 _HELP = (
@@ -63,7 +63,7 @@ _of_session = pytest.StashKey["SyncBroker"]()
 
 @pytest.fixture
 def _kafka_started(request: pytest.FixtureRequest) -> "Iterator[Started]":
-    from sluice.broker_options import started
+    from sluice.embedded.options import started
 
     item: pytest.Item = request.node
     with _failing_in_a_line(item), started(**_marked(item)) as begun:
@@ -88,7 +88,7 @@ def kafka_scenario(_kafka_started: "Started") -> "SyncScenario":
 @pytest.fixture(scope="session")
 def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker]":
     """One broker for all tests of the session, at one address; after each test that uses it, it is as at its start."""
-    from sluice.sync_broker import SyncBroker
+    from sluice.embedded.sync_broker import SyncBroker
 
     with SyncBroker() as broker:
         request.config.stash[_of_session] = broker
@@ -99,7 +99,7 @@ def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker
 @pytest.fixture
 def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClusterFactory]":
     """Starts brokers when the test calls it, with the options of @pytest.mark.kafka; each call other ones."""
-    from sluice.broker_options import started
+    from sluice.embedded.options import started
 
     with ExitStack() as ends:
 
@@ -120,7 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _marked(item: pytest.Item) -> "BrokerOptions":
     """What the marks say together; of two that say the same, the one nearer to the test holds."""
-    from sluice.broker_options import checked
+    from sluice.embedded.options import checked
 
     options: dict[str, object] = {}
     for mark in reversed(list(item.iter_markers(_MARK))):
@@ -133,7 +133,7 @@ def _marked(item: pytest.Item) -> "BrokerOptions":
 @contextmanager
 def _failing_in_a_line(item: pytest.Item) -> Iterator[None]:
     """What is wrong with the mark, or did not work, needs no traceback through sluice."""
-    from sluice.errors import SluiceError
+    from .errors import SluiceError
 
     try:
         yield
@@ -173,8 +173,9 @@ def _session_broker(item: pytest.Item) -> "SyncBroker | None":
 
 
 def _tell(item: pytest.Item, broker: "SyncBroker") -> None:
-    from sluice.broker_options import OF_RUNNING, told
-    from sluice.errors import ConfigError
+    from sluice.embedded.options import OF_RUNNING, told
+
+    from .errors import ConfigError
 
     with _failing_in_a_line(item):
         options = _marked(item)
@@ -196,7 +197,7 @@ def _show(item: pytest.Item, broker: "SyncBroker") -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and (brokers := item.stash.get(_shown, ())):
-        from sluice.journal_assertions import last_events
+        from sluice.embedded.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
     return report

@@ -19,11 +19,11 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sluice.testing_link import Link
-from sluice.testing_loop import DAY_S, MAX_TURNS, DeadlockError, RunawayError, VirtualLoop
-from sluice.testing_network import MemoryServer, Network
-from sluice.testing_time import patch_time
-from sluice.testing_transport import MemoryTransport
+from sluice.virtual_time.event_loop import DAY_S, MAX_TURNS, DeadlockError, RunawayError, VirtualLoop
+from sluice.virtual_time.link import Link
+from sluice.virtual_time.network import MemoryServer, Network
+from sluice.virtual_time.time_module import patch_time
+from sluice.virtual_time.transport import MemoryTransport
 
 __all__ = [
     "DeadlockError",

@@ -12,8 +12,8 @@ the same `application.id` is refused by the group. There are no standby tasks, a
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sluice.client.assignors import Assignor, GroupMember, Plan
-from sluice.client.cluster import TopicPartition
+from sluice.client.consumer.group.assignors import Assignor, GroupMember, Plan
+from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import TaskId
 from .internal_topics import InternalTopicManager

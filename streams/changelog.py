@@ -12,13 +12,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from sluice.broker.pause import pause
-from sluice.client.admin import LATEST
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.admin.admin import LATEST
+from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.fetcher import OffsetOutOfRangeError
-from sluice.clock import Clock
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.clock import Clock, sleep_ms
 
 from .errors import ClientTimeoutException, StreamsException, TaskCorruptedException, client_call
 from .task import StreamTask
@@ -131,7 +130,7 @@ class ChangelogReader:
                 ends = (await self._admin.list_offsets(dict.fromkeys(unknown, LATEST))).all()
         except KafkaException as error:
             self._failed(unknown.values(), error)
-            await pause(self._clock, self._retry_backoff_ms)
+            await sleep_ms(self._clock, self._retry_backoff_ms)
             return
         for partition, end in ends.items():
             unknown[partition].end_offset = end.offset

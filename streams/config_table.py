@@ -5,7 +5,7 @@ Names that only a JVM has a use for are in `without_effect`. What this runtime d
 """
 
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
-from sluice.config_values import INT_MAX, LONG_MAX, choice, integer, text
+from sluice.config.value_types import INT_MAX, LONG_MAX, choice, integer, text
 
 _MS = integer(0, LONG_MAX)
 _BOOTSTRAP_SERVERS = PRODUCER.properties["bootstrap.servers"]

@@ -17,12 +17,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from sluice.broker.pause import pause
-from sluice.client.cluster import TopicPartition
 from sluice.client.config import Profile
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.clock import Clock
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.clock import Clock, sleep_ms
 
 from .errors import StreamsException
 from .store import GlobalTable
@@ -132,7 +131,7 @@ class GlobalThread:
                 deadline.timed_out(self._now_ms(), f"{name}: {error}")
                 log.warning(f"global tables: timeout of {name}; it will be retried", extra={"call": name})
             if settings.profile == "kip":
-                await pause(self._clock, settings.retry_backoff_ms)
+                await sleep_ms(self._clock, settings.retry_backoff_ms)
 
     def _now_ms(self) -> int:
         return int(self._clock.monotonic_ms())

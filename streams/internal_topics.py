@@ -15,11 +15,10 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from typing import NamedTuple, Protocol, TypeVar
 
-from sluice.broker.pause import pause
 from sluice.client import errors
-from sluice.client.admin import NewTopic
+from sluice.client.admin.admin import NewTopic
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.clock import Clock
+from sluice.clock import Clock, sleep_ms
 
 from .errors import StreamsException
 from .topology import ProcessorTopology, Subtopology
@@ -196,7 +195,7 @@ class InternalTopicManager:
             log.error(f"topics {topics} were not ready within {self._timeout_ms} ms, half of max.poll.interval.ms")
             raise TimeoutException(f"topics {topics} were not ready within {self._timeout_ms} ms")
         log.info(f"topics {topics} are not ready: again in {self._retry_backoff_ms} ms, for {left_ms:.0f} ms more")
-        await pause(self._clock, self._retry_backoff_ms)
+        await sleep_ms(self._clock, self._retry_backoff_ms)
 
 
 def repartition_counts(parts: Sequence[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ Keys and values are bytes; who serializes is the application, as with the client
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
-from sluice.client.consumer_record import ConsumerRecord, Header
+from sluice.client.consumer.record import ConsumerRecord, Header
 
 from .errors import StreamsException, TaskId
 from .store import GlobalTable, KeyValueStore

@@ -23,11 +23,11 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from sluice.client import errors
-from sluice.client.cluster import TopicPartition
 from sluice.client.config import Profile
-from sluice.client.consumer_record import Header
+from sluice.client.consumer.record import Header
 from sluice.client.errors import KafkaException, RetriableException, TimeoutException
-from sluice.client.producer import RecordMetadata
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.producer.producer import RecordMetadata
 
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .processor import Record

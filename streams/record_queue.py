@@ -8,8 +8,8 @@ waits until each partition has one: for what the broker is known to have as long
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.consumer.record import ConsumerRecord
+from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import StreamsException, TaskId
 

@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Protocol
 
-from sluice.broker.pause import pause
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import OffsetAndMetadata
+from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import KafkaException
-from sluice.clock import Clock
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.clock import Clock, sleep_ms
 
 log = logging.getLogger("sluice.streams")
 
@@ -55,7 +54,7 @@ class RepartitionPurge:
 
     async def _run(self) -> None:
         while True:
-            await pause(self._clock, self._interval_ms)
+            await sleep_ms(self._clock, self._interval_ms)
             before, self._before = self._before, {}
             if before:
                 await self._delete(before)

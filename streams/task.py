@@ -20,11 +20,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from sluice.client.cluster import TopicPartition
 from sluice.client.config import Profile
-from sluice.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+from sluice.client.consumer.record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import StreamsException, TaskId, client_call
 from .processor import Context, Processor, Record, TaskScope, made_by

@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from sluice.client.backoff import ExponentialBackoff, Uniform
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import ConsumerRecord, OffsetAndMetadata
+from sluice.client.consumer.group.offsets import CommitFailedError
+from sluice.client.consumer.record import ConsumerRecord, OffsetAndMetadata
 from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
-from sluice.client.group_offsets import CommitFailedError
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call

@@ -18,10 +18,10 @@ from enum import Enum
 from types import coroutine
 from typing import Protocol
 
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer import RebalanceListener
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.consumer.consumer import RebalanceListener
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
 from .errors import StreamsException, TaskCorruptedException, TaskMigratedException

@@ -7,7 +7,7 @@ this then, so that neither a start nor a running client waits for it.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.broker.admin import Page
+    from sluice.broker.admin.server import Page
 
 
 def load() -> "Page":

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sluice.broker.controller import TRANSITIONS
+from sluice.broker.controller.controller import TRANSITIONS
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.server import Server
+    from sluice.broker.network.socket_server import Server
+    from sluice.broker.server.cluster_server import ClusterServer
 
 # Who leads what is counted this seldom, in looks: there may be many partitions.
 _COUNT_LEADERS_EVERY = 4

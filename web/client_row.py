@@ -10,7 +10,7 @@ from sluice.quotas.manager import ClientQuotaManager
 from .meter import Meter, MeterSeen
 
 if TYPE_CHECKING:
-    from sluice.broker.server import Server
+    from sluice.broker.network.socket_server import Server
 
 # Two looks a second for two minutes.
 POINTS = 240

@@ -10,12 +10,12 @@ from math import log2
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from sluice.broker.context import ANONYMOUS
+from sluice.broker.requests.context import ANONYMOUS
 
 from .client_row import ClientRow, Who
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.server.cluster_server import ClusterServer
 
 # Clients read each time beyond those that someone sees: all of 500 within ten seconds. The first time many are, so that
 # they are in their order at once.

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sluice.broker.pause import pause
+from sluice.clock import sleep_ms
 
-from .looks import Look, Looks
+from .snapshots import Look, Looks
 from .viewer import Viewer
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.server.cluster_server import ClusterServer
     from sluice.clock import TimerHandle
 
     from .view import View
@@ -64,7 +64,7 @@ class Feed:
         while not self._server.is_stopping:
             if self.newest is not look:
                 return self.newest
-            await pause(self._clock, _POLL_MS)
+            await sleep_ms(self._clock, _POLL_MS)
         return None
 
     def _look_soon(self) -> None:

@@ -7,7 +7,7 @@ were. Events are made, which is dear, of those alone.
 from msgspec import Struct
 
 from sluice.broker.journal.entries import entry, event
-from sluice.broker.journal.in_words import what
+from sluice.broker.journal.format_event import what
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import Wanted
 from sluice.journal_events import AnyEvent, ClientEvent, Fault, Request, Throttle

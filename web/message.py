@@ -5,8 +5,8 @@ from msgspec import UNSET, Struct, UnsetType
 from .brokers import BrokerNow
 from .client_row import ClientSeen, Point
 from .journal_tail import Line
-from .looks import ClusterSeen
-from .sections import Connections, Faults, Quotas
+from .panels import Connections, Faults, Quotas
+from .snapshots import ClusterSeen
 
 
 class ClientsSent(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sluice.broker.admin_operation import AdminRoom, Furniture, Nothing, Operation
+from sluice.broker.admin.operation import AdminRoom, Furniture, Nothing, Operation
 
 from .assets import INDEX, Asset, assets
 from .feed import Feed
@@ -19,7 +19,7 @@ from .view import ViewWanted
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from sluice.broker.cluster_server import ClusterServer
+    from sluice.broker.server.cluster_server import ClusterServer
 
 
 _FILES = assets()  # read as this is imported, which keeps no client waiting

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sluice.broker.admin_journal import Filters
+from sluice.broker.admin.resources.journal import Filters
 from sluice.broker.journal.reader import Wanted, parse_wanted
 
 from .clients import Sort

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.broker.journal.journal import Journal
 
     from .client_row import ClientRow
-    from .looks import Look
+    from .snapshots import Look
     from .view import View
 
 

@@ -8,15 +8,15 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
-from sluice.audit.attempts import AttemptSequence, Kind, Outcome
-from sluice.audit.observation import Observation, SubjectInfo
-from sluice.audit.observer import sequences
-from sluice.audit.statements import Statement
-from sluice.audit.verdict import Fit, Series, Sort, State, Verdict
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.observation import Observation, SubjectInfo
+from sluice.audit.judge.model.statements import Statement
+from sluice.audit.judge.model.verdict import Fit, Series, Sort, State, Verdict
 
+from .completed_calls import apart
 from .expected import Backoff, Tolerance, longest_lag_ms, number, tolerance
 from .fit import fit
-from .told_calls import apart
+from .observer import sequences
 from .waits import Track, most_telling, tracks
 
 

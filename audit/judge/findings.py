@@ -11,13 +11,13 @@ from math import inf
 from statistics import median
 from typing import NamedTuple
 
-from sluice.audit.attempts import AttemptSequence, Kind, Outcome
-from sluice.audit.observation import Observation
-from sluice.audit.observer import sequences
-from sluice.audit.verdict import Finding, FindingKind
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.observation import Observation
+from sluice.audit.judge.model.verdict import Finding, FindingKind
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 from .expected import Tolerance
+from .observer import sequences
 from .records import looked_until_ns, records
 from .waits import Wait, track, tracks
 

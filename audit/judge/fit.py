@@ -36,7 +36,7 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from statistics import fmean, median, quantiles
 from typing import NamedTuple
 
-from sluice.audit.verdict import Fit
+from sluice.audit.judge.model.verdict import Fit
 
 CONSTANT, LINEAR, EXPONENTIAL = "constant", "linear", "exponential"
 

@@ -10,7 +10,7 @@ from math import ceil
 from statistics import median
 from typing import NamedTuple
 
-from sluice.audit.verdict import Fit, Verdict
+from sluice.audit.judge.model.verdict import Fit, Verdict
 
 from .case import Case, Told
 from .expected import Backoff, Tolerance

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from sluice.audit.attempts import AttemptSequence, Kind
-from sluice.audit.observation import Observation, Role, SubjectInfo
-from sluice.audit.statements import STATEMENTS, Statement
-from sluice.audit.verdict import State, Verdict
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind
+from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
+from sluice.audit.judge.model.statements import STATEMENTS, Statement
+from sluice.audit.judge.model.verdict import State, Verdict
 
-from . import kip13, kip91, kip144, kip580
 from .case import Case
 from .expected import Settings, reconnect_backoff, retry_backoff, static_backoff, tolerance
 from .growth import judged_growth
+from .kips import kip13, kip91, kip144, kip580
 from .waits import track
 
 RULES: Mapping[str, Callable[[Case], Verdict]] = {**kip13.RULES, **kip580.RULES, **kip144.RULES, **kip91.RULES}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sluice.audit.observation import Callback, Observation
+from sluice.audit.judge.model.observation import Callback, Observation
 
 DELIVERED, FAILED = "delivered", "failed"
 

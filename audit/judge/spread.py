@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import ceil
 from statistics import median, quantiles
 
-from sluice.audit.verdict import Verdict
+from sluice.audit.judge.model.verdict import Verdict
 
 from .case import Case, Told
 from .expected import JITTER, Backoff, Tolerance

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
-from sluice.audit.verdict import Series
+from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.verdict import Series
 
 from .expected import Backoff, Tolerance
 

@@ -2,8 +2,9 @@
 
     PROBES["reconnect-closed"].what
 
-Each says which statements it is for (audit/statements.py has their words), what a client does meanwhile, and which
-settings it has: waits are shorter than by default where a statement allows it, so that an audit takes minutes.
+Each says which statements it is for (audit/judge/model/statements.py has their words), what a client does meanwhile,
+and which settings it has: waits are shorter than by default where a statement allows it, so that an audit takes
+minutes.
 """
 
 from . import asking, consuming, delivering, outages, producing, reconnecting, throttling

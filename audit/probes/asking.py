@@ -1,6 +1,6 @@
 """What a client asks before and beside its work: metadata, a producer id, an admin's calls (KIP-580)."""
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 
 from .incidents import ADMIN, FIVE_OF_SIX, PRODUCER, RAMP, broken, closing, cluster, error
 from .probe import Begin, Call, Probe, Produce

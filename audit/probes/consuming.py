@@ -3,7 +3,7 @@
 Groups come to what fails again and again, since their heartbeats are answered now and then with what makes them do so.
 """
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 
 from .incidents import CONSUMER, FIVE_OF_SEVEN, FIVE_OF_SIX, MEMBER, RAMP, broken, cluster, error
 from .probe import Begin, Consume, Probe

@@ -1,8 +1,8 @@
 """Records that cannot be delivered: whether a producer gives up in time, and not before (KIP-91)."""
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.delay import Delay
-from sluice.broker.faults.actions.ending import BlackHole
+from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.actions.throttle import Throttle
 
 from .incidents import PRODUCER, broken, cluster, down, error, rule

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from sluice.broker.faults.actions import AnyAction
-from sluice.broker.faults.actions.ending import Close
-from sluice.broker.faults.actions.error import Error
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.rule import Rule
 from sluice.broker.scenarios.model import CreateTopic, Property, Scenario, Step
 

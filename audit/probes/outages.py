@@ -1,6 +1,6 @@
 """Outages so long that a counter of failures overflows, or what doubles wraps, if it can."""
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.connections import RefuseConnections
 
 from .incidents import AFTER_API_VERSIONS, PRODUCER, broken, closing, cluster, error, rule

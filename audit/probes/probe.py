@@ -4,8 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
-from sluice.audit.observation import Role
-from sluice.audit.statements import STATEMENTS
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.timeline import timeline
 

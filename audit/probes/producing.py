@@ -1,7 +1,7 @@
 """Produce requests that fail: how long a producer waits before it sends a batch again (KIP-580)."""
 
-from sluice.audit.observation import Role
-from sluice.broker.faults.actions.ending import BlackHole
+from sluice.audit.judge.model.observation import Role
+from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.scenarios.model import MoveLeader, Repeat, Step
 
 from .incidents import PRODUCER, RAMP, SHORT_RAMP, broken, cluster, error, rule

@@ -7,9 +7,9 @@ do: some take a connection that was accepted for a success already.
 Who refuses at a closed port sees nothing of it: there only when the client is back is seen, and what it did before.
 """
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
-from sluice.broker.faults.actions.ending import Close
+from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.rule import Rule
 from sluice.broker.scenarios.model import Step
 

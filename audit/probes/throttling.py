@@ -3,7 +3,7 @@
 But in `throttle-long` the broker does not hold who comes too early: it only tells.
 """
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.throttle import Throttle
 
 from .incidents import CONSUMER, MEMBER, PRODUCER, broken, cluster, rule

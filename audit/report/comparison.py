@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from sluice.audit.verdict import AuditResult, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import AuditResult, SubjectResult, Verdict
 
 from .words import (
     DIFFERS,

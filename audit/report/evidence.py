@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.audit.observation import SubjectInfo
-from sluice.audit.verdict import Finding, Fit, Series, State, SubjectResult, Verdict
+from sluice.audit.judge.model.observation import SubjectInfo
+from sluice.audit.judge.model.verdict import Finding, Fit, Series, State, SubjectResult, Verdict
 
 from .citations import cited
 from .markup import Markup, element

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sluice.audit.verdict import AuditResult
+from sluice.audit.judge.model.verdict import AuditResult
 from sluice.errors import SluiceError
 
 from .junit import junit

@@ -6,8 +6,8 @@ like a pass. A client of which nothing could be judged, as none of its runs came
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sluice.audit.verdict import AuditResult, State, SubjectResult, Verdict
-from sluice.printable import printable
+from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.text.printable import printable
 
 from .words import DEVIATIONS, INCONCLUSIVE, UNSEEN, kip_of, label, look_of, measured, name_of, setting_words
 

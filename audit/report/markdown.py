@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from sluice.audit.verdict import AuditResult, State, SubjectResult, Verdict
-from sluice.printable import printable
+from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.text.printable import printable
 
 from .citations import cited
 from .words import (

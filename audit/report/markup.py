@@ -6,7 +6,7 @@ one again, and escaped, so that a mistake shows and does no harm.
 
 from html import escape
 
-from sluice.printable import printable
+from sluice.text.printable import printable
 
 _VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 
-from sluice.audit.verdict import AuditResult, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import AuditResult, SubjectResult, Verdict
 
 from .evidence import badge, finding_dialog, verdict_dialog
 from .markup import Markup, element

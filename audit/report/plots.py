@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, zip_longest
 from math import ceil
 
-from sluice.audit.attempts import Outcome
-from sluice.audit.verdict import Fit, Series
+from sluice.audit.judge.model.attempts import Outcome
+from sluice.audit.judge.model.verdict import Fit, Series
 
 from .axis import Axis, axis_of
 from .markup import Markup, element, joined

@@ -1,7 +1,7 @@
 """The JSON Schema of report.json, made from the types: docs/audit.schema.json."""
 
-from sluice.audit.verdict import AuditResult
-from sluice.json_schema import schema_of, text_of
+from sluice.audit.judge.model.verdict import AuditResult
+from sluice.text.json_schema import schema_of, text_of
 
 
 def schema_text() -> str:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import NamedTuple
 
-from sluice.audit.observation import SubjectInfo
-from sluice.audit.verdict import AuditResult, FindingKind, Fit, Sort, State, SubjectResult, Verdict
-from sluice.printable import printable
+from sluice.audit.judge.model.observation import SubjectInfo
+from sluice.audit.judge.model.verdict import AuditResult, FindingKind, Fit, Sort, State, SubjectResult, Verdict
+from sluice.text.printable import printable
 
 KIPS = {
     13: "Quotas, and obeying throttle times",

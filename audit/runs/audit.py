@@ -9,17 +9,17 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
 from sluice import __version__
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
-from sluice.audit.verdict import AuditResult, SubjectResult
 from sluice.clock import Clock, LoopClock
 from sluice.errors import ConfigError, SluiceError
 
-from .lag import LagMeter
 from .progress import DEFAULT_BUDGET, Budget, Progress
-from .seen_role import role_seen
+from .role_detection import role_seen
 from .subject_audit import SubjectAudit
+from .timer_lag import LagMeter
 from .worker import Worker
 
 log = logging.getLogger("sluice")

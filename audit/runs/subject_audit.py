@@ -16,16 +16,16 @@ from statistics import median
 
 import msgspec
 
-from sluice.audit.observation import Observation, Role
+from sluice.audit.judge.model.observation import Observation, Role
+from sluice.audit.judge.model.verdict import Finding, FindingKind, State, SubjectResult, Verdict
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
-from sluice.audit.verdict import Finding, FindingKind, State, SubjectResult, Verdict
 from sluice.clock import Clock
 from sluice.journal_events import Request
 
-from .lag import LagMeter
-from .one_run import Seen, does_its_work, run
+from .probe_run import Seen, does_its_work, run
 from .progress import Budget, Phase, Progress
+from .timer_lag import LagMeter
 from .worker import Worker
 
 _NS = 1e6  # per ms

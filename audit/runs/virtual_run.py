@@ -7,7 +7,7 @@ from sluice.audit.probes import Probe
 from sluice.audit.subjects import VirtualSubject
 from sluice.clock import LoopClock
 
-from .one_run import Seen, run
+from .probe_run import Seen, run
 
 
 def live(subject: VirtualSubject, probe: Probe, repetition: int, seed: int) -> Seen:

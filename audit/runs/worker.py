@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sluice.audit.observation import Observation
+from sluice.audit.judge.model.observation import Observation
+from sluice.audit.judge.model.verdict import Finding, Verdict
 from sluice.audit.probes import Probe
-from sluice.audit.verdict import Finding, Verdict
 from sluice.errors import SluiceError
 
-from .one_run import Seen
+from .probe_run import Seen
 
 _SIZE_BYTES = 4
 
@@ -158,7 +158,7 @@ class _Bench:
 
     def _judge(self, statement: str) -> Verdict:
         from sluice.audit.judge import judge
-        from sluice.audit.statements import STATEMENTS
+        from sluice.audit.judge.model.statements import STATEMENTS
 
         return judge(statement, self._of(STATEMENTS[statement].probes))
 

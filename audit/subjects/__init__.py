@@ -9,14 +9,14 @@ that are asyncio and nothing else can be looked at in virtual time as well.
 
 from collections.abc import Mapping
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes import Setting
+from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
+from sluice.audit.subjects.clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
+from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
+from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
 from sluice.errors import ConfigError
 
-from .clients.aiokafka import CLIENT as AIOKAFKA
-from .clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
-from .clients.kafka_python import CLIENT as KAFKA_PYTHON
-from .clients.sluice import CLIENT as SLUICE
 from .command import BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import JavaSubject

@@ -10,9 +10,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-from sluice.audit.observation import Role, SubjectInfo
+from sluice.audit.judge.model.observation import Role, SubjectInfo
+from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import Setting
-from sluice.audit.statements import STATEMENTS
 
 ALL = frozenset(Role)
 # Settings that a judge asks for.

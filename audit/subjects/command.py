@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from sluice.audit.observation import Role, SubjectInfo
+from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
 from sluice.errors import ConfigError
 

@@ -13,7 +13,7 @@ from typing import Protocol, cast
 import msgspec
 
 from sluice import testing
-from sluice.audit.observation import Callback, Role, SubjectInfo
+from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
 
 from .client import Client, installed

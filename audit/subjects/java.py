@@ -11,15 +11,15 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from sluice.audit.observation import Role, SubjectInfo
+from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
+from sluice.audit.subjects.clients.java import CLIENT
 from sluice.errors import SluiceError
 from sluice.pipeline.connector import Jar, connector_for
 from sluice.pipeline.jars import fetched_jars
 from sluice.pipeline.java import Java, find_java
 
 from .client import installed
-from .clients.java import CLIENT
 from .driven import start_driver
 from .process import SubjectProcess
 from .subject import Job, Running, SubjectError, Tell

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from sluice.audit.observation import Callback, Role, SubjectInfo
+from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
 from sluice.errors import SluiceError
 

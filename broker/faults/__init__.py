@@ -1,0 +1,1 @@
+"""Fault injection: rules, the engine that evaluates them, and their actions."""

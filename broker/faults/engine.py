@@ -4,7 +4,7 @@ Theory of operation. A rule is checked when it is added, against everything that
 taken can work. It then belongs to a class, by its action (actions/action.py):
 
 - rules for requests are put on the routes that they may hit (route_faults.py), and a request that one hits takes its
-  course (course.py). Routes without rules are as if there were none;
+  course (fault_execution.py). Routes without rules are as if there were none;
 - rules for connections are asked as one is made;
 - states are brought about now, or when their time has come, and undone when it is over or the rule is removed.
 
@@ -20,27 +20,27 @@ from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
 from typing import TYPE_CHECKING
 
-from sluice.broker.broker import Broker
-from sluice.broker.context import RequestContext
-from sluice.broker.handlers import HANDLERS
-from sluice.config import Config
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
+from sluice.broker.faults.matching.errors import FaultError, Problem
+from sluice.broker.faults.requests.route_faults import RouteFaults
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.server.broker import Broker
+from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
 from sluice.protocol.apis import API_KEYS
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
-from .connection_rules import ConnectionRules
-from .errors import FaultError, Problem
+from .broker_states import WantedStates
+from .connection_faults import ConnectionRules
 from .fault import Fault, lasts_ms
-from .route_faults import RouteFaults
 from .rule import Rule, parse_rule
-from .wanted_states import WantedStates
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.connection import Connection
-    from sluice.broker.dispatch import Route
-    from sluice.broker.server import Server
+    from sluice.broker.dispatch.dispatcher import Route
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.network.socket_server import Server
+    from sluice.broker.server.cluster_server import ClusterServer
 
 log = logging.getLogger("sluice.broker")
 

@@ -5,18 +5,17 @@ from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
-from sluice.broker.context import RequestContext
-
-from .actions.action import Action
-from .durations import parse_ms
-from .errors import Problem
-from .match import Match
-from .names import Named
-from .schedule import During, how_often
+from sluice.broker.faults.actions.action import Action
+from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.names import Named
+from sluice.broker.faults.matching.schedule import During, how_often
+from sluice.broker.requests.context import RequestContext
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.connection import Connection
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.server.cluster_server import ClusterServer
 
     from .engine import Faults
     from .rule import Rule

@@ -11,13 +11,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from sluice.broker.reading import MisreadError, read
-from sluice.did_you_mean import meant
+from sluice.broker.faults.actions.action import Action
+from sluice.broker.faults.matching.durations import Duration
+from sluice.broker.faults.matching.errors import FaultError, Problem
+from sluice.text.did_you_mean import meant
+from sluice.text.typed_decoding import MisreadError, read
 
 from .actions import KINDS, AnyAction
-from .actions.action import Action
-from .durations import Duration
-from .errors import FaultError, Problem
 
 
 class _Named(msgspec.Struct):

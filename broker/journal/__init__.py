@@ -1,0 +1,1 @@
+"""The journal: one event for each request, response, connection and fault."""

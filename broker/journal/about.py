@@ -11,8 +11,8 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812  (it is an exception)
 from typing import TYPE_CHECKING, cast
 
-from sluice.broker.request_names import Topics, groups_in, name_of, partitions_in, transactional_ids_in
-from sluice.broker.topic import JOURNAL_TOPIC
+from sluice.broker.metadata.topic import JOURNAL_TOPIC
+from sluice.broker.requests.request_names import Topics, groups_in, name_of, partitions_in, transactional_ids_in
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.message import Message
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.request_names import name_of
+from sluice.broker.requests.request_names import name_of
 from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import fields_of
@@ -13,7 +13,7 @@ from .about import About, AboutAny, Named, producer_in
 from .journal import REQUEST, UNANSWERED, Journal, Seen, Special, Turn
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch import Route
+    from sluice.broker.dispatch.dispatcher import Route
 
 _NOTHING_SPECIAL = Special()
 

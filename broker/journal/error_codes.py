@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.compile import decode_prefix
+from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch import Route
+    from sluice.broker.dispatch.dispatcher import Route
 
 # Of a larger answer, which is one with records, only the first error is told.
 _LARGEST_READ_BYTES = 256 * 1024

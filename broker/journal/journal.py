@@ -20,9 +20,9 @@ from sluice.clock import Clock
 from .about import NOTHING, Reader, reader_of
 
 if TYPE_CHECKING:
-    from sluice.broker.connection import Connection
-    from sluice.broker.context import RequestContext
-    from sluice.broker.topic import Topic
+    from sluice.broker.metadata.topic import Topic
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.requests.context import RequestContext
 
 _NANOS_PER_MS = 1_000_000
 NOT_YET = 0.0

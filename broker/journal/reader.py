@@ -10,11 +10,10 @@ overwritten before it was looked at is told by one `Gap`, whatever the reader as
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sluice.broker.pause import pause
-from sluice.clock import Clock
-from sluice.did_you_mean import one_of
+from sluice.clock import Clock, sleep_ms
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
+from sluice.text.did_you_mean import one_of
 
 from .entries import Entry, broker_of, entry, event
 from .journal import Journal
@@ -166,7 +165,7 @@ class JournalReader:
 
     async def wait(self) -> None:
         """Until it is time to look again."""
-        await pause(self._clock, POLL_MS)
+        await sleep_ms(self._clock, POLL_MS)
 
     def _gap(self, after: int) -> Gap:
         journal = self._journal

@@ -1,0 +1,1 @@
+"""The log of one partition: segments, producer state, leader epochs, retention."""

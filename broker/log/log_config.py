@@ -2,12 +2,20 @@
 
 import msgspec
 
-from sluice.config_values import LONG_MAX
+from sluice.config.broker_config import Config, TopicConfig
+from sluice.config.property_table import TOPIC_PROPERTIES
+from sluice.config.value_types import LONG_MAX
+from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
+from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 
 # Largest piece of memory a log takes at once, and lets go of at once; Kafka's 1 GiB is for files. A larger one would be
 # more than 1/16 of a 64 MiB budget, of a smaller one there would be more to look through.
 DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
+_TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
+# compression.type -> codec; None keeps what the producer chose.
+_CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
+_CODECS |= {"producer": None, "uncompressed": 0}
 
 
 class LogConfig(msgspec.Struct, frozen=True, gc=False):
@@ -30,3 +38,47 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     index_interval_bytes: int = 4096
     segment_index_bytes: int = 10 * 1024 * 1024
     producer_id_expiration_ms: int = 24 * 3600 * 1000
+
+
+def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
+    """What the log of `name` ("topic-0") goes by: the topic's configs, and of the broker's those that topics lack."""
+    walked = broker.integer("sluice.record.validation.max.bytes")
+    return LogConfig(
+        append=AppendConfig(
+            max_message_bytes=topic.integer("max.message.bytes"),
+            timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
+            compression=_CODECS[topic.text("compression.type")],
+            compression_level=_compression_level(topic),
+            before_max_ms=topic.integer("message.timestamp.before.max.ms"),
+            after_max_ms=topic.integer("message.timestamp.after.max.ms"),
+            compacted="compact" in topic.names("cleanup.policy"),
+            deep_max_bytes=None if walked < 0 else walked,
+            partition=name,
+        ),
+        segment_bytes=topic.segment_bytes(),
+        retention_bytes=topic.integer("retention.bytes"),
+        retention_ms=topic.integer("retention.ms"),
+        cleanup_deletes="delete" in topic.names("cleanup.policy"),
+        segment_ms=topic.integer("segment.ms"),
+        segment_jitter_ms=topic.integer("segment.jitter.ms"),
+        delete_retention_ms=topic.integer("delete.retention.ms"),
+        min_cleanable_dirty_ratio=topic.number("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms=topic.integer("min.compaction.lag.ms"),
+        max_compaction_lag_ms=topic.integer("max.compaction.lag.ms"),
+        file_delete_delay_ms=topic.integer("file.delete.delay.ms"),
+        flush_messages=topic.integer("flush.messages"),
+        flush_ms=topic.integer("flush.ms"),
+        index_interval_bytes=topic.integer("index.interval.bytes"),
+        segment_index_bytes=topic.integer("segment.index.bytes"),
+        producer_id_expiration_ms=broker.integer("producer.id.expiration.ms"),
+    )
+
+
+def _compression_level(config: TopicConfig) -> int | None:
+    """Of the topic's codec; None: it has no levels, or the level is that which it has by default."""
+    name = f"compression.{config.text('compression.type')}.level"
+    row = TOPIC_PROPERTIES.get(name)
+    if row is None:
+        return None
+    level = config.integer(name)
+    return None if str(level) == row.default else level

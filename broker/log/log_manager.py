@@ -11,7 +11,7 @@ from .memory_storage import MemoryStorage
 from .partition_log import Fails, PartitionLog
 
 if TYPE_CHECKING:
-    from .disk.log_directory import LogDirectory
+    from sluice.broker.log.disk.log_directory import LogDirectory
 
 
 class LogManager:

@@ -19,7 +19,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from sluice.config_values import LONG_MAX
+from sluice.config.value_types import LONG_MAX
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_ID
 from sluice.protocol.records.invalid import InvalidRecords

@@ -19,8 +19,9 @@ transaction version 2 the coordinator raises the epoch with every transaction, s
 the records before it, and a late marker cannot end the next transaction (KIP-890).
 
 Before a producer's first transactional batch the coordinator is asked whether the partition is in the transaction
-(broker/transactions/verification.py). From then until a batch or a marker is stored the partition remembers the lowest
-sequence that was asked about: a later batch must not be stored before it, though its question be answered first.
+(broker/coordinator/transaction/verification.py). From then until a batch or a marker is stored the partition remembers
+the lowest sequence that was asked about: a later batch must not be stored before it, though its question be answered
+first.
 
 The first unstable offset is where the oldest transaction began that is open, or whose marker is not yet below the high
 watermark. Readers of committed records read up to it. For each aborted transaction an entry is kept that tells such

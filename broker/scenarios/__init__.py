@@ -1,0 +1,1 @@
+"""Scenarios: timed sequences of faults and changes, from TOML, YAML or JSON."""

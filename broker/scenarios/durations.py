@@ -1,11 +1,13 @@
-"""Durations in a scenario file, and in what is said of it. What they mean is sluice.broker.faults.durations."""
+"""Durations in a scenario file, and in what is said of it. What they mean is
+sluice.broker.faults.matching.durations.
+"""
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from sluice.broker.faults.durations import WRITTEN
-from sluice.broker.reading import ACCEPTED
+from sluice.broker.faults.matching.durations import WRITTEN
+from sluice.text.typed_decoding import ACCEPTED
 
 _ACCEPTED = "a duration such as 250ms, 5s or 2m, or a number of milliseconds"
 _Text = Annotated[str, Meta(pattern=WRITTEN)]

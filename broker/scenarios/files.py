@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sluice.broker.reading import MisreadError, read
-from sluice.did_you_mean import meant
+from sluice.text.did_you_mean import meant
+from sluice.text.typed_decoding import MisreadError, read
 
 from .documents import ENDINGS, is_document, read_document
 from .model import Scenario

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sluice.broker.faults.rule import Rule
-from sluice.broker.reading import ACCEPTED
+from sluice.text.typed_decoding import ACCEPTED
 
 from .durations import Duration
 

@@ -12,15 +12,15 @@ from enum import Enum
 
 from msgspec import UNSET
 
-from sluice.broker.cluster_server import ClusterError, ClusterServer
-from sluice.broker.controller import BrokerState
+from sluice.broker.controller.controller import BrokerState
+from sluice.broker.scenarios.steps.action import Known, Stage
+from sluice.broker.server.cluster_server import ClusterError, ClusterServer
 from sluice.clock import TimerHandle
-from sluice.config import Config
-from sluice.config_values import text_of
+from sluice.config.broker_config import Config
+from sluice.config.value_types import text_of
 from sluice.errors import SluiceError
 from sluice.journal_events import NOBODY
 
-from .action import Known, Stage
 from .model import Scenario
 from .report import RuleReport, RunReport, StepDone
 from .timeline import Moment, timeline

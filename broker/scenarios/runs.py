@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from sluice.broker.cluster_server import ClusterError, ClusterServer, UnknownResourceError
+from sluice.broker.server.cluster_server import ClusterError, ClusterServer, UnknownResourceError
 
 from .model import Scenario
 from .run import Run

@@ -3,7 +3,7 @@
 It accepts all that can be run, and some that cannot: what contradicts itself over time only sluice finds.
 """
 
-from sluice.json_schema import Schema, schema_of, table, text_of
+from sluice.text.json_schema import Schema, schema_of, table, text_of
 
 from .model import Scenario
 from .timeline import ACTIONS

@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from sluice.broker.faults.durations import parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.config import Config
+from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.scenarios.steps.action import Action, Known, Refused, Say
+from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
+from sluice.broker.scenarios.steps.configs import ConfigAlteration
+from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRemoval
+from sluice.broker.scenarios.steps.quotas import QuotaAlteration
+from sluice.broker.scenarios.steps.topics import LeaderMove, PartitionElection, TopicBeforehand, TopicCreation
+from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
 
-from .action import Action, Known, Refused, Say
 from .durations import in_words
 from .model import Scenario, Step, config_texts
-from .on_brokers import KINDS, BrokerStep
-from .on_configs import ConfigAlteration
-from .on_faults import RuleAddition, RuleRemoval
-from .on_quotas import QuotaAlteration
-from .on_topics import LeaderMove, PartitionElection, TopicBeforehand, TopicCreation
 
 # Moments in all: more of them take longer to check than anybody wants to wait.
 _MOST_MOMENTS = 10_000

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.compile import decoder, encoder
-from sluice.protocol.wire import read_varint, varints
+from sluice.protocol.codec.compile import decoder, encoder
+from sluice.protocol.codec.wire import read_varint, varints
 
 from . import brokers, control, log, security, settings, topics
 from .message import MetadataMessage

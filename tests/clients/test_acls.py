@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as PythonNewTopic
 
-from sluice.broker.security.acl import CLUSTER_NAME, AclOperation, ResourceType
+from sluice.broker.security.acl.acl import CLUSTER_NAME, AclOperation, ResourceType
 from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.clients.driver import TIMEOUT_S

@@ -3,15 +3,15 @@
 import json
 from pathlib import Path
 
-from sluice.broker.metadata_log.batches import batches_in, messages_in
-from sluice.broker.metadata_log.files import METADATA_DIRECTORY
-from sluice.broker.metadata_log.image import METADATA_VERSION
-from sluice.broker.metadata_log.record_versions import record_version
+from sluice.broker.controller.metadata_log.batches import batches_in, messages_in
+from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
+from sluice.broker.controller.metadata_log.image import METADATA_VERSION
+from sluice.broker.controller.metadata_log.record_versions import record_version
 from sluice.protocol.json import to_json
 from sluice.protocol.metadata import RECORD_TYPES
 from sluice.protocol.metadata.topics import RemoveTopicRecord
 from tests.clients.kafka_commands import kafka_command
-from tests.unit.broker_metadata_log.logs import open_log, topic, topic_id
+from tests.unit.broker.controller.metadata_log.logs import open_log, topic, topic_id
 
 _PAYLOAD = " payload: "
 

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AiokafkaPartition
 from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
 
-from sluice.broker.topic import JOURNAL_TOPIC
+from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request, Throttle, decode
 from tests.clients.driver import TIMEOUT_S
 from tests.support.broker_process import BrokerProcess, overrides, running_broker

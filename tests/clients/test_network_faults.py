@@ -17,9 +17,9 @@ from confluent_kafka.cimpl import NewTopic
 from sluice import SyncBroker
 from sluice.broker.faults.actions.connections import Bandwidth, DropIdle, RefuseConnections, StallSasl
 from sluice.broker.faults.actions.disks import SlowDisk
-from sluice.broker.faults.actions.knowledge import MetadataLag
 from sluice.broker.faults.actions.leaders import CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
-from sluice.broker.faults.actions.lies import OffsetLie, StaleLeaderHint, WrongLeader
+from sluice.broker.faults.actions.stale_metadata import MetadataLag
+from sluice.broker.faults.actions.wrong_metadata import OffsetLie, StaleLeaderHint, WrongLeader
 from sluice.journal_events import ConnectionClosed, LeaderChange
 from sluice.protocol.errors import ErrorCode
 from tests.support.certificates import certificates

@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from sluice.client.admin import ConfigResource, NewTopic, ResourceType
-from sluice.client.cluster import TopicPartition
+from sluice.client.admin.admin import ConfigResource, NewTopic, ResourceType
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException
 from sluice.streams.processor import Context, Record
 from sluice.streams.streams import State, Streams

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .crashes import survive
+from tests.crash.crashes import survive
 
 # 50 of each in `make test-crash`; in every run of the suite a few.
 _FEW = 3

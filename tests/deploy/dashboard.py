@@ -5,7 +5,7 @@ python -m tests.deploy.dashboard > deploy/grafana/dashboards/sluice.json
 
 import json
 
-from .panels import PANELS, Panel
+from tests.deploy.panels import PANELS, Panel
 
 DATASOURCE = {"type": "prometheus", "uid": "sluice-prometheus"}
 _WIDTH, _HEIGHT = 24, 8

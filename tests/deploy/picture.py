@@ -15,11 +15,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from tests.deploy.panels import PANELS, Panel
+from tests.deploy.prometheus import Prometheus, running_prometheus
+from tests.deploy.traffic import PROPERTIES, TOKEN, traffic
 from tests.support.broker_process import overrides, running_broker
-
-from .panels import PANELS, Panel
-from .prometheus import Prometheus, running_prometheus
-from .traffic import PROPERTIES, TOKEN, traffic
 
 _SECONDS, _STEP_S, _RANGE = 75, 1, "5s"
 _COLUMNS, _MOST_LINES = 3, 6

@@ -12,12 +12,11 @@ import pytest
 import yaml
 
 from sluice.metrics import METRICS
+from tests.deploy.dashboard import DATASOURCE, dashboard_text
+from tests.deploy.panels import PANELS
+from tests.deploy.prometheus import DEPLOY, MISSING, is_there, running_prometheus
+from tests.deploy.traffic import PROPERTIES, TOKEN, traffic
 from tests.support.broker_process import overrides, running_broker
-
-from .dashboard import DATASOURCE, dashboard_text
-from .panels import PANELS
-from .prometheus import DEPLOY, MISSING, is_there, running_prometheus
-from .traffic import PROPERTIES, TOKEN, traffic
 
 GRAFANA = DEPLOY / "grafana"
 RULES = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]

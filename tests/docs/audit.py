@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
 from sluice.audit.report.words import in_order
-from sluice.audit.statements import STATEMENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 _PROBES = ("<!-- the probes, made from audit/probes: begin -->", "<!-- the probes: end -->")
-_UNSEEN = ("<!-- what cannot be seen, made from audit/statements.py: begin -->", "<!-- what cannot be seen: end -->")
+_UNSEEN = (
+    "<!-- what cannot be seen, made from audit/judge/model/statements.py: begin -->",
+    "<!-- what cannot be seen: end -->",
+)
 
 
 def page_with_tables(text: str) -> str:

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.report.files import read_report
 from sluice.audit.report.markdown import markdown
-from sluice.audit.statements import STATEMENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit-matrix.md"
 _ABOVE = """\

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Meta
 
+from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
-from sluice.broker.faults.error_codes import codes_of
+from sluice.broker.faults.matching.error_codes import codes_of
 from sluice.broker.faults.rule import Rule
-from sluice.broker.handlers import HANDLERS
 from sluice.protocol.apis import API_KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"

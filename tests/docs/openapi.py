@@ -6,8 +6,8 @@ python -m tests.docs.openapi
 import json
 from pathlib import Path
 
-from sluice.broker.admin import application
-from sluice.json_schema import text_of
+from sluice.broker.admin.server import application
+from sluice.text.json_schema import text_of
 from sluice.web import load
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from sluice.broker.handlers import HANDLERS
+from sluice.broker.dispatch.registry import HANDLERS
 from sluice.cli.main import cli
-from sluice.config_table import PROPERTIES, TOPIC_PROPERTIES, Property
+from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES, Property
 from sluice.metrics import METRICS
 from sluice.protocol.apis import API_KEYS
 

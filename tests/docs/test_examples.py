@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sluice import SyncBroker
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from sluice.cli.main import COMMANDS
-from sluice.config_table import PROPERTIES, TOPIC_PROPERTIES
+from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
 from sluice.metrics import METRICS
-
-from .site import ROOT, SECTIONS, lay_out, reference
+from tests.docs.site import ROOT, SECTIONS, lay_out, reference
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)

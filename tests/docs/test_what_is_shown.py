@@ -39,7 +39,7 @@ NOT_RUN = {
         "sluice serve --brokers": ELSEWHERE,
         "pip install": "installs from PyPI; make test-dist installs what was built",
         "scrape_configs:": SETTINGS,
-        "broker/cluster_server.py": "a map of the repository",
+        "broker/server/cluster_server.py": "a map of the repository",
         "make setup": MINUTES,
     },
     "docs/acls.md": {"INFO ": OUTPUT},
@@ -58,7 +58,7 @@ NOT_RUN = {
         "sasl.enabled": SETTINGS,
     },
     "docs/testing.md": {"TimeoutError": OUTPUT},
-    "docs/top.md": {"sluice top": "fills a terminal; tests/unit/cli/test_top.py has one for it"},
+    "docs/top.md": {"sluice top": "fills a terminal; tests/unit/cli/top/test_command.py has one for it"},
 }
 
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from sluice.config_table import TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
-from sluice.config_values import LONG_MAX
+from sluice.config.property_table import TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
+from sluice.config.value_types import LONG_MAX
 
 PAGE = Path(__file__).parents[2] / "docs" / "topic-configs.md"
 _TABLE = re.compile(r"(<!-- configs: [^\n]*-->\n).*?(<!-- end of configs -->)", re.DOTALL)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from sluice.audit.judge import findings, judge
-from sluice.audit.observation import Observation
-from sluice.audit.statements import STATEMENTS
-from sluice.audit.verdict import FindingKind, State
+from sluice.audit.judge.model.observation import Observation
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.verdict import FindingKind, State
 from tests.support.audit_stages import STAGES, observe
 from tests.support.synthetic_askers import ASKERS, BASE_MS, MAX_MS, Asker, observe_asker
 from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy

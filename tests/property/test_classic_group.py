@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sluice.broker.groups.classic_group import (
+from sluice.broker.coordinator.group.classic.group import (
     COMPLETING_REBALANCE,
     EMPTY,
     HEARTBEAT_ANSWERS,
@@ -19,7 +19,7 @@ from sluice.broker.groups.classic_group import (
     STABLE,
     ClassicGroup,
 )
-from sluice.broker.groups.timer import GroupTimer
+from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, protocol, subscription

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sluice.broker.log.cleaner import LogCleaning
-from sluice.broker.log.cleaner_choice import to_clean
+from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.memory_storage import MemoryStorage

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sluice.broker.groups.consumer_group import ConsumerGroup, ConsumerState
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup, ConsumerState
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember

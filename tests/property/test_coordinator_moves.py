@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from sluice.broker.coordinator_log import CoordinatorLog
-from sluice.broker.coordinator_replay import Replay
-from sluice.broker.log.cleaner import LogCleaning
-from sluice.broker.log.cleaner_choice import to_clean
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.common.loader import Replay
+from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.apis.end_txn import EndTxnRequest

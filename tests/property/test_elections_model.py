@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sluice.broker.controller import ISOLATED, RUNNING, STOPPED
-from sluice.broker.elections import Election
-from sluice.broker.topic import NO_LEADER
-from sluice.broker.topic_rules import NewTopic
+from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED
+from sluice.broker.controller.elections import Election
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.topic import NO_LEADER
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import Client, VirtualBroker

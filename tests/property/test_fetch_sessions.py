@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sluice.broker.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
-from sluice.broker.topic import Topic
-from sluice.broker.topic_rules import NewTopic
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.replica.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
 from sluice.protocol.errors import ErrorCode

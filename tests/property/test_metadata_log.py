@@ -32,7 +32,7 @@ from sluice.protocol.apis.incremental_alter_configs import (
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker
-from tests.unit.broker_metadata_log.cluster_metadata import known, led, start
+from tests.unit.broker.controller.metadata_log.cluster_metadata import known, led, start
 
 TOPICS = ("a", "b", "c", "__consumer_offsets")
 # Type and name of a resource, a config of it, and values it can have; None takes it away.

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sluice.audit.observation import Observation
+from sluice.audit.judge.model.observation import Observation
 from sluice.audit.probes import PROBES
 from sluice.audit.runs.virtual_run import live
 from sluice.audit.subjects import VIRTUAL

@@ -16,9 +16,9 @@ import pytest
 from sluice import Broker, testing
 from sluice.broker.faults.actions import AnyAction
 from sluice.broker.faults.actions.delay import Delay
-from sluice.broker.faults.actions.ending import BlackHole, Close
-from sluice.broker.faults.actions.error import Error
-from sluice.client.producer import Producer
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import BlackHole, Close
+from sluice.client.producer.producer import Producer
 from sluice.errors import SluiceError
 from tests.support.producing import TOPIC, values_in
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sluice.broker.scenarios.files import names
-
-from .play import Played, play
+from tests.scenarios.play import Played, play
 
 _AT_ONCE = 2  # they mostly wait
 _HEAD = ("scenario", "seconds", "steps", "hits", "written", "refused", "read", "lost", "")

@@ -11,8 +11,7 @@ from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport
 from sluice.journal_events import AnyEvent, BrokerState, ConnectionClosed, GroupState, LeaderChange, Request, Throttle
 from sluice.protocol.errors import ErrorCode
-
-from .workload import CONSUMER, PARTITIONS, PRODUCER, Observed
+from tests.scenarios.workload import CONSUMER, PARTITIONS, PRODUCER, Observed
 
 
 @dataclass

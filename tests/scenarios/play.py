@@ -10,12 +10,11 @@ from sluice.broker.scenarios.files import load
 from sluice.broker.scenarios.report import RunReport
 from sluice.broker.scenarios.timeline import broker_properties
 from sluice.cli.admin_client import AdminClient
-from sluice.cli.journal_client import JournalClient
+from sluice.cli.journal.client import JournalClient
 from sluice.journal_events import decode
+from tests.scenarios.claims import CLAIMS, Seen, problems
+from tests.scenarios.workload import Observed, Workload
 from tests.support.broker_process import overrides, running_broker
-
-from .claims import CLAIMS, Seen, problems
-from .workload import Observed, Workload
 
 _RUN, _RUNS = "/api/v1/scenarios/run", "/api/v1/scenarios/runs"
 _PATIENCE_S, _LOOK_EVERY_S = 15.0, 0.05

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from sluice.broker.scenarios.files import names
-
-from .claims import CLAIMS
-from .play import play
+from tests.scenarios.claims import CLAIMS
+from tests.scenarios.play import play
 
 
 def test_what_each_scenario_claims_is_put_to_the_test() -> None:

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from sluice.audit.observation import Observation, Role
-from sluice.audit.runs.one_run import run
+from sluice.audit.judge.model.observation import Observation, Role
+from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS
 from sluice.clock import LoopClock
-from tests.unit.audit_subjects.test_drivers import CHECKS, PROBES
+from tests.unit.audit.subjects.test_drivers import CHECKS, PROBES
 
 JAVA = SUBJECTS["java"]
 

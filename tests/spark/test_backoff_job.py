@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice import SyncBroker
-from sluice.cli.journal_export import writer_of
+from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent
-from sluice.pipeline.backoff import How
-from sluice.pipeline.backoff_files import QUARANTINE, VERDICTS, Sinks, judge_files, start
-from sluice.pipeline.backoff_rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
-from sluice.pipeline.backoff_spans import KINDS, HostEvent, Limits
+from sluice.pipeline.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files, start
+from sluice.pipeline.backoff.job import How
+from sluice.pipeline.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
+from sluice.pipeline.backoff.spans import KINDS, HostEvent, Limits
 from sluice.pipeline.journal_topic import Journal
 from sluice.pipeline.progress import Progress, Tally
 from tests.spark.kafka_data import PATIENCE_S, produce

@@ -12,11 +12,12 @@ import pytest
 from pyarrow import dataset
 
 from sluice.cli import pipeline
-from sluice.pipeline import plan_in_process, plan_on_spark, sources
-from sluice.pipeline.planning import Limits, Settings
-from sluice.pipeline.planning_engine import Find
-from sluice.pipeline.sources import splits_of
-from sluice.pipeline.tables import NEEDS, QUARANTINE, REPLAYS
+from sluice.pipeline.charges import sources
+from sluice.pipeline.charges.sources import splits_of
+from sluice.pipeline.plan import local_engine, spark_engine
+from sluice.pipeline.plan.analysis import Limits, Settings
+from sluice.pipeline.plan.engine import Find
+from sluice.pipeline.plan.tables import NEEDS, QUARANTINE, REPLAYS
 from tests.support.journal_lines import journal
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def test_both_engines_find_the_same(
     spark: "SparkSession", inputs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits; it is the driver that cuts
-    counts, tables = found_by(plan_in_process.find, inputs, tmp_path / "here")
-    assert found_by(plan_on_spark.found_on(spark), inputs, tmp_path / "spark") == (counts, tables)
+    counts, tables = found_by(local_engine.find, inputs, tmp_path / "here")
+    assert found_by(spark_engine.found_on(spark), inputs, tmp_path / "spark") == (counts, tables)
     assert counts["quarantined"] == len(tables[QUARANTINE]) == 3
     assert len(tables[NEEDS]) == 3 * len(CLIENTS) + 4
     assert len(tables[REPLAYS]) == len(tables[NEEDS]) * len(ASKED.candidates)

@@ -7,7 +7,7 @@ documentation.
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice.broker.security.acl import CLUSTER_NAME, Acl, AclOperation, ResourceType
+from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
 from tests.support.acls import acl
 

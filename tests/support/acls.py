@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sluice.broker.security.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import Client, VirtualBroker
 

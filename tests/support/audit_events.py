@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sluice.audit.observation import Callback, Observation, Role, SubjectInfo
+from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 

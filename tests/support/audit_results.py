@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from random import Random
 
-from sluice.audit.attempts import Kind
-from sluice.audit.observation import Role, SubjectInfo
-from sluice.audit.verdict import (
+from sluice.audit.judge.model.attempts import Kind
+from sluice.audit.judge.model.observation import Role, SubjectInfo
+from sluice.audit.judge.model.verdict import (
     AuditResult,
     Finding,
     FindingKind,

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sluice import Broker, testing
-from sluice.audit.observation import Callback, Observation, Role, SubjectInfo
+from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
 from sluice.broker.faults.actions.delay import Delay
-from sluice.broker.faults.actions.ending import BlackHole, Close
-from sluice.broker.faults.actions.error import Error
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.client.config import Given
 from sluice.client.errors import KafkaException
-from sluice.client.producer import Producer
+from sluice.client.producer.producer import Producer
 from sluice.errors import ConfigError, SluiceError
 from tests.support.synthetic_clients import Policy, Settings
 

@@ -21,10 +21,10 @@ from random import Random
 from typing import Any, Literal
 
 from sluice.client.config import ClientConfig
-from sluice.client.connection import Cancelable, Connection
-from sluice.client.connection_states import Address
-from sluice.client.metadata import Metadata
-from sluice.client.network import NetworkClient
+from sluice.client.metadata.metadata import Metadata
+from sluice.client.network.connection import Cancelable, Connection
+from sluice.client.network.connection_states import Address
+from sluice.client.network.network_client import NetworkClient
 from sluice.clock import Clock, ManualClock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
@@ -36,7 +36,7 @@ from sluice.protocol.apis.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.broker.groups.consumer_group import ConsumerGroup
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tests.support.virtual_broker import VirtualBroker
 

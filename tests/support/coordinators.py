@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from sluice.broker.groups.classic_group import EMPTY, ClassicGroup
-from sluice.broker.groups.consumer_group import ConsumerGroup
+from sluice.broker.coordinator.group.classic.group import EMPTY, ClassicGroup
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.log_validator import COORDINATOR
 from tests.support.virtual_broker import VirtualBroker

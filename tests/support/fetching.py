@@ -1,15 +1,15 @@
 """What a consumer asks of leaders, without its coroutines: Fetcher and OffsetFetcher at two scripted brokers."""
 
 from sluice.client.backoff import StaticBackoff
-from sluice.client.cluster import NO_EPOCH, TopicPartition
-from sluice.client.completed_fetch import FetchSettings
 from sluice.client.config import consumer_config
-from sluice.client.consumer_metadata import ConsumerMetadata
-from sluice.client.consumer_record import ConsumerRecord
-from sluice.client.fetcher import Fetcher, FetcherSettings
-from sluice.client.offset_fetcher import OffsetFetcher
-from sluice.client.offset_reset import EARLIEST, OffsetReset
-from sluice.client.subscription_state import FetchPosition, SubscriptionState
+from sluice.client.consumer.fetch.completed_fetch import FetchSettings
+from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
+from sluice.client.consumer.fetch.offset_fetcher import OffsetFetcher
+from sluice.client.consumer.metadata import ConsumerMetadata
+from sluice.client.consumer.offset_reset import EARLIEST, OffsetReset
+from sluice.client.consumer.record import ConsumerRecord
+from sluice.client.consumer.subscription_state import FetchPosition, SubscriptionState
+from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
 from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartitionResponse,

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sluice import testing
-from sluice.client.async_network import AsyncNetwork
 from sluice.client.backoff import StaticBackoff
 from sluice.client.config import consumer_config
-from sluice.client.consumer_metadata import ConsumerMetadata
-from sluice.client.group_coordinator import GroupCoordinator
-from sluice.client.offset_reset import EARLIEST
-from sluice.client.subscription_state import SubscriptionState
+from sluice.client.consumer.group.abstract_coordinator import GroupCoordinator
+from sluice.client.consumer.metadata import ConsumerMetadata
+from sluice.client.consumer.offset_reset import EARLIEST
+from sluice.client.consumer.subscription_state import SubscriptionState
+from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.clock import LoopClock
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.support.client_network import Answer, Asked, VirtualNetwork

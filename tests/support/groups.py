@@ -2,8 +2,13 @@
 
 from typing import Any
 
-from sluice.broker.groups.classic_group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
-from sluice.broker.groups.classic_member import ClassicMember
+from sluice.broker.coordinator.group.classic.group import (
+    COMPLETING_REBALANCE,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+)
+from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from sluice.cli.demo_trace import FETCH, Client, Exchange, Trace
+from sluice.cli.demo.trace import FETCH, Client, Exchange, Trace
 from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 

@@ -1,7 +1,7 @@
 """Packed charges of clients, as rows to compare."""
 
-from sluice.pipeline.charges import ROW_BYTES, Gathered
-from sluice.pipeline.replay import Client
+from sluice.pipeline.charges.charges import ROW_BYTES, Gathered
+from sluice.pipeline.plan.replay import Client
 
 Row = tuple[int, int, int, int]  # nanoseconds, bytes, lane, throttle time
 

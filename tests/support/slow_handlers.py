@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.handlers import Handler
+from sluice.broker.dispatch.registry import Handler
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker
 

@@ -10,15 +10,15 @@ from random import Random
 
 import pytest
 
-from sluice.audit.observation import Observation
+from sluice.audit.judge.model.observation import Observation
+from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import PROBES
 from sluice.audit.runs.virtual_run import live
 from sluice.audit.subjects import VIRTUAL
-from sluice.audit.verdict import State
-from sluice.client import network
 from sluice.client.backoff import Uniform
 from sluice.client.config import ClientConfig
-from sluice.client.connection_states import ClusterConnectionStates
+from sluice.client.network import network_client
+from sluice.client.network.connection_states import ClusterConnectionStates
 from tests.support.synthetic_clients import (
     AtOnceAfterSuccess,
     Deaf,
@@ -98,7 +98,7 @@ def with_states(kind: type[ClusterConnectionStates]) -> Change:
     """Keeps what it knows of connections in another way."""
 
     def change(patch: pytest.MonkeyPatch, random: Random) -> None:
-        patch.setattr(network, "ClusterConnectionStates", kind)
+        patch.setattr(network_client, "ClusterConnectionStates", kind)
 
     return change
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from sluice.audit.verdict import FindingKind, State
+from sluice.audit.judge.model.verdict import FindingKind, State
 from sluice.client.backoff import Backoff
-from sluice.client.connection_states import ClusterConnectionStates, ConnectionState
-from sluice.client.producer import Producer
+from sluice.client.network.connection_states import ClusterConnectionStates, ConnectionState
+from sluice.client.producer.producer import Producer
 
 Patch = Callable[[Producer, Random], None]
 Wait = Callable[[int, Random], float]  # ms after so many failures, not counting the last

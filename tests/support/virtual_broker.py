@@ -12,21 +12,21 @@ from random import Random
 from socket import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.broker.broker import Broker
-from sluice.broker.cluster_server import ClusterServer
-from sluice.broker.connection import Connection
-from sluice.broker.link import Link
-from sluice.broker.server import Server
-from sluice.broker.topic import Partition, Topic
-from sluice.broker.topic_rules import NewTopic
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.network.connection import Connection
+from sluice.broker.network.shaped_transport import Link
+from sluice.broker.network.socket_server import Server
+from sluice.broker.server.broker import Broker
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import ManualClock, TimerHandle
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message
 from tests.support.wire import api_key_of, frame, read_answer
 
 if TYPE_CHECKING:
-    from sluice.broker.security.tls_layer import TlsLayer
+    from sluice.broker.network.tls_transport import TlsLayer
 
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
 
 # Far longer than any answer a test waits for, also on a busy machine.

@@ -5,7 +5,7 @@ from math import inf, nextafter
 
 from sluice.client.backoff import RETRY_JITTER, RETRY_MULTIPLIER, ExponentialBackoff, Uniform
 from sluice.client.config import producer_config
-from sluice.client.connection_states import ClusterConnectionStates
+from sluice.client.network.connection_states import ClusterConnectionStates
 from sluice.errors import ConfigError
 from tests.vectors import Vector
 from tests.vectors.quotas import differences, double, integer

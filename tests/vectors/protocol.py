@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sluice.protocol.apis import API_KEYS, Api
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.compile import decode_prefix, decoder, encoder
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.json import from_json, json_name, to_json
 from sluice.protocol.message import Message, fields_of

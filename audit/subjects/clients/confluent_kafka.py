@@ -7,7 +7,7 @@ request.timeout.ms is there what the broker is told; how long the client waits f
 are given the same. delivery.timeout.ms is another name of message.timeout.ms.
 """
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import ALL, CONSUMER, PRODUCER, Client, Known
 
 CLIENT = Client(

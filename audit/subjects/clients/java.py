@@ -5,7 +5,7 @@ By its release notes KIP-144 came with 0.11, KIP-219 with 2.0, KIP-91 with 2.1, 
 with 3.7, KIP-899 with 3.8.
 """
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
 
 _SERIALIZATION = "org.apache.kafka.common.serialization"

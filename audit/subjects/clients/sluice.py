@@ -1,6 +1,6 @@
 """Our own client: its table of settings is its documentation, and Kafka's (client/config_table.py, docs/kip-580.md)."""
 
-from sluice.audit.observation import Role
+from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import Client, Known
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 

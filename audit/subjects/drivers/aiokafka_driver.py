@@ -10,9 +10,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.drivers.lives import live
-from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
+
+from .client_lifetimes import live
+from .reporting import Teller, job_from_stdin, print_line
 
 _FAILED_S = 0.1  # until what has failed is tried again
 _AGAIN_S = 0.5  # after a client that could not start

@@ -8,8 +8,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 
 from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
+
+from .reporting import Teller, job_from_stdin, print_line
 
 _POLL_S = 0.1
 _FOREVER_S = 1e6

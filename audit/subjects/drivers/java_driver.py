@@ -16,8 +16,9 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
+
+from .reporting import Teller, job_from_stdin, print_line
 
 _FAILED_S = 0.1  # until what has failed is tried again
 _FOREVER_S = 1e6

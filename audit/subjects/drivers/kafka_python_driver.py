@@ -11,8 +11,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaConfigurationError, KafkaError
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
+
+from .reporting import Teller, job_from_stdin, print_line
 
 _FAILED_S = 0.1  # until what has failed is tried again
 _AGAIN_S = 0.5  # after a client that could not start

@@ -6,15 +6,16 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.drivers.lives import live
-from sluice.audit.subjects.drivers.telling import Teller, job_from_stdin, print_line
 from sluice.audit.subjects.subject import Job, Tell
-from sluice.client.admin import AdminClient
+from sluice.client.admin.admin import AdminClient
 from sluice.client.config import Given
-from sluice.client.consumer import Consumer, TopicPartition
+from sluice.client.consumer.consumer import Consumer, TopicPartition
 from sluice.client.errors import KafkaException
-from sluice.client.producer import Producer
+from sluice.client.producer.producer import Producer
 from sluice.errors import ConfigError
+
+from .client_lifetimes import live
+from .reporting import Teller, job_from_stdin, print_line
 
 _FAILED_S = 0.1  # until what has failed is tried again
 

@@ -7,14 +7,14 @@ from .brokers import BrokerDown, Isolate
 from .connections import Bandwidth, DropIdle, RefuseConnections, SilentConnections, StallSasl, StallTls
 from .delay import Delay
 from .disks import DiskFull, SlowDisk
-from .ending import BlackHole, Close
-from .error import Error
+from .error_response import Error
 from .frames import CorrelationId, Garbage, Oversize, Truncate
-from .knowledge import MetadataLag, StaleMetadata
 from .leaders import ControllerLost, CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
-from .lies import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
+from .no_response import BlackHole, Close
 from .records import CorruptRecords, Duplicate
+from .stale_metadata import MetadataLag, StaleMetadata
 from .throttle import Throttle
+from .wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
 
 RequestActions = (
     Error

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
 
-from sluice.broker.context import Outcome, RequestContext
-from sluice.broker.faults.match import Match
-from sluice.config import Config
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.config.broker_config import Config
 from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.connection import Connection
-    from sluice.broker.faults.course import Course
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.faults.outgoing import Outgoing
-    from sluice.broker.server import Server
+    from sluice.broker.faults.requests.fault_execution import Course
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.network.socket_server import Server
+    from sluice.broker.server.cluster_server import ClusterServer
+
+    from .response_frame import Outgoing
 
 _HOW_OFTEN = frozenset({"times", "during", "on", "schedule"})
 _TIME = frozenset({"after", "until"})

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from sluice.broker.controller import ISOLATED, STOPPED, BrokerState
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.undoing import Undo, undo_all
-from sluice.config import Config
+from sluice.broker.controller.controller import ISOLATED, STOPPED, BrokerState
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.undo import Undo, undo_all
+from sluice.config.broker_config import Config
 
 from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
     from sluice.broker.faults.fault import Fault
+    from sluice.broker.server.cluster_server import ClusterServer
 
 
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 
-from sluice.broker.faults.durations import Duration, parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.rates import Rate, parse_bytes_per_s
-from sluice.broker.faults.undoing import Undo, undo_all
-from sluice.config import Config
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.undo import Undo, undo_all
+from sluice.config.broker_config import Config
 
 from .action import ConnectionAction
 
 if TYPE_CHECKING:
-    from sluice.broker.connection import Connection
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.link import Link
-    from sluice.broker.server import Server
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.network.shaped_transport import Link
+    from sluice.broker.network.socket_server import Server
 
 _OF_CLIENTS = frozenset(
     {
@@ -159,7 +159,7 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
     def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        from sluice.broker.faults.stalled_sasl import StalledSasl
+        from .stalled_sasl import StalledSasl
 
         assert connection.ctx.sasl is not None
         stalled = StalledSasl(connection, connection.ctx.sasl, self.at)
@@ -216,7 +216,7 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
 
 
 def _line_under(server: "Server", connection: "Connection") -> "Link":
-    from sluice.broker.link import line_under
+    from sluice.broker.network.shaped_transport import line_under
 
     line = line_under(connection, server.broker)
     assert line is not None, "the connection has ended"

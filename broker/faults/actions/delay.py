@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.context import Outcome
-from sluice.broker.faults.course import Course
-from sluice.broker.faults.durations import Duration, parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.match import Match
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import Course
+from sluice.broker.requests.context import Outcome
 from sluice.protocol.message import Message
 
 from .action import Hit, RequestAction

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from sluice.broker.context import Outcome
-from sluice.broker.faults.durations import Duration, parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.match import Match
-from sluice.broker.faults.rates import Rate, parse_bytes_per_s
-from sluice.broker.faults.undoing import Undo
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.undo import Undo
+from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.message import Message
 
 from .action import Hit, RequestAction, StateAction
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.faults.course import Course
     from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.requests.fault_execution import Course
+    from sluice.broker.server.cluster_server import ClusterServer
 
 
 class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):

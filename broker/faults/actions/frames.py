@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.course import Course
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.match import Match
-from sluice.broker.faults.outgoing import Outgoing
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import Course
 
 from .action import Hit, RequestAction
+from .response_frame import Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

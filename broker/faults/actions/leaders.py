@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from sluice.broker.cluster_server import ClusterError
-from sluice.broker.coordinator_log import CoordinatorLog
-from sluice.broker.faults.durations import Duration, parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.match import Match
-from sluice.broker.faults.undoing import Undo, undo_all
-from sluice.broker.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
-from sluice.config import Config
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.undo import Undo, undo_all
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.server.cluster_server import ClusterError
+from sluice.config.broker_config import Config
 
 from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
-    from sluice.broker.cluster_server import ClusterServer
-    from sluice.broker.controller import Controller
+    from sluice.broker.controller.controller import Controller
     from sluice.broker.faults.fault import Fault
+    from sluice.broker.server.cluster_server import ClusterServer
 
 _PATTERN = frozenset("*?[")
 _OF_PARTITIONS = frozenset({"topic", "partition"})

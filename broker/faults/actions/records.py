@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.context import Outcome
-from sluice.broker.faults.course import Course
-from sluice.broker.faults.error_answers import Where
-from sluice.broker.faults.outgoing import Outgoing
-from sluice.broker.request_names import name_of
+from sluice.broker.faults.matching.error_answers import Where
+from sluice.broker.faults.requests.fault_execution import Course
+from sluice.broker.requests.context import Outcome
+from sluice.broker.requests.request_names import name_of
 from sluice.protocol.apis import FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
 from sluice.protocol.message import Message
 
 from .action import Hit, RequestAction
+from .response_frame import Outgoing
 
 # Where entries of a log have their size, their magic and, by that, their checksum: batches from magic 2 on.
 _SIZE_AT, _HEAD_BYTES, _MAGIC_AT = 8, 12, 16

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from sluice.broker.faults.course import Course
-from sluice.broker.faults.durations import Duration, parse_ms
-from sluice.broker.faults.errors import Problem
-from sluice.broker.faults.match import Match
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import Course
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import fields_of
 

@@ -1,0 +1,1 @@
+"""Log segments, indexes and checkpoints in Kafka's on-disk format."""

@@ -33,7 +33,7 @@ from .file_names import (
     file_name,
 )
 from .file_segment import MAX_POSITION, FileSegment
-from .place import NO_SNAPSHOT, Place
+from .partition_directory import NO_SNAPSHOT, Place
 from .producer_snapshot import encode_snapshot
 from .text_files import overwrite_checkpoint, write_atomically
 from .transaction_index import write_transaction_index

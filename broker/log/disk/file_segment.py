@@ -28,7 +28,7 @@ from struct import Struct
 from sluice.protocol.records.batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
 
 from .file_names import INDEX, LOG, TIME_INDEX, file_name
-from .place import Place
+from .partition_directory import Place
 from .segment_index import SegmentIndex
 
 # Kafka's bounds: offsets relative to the segment and positions have four bytes.

@@ -22,8 +22,8 @@ import msgspec
 
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.random_uuid import printed_uuid, random_uuid
 from sluice.errors import SluiceError
+from sluice.protocol.uuids import printed_uuid, random_uuid
 
 from .directory_storage import DirectoryStorage
 from .file_names import (
@@ -43,7 +43,7 @@ from .file_names import (
 )
 from .flusher import Flusher
 from .open_files import OpenFiles
-from .place import Place
+from .partition_directory import Place
 from .recovery import Checkpoint, restore_log
 from .text_files import (
     UnreadableFileError,

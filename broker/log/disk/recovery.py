@@ -40,7 +40,7 @@ from .file_names import (
     parse_file_name,
 )
 from .file_segment import CorruptSegmentError, FileSegment
-from .place import Place
+from .partition_directory import Place
 from .producer_snapshot import read_snapshot
 from .segment_index import CorruptIndexError, SegmentIndex
 from .segment_scan import Listener, Scanned, scan

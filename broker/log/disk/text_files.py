@@ -7,7 +7,7 @@ properties file.
 import os
 from collections.abc import Iterable, Mapping
 
-from sluice.config_file import read_properties
+from sluice.config.properties_file import read_properties
 from sluice.errors import ConfigError
 
 _VERSION = "0"

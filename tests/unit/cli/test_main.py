@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sluice import __version__
 from sluice.cli import main
 from sluice.cli.main import COMMANDS, cli
-from sluice.cli.quota import explain, quota
+from sluice.cli.quota.command import explain, quota
 from sluice.errors import ConfigError, SluiceError
 
 
@@ -32,9 +32,10 @@ LIGHT = [
     "sluice.cli.commands",
     "sluice.cli.help_pages",
     "sluice.cli.main",
-    "sluice.did_you_mean",
+    "sluice.errors",
+    "sluice.text",
+    "sluice.text.did_you_mean",
 ]
-LIGHT += ["sluice.errors"]
 
 
 def test_help_loads_no_command() -> None:

@@ -10,10 +10,10 @@ from statistics import mean
 
 import pytest
 
-from sluice.client.cluster import Node
 from sluice.client.config import Profile, admin_config
-from sluice.client.metadata import Metadata
-from sluice.client.network import NetworkClient
+from sluice.client.metadata.cluster import Node
+from sluice.client.metadata.metadata import Metadata
+from sluice.client.network.network_client import NetworkClient
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateResponse
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeResponse
 from sluice.protocol.errors import ErrorCode

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from sluice import testing
-from sluice.client.admin_calls import AdminCalls
-from sluice.client.admin_topics import NewTopic, TopicAdmin
-from sluice.client.async_network import AsyncNetwork
+from sluice.client.admin.calls import AdminCalls
+from sluice.client.admin.topics import NewTopic, TopicAdmin
 from sluice.client.config import Profile, admin_config, producer_config
-from sluice.client.metadata import Metadata
-from sluice.client.producer_metadata import ProducerMetadata
+from sluice.client.metadata.metadata import Metadata
+from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.producer.metadata import ProducerMetadata
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import LoopClock
 from sluice.protocol.apis.create_topics import CreatableTopicResult, CreateTopicsResponse

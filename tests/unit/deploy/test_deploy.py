@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sluice.config import Config
+from sluice.config.broker_config import Config
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -110,10 +110,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 @pytest.mark.parametrize(
     ("lock_name", "extras"),
     [
-        pytest.param("requirements-dev.lock", {"demo", "dev"}, id="for development"),
-        pytest.param("requirements-dist.lock", {"dist"}, id="for a release"),
-        pytest.param("requirements-docs.lock", {"docs"}, id="for the documentation"),
-        pytest.param("requirements-spark.lock", {"spark"}, id="for Spark"),
+        pytest.param("requirements/dev.lock", {"demo", "dev"}, id="for development"),
+        pytest.param("requirements/dist.lock", {"dist"}, id="for a release"),
+        pytest.param("requirements/docs.lock", {"docs"}, id="for the documentation"),
+        pytest.param("requirements/spark.lock", {"spark"}, id="for Spark"),
     ],
 )
 def test_a_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extras: set[str]) -> None:

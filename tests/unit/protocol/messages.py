@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.compile import decoder, encoder, versions_of
+from sluice.protocol.codec.compile import decoder, encoder, versions_of
 from sluice.protocol.message import Field, Message, fields_of
 
 CLASSES: list[type[Message]] = [

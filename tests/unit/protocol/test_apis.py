@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.protocol.apis import API_KEYS, API_VERSIONS, PRODUCE, Api
-from sluice.protocol.compile import versions_of
+from sluice.protocol.codec.compile import versions_of
 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)

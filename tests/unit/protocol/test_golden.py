@@ -10,7 +10,7 @@ import pytest
 from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.produce import ProduceRequest
-from sluice.protocol.compile import source
+from sluice.protocol.codec.compile import source
 from sluice.protocol.message import Message
 
 GOLDEN = Path(__file__).with_name("golden")

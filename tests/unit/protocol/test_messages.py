@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.compile import decode_prefix, decoder, versions_of
+from sluice.protocol.codec.compile import decode_prefix, decoder, versions_of
 from sluice.protocol.json import from_json, to_json
 from sluice.protocol.message import Message
 from tests.unit.protocol.messages import (

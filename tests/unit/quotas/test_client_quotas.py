@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from sluice.quotas.client_quotas import ClientQuotas, Entity
 from sluice.quotas.entity import DEFAULT, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig

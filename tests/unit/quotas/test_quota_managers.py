@@ -1,6 +1,6 @@
 """The managers of one broker and the controller's: which are there, whom they follow, and until when."""
 
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 from sluice.quotas.sensor import Rate

@@ -3,7 +3,7 @@
 import unittest
 from typing import ClassVar
 
-from sluice.broker_options import BrokerOptions
+from sluice.embedded.options import BrokerOptions
 from sluice.journal_events import Throttle
 from sluice.kafka_test_case import KafkaTestCase
 

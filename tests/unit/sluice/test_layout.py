@@ -11,6 +11,7 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,21 @@ def _modules(python: str | Path, cwd: Path, **environment: str) -> dict[str, str
 
 def _sources() -> set[str]:
     """The files of the import package, as a wheel names them."""
-    files = {f"sluice/{path.name}" for path in (ROOT / "sluice").iterdir() if path.is_file() and not path.is_symlink()}
+    files = {f"sluice/{path.relative_to(ROOT / 'sluice')}" for path in _files(ROOT / "sluice")}
     for folder in FOLDERS:
-        found = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        files |= {f"sluice/{path.relative_to(ROOT)}" for path in found}
+        files |= {f"sluice/{path.relative_to(ROOT)}" for path in _files(ROOT / folder)}
     return files
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files below a folder, links not followed."""
+    for path in folder.iterdir():
+        if path.is_symlink() or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        else:
+            yield path
 
 
 def _hatch(target: str, source: Path, to: Path) -> Path:
@@ -108,7 +119,7 @@ class TestEveryFolder:
     def test_is_built_into_the_package(self, folder: str) -> None:
         assert folder in HATCH["targets"]["wheel"]["only-include"]
         assert HATCH["targets"]["wheel"]["sources"][folder] == f"sluice/{folder}"
-        assert f"/sluice/{folder}" in HATCH["targets"]["sdist"]["exclude"], "the link would go in a second time"
+        assert f"/sluice/{folder}" in HATCH["exclude"], "the link would go in a second time"
 
     def test_cannot_be_imported_by_its_bare_name(self, folder: str) -> None:
         assert folder in PYPROJECT["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
@@ -121,7 +132,7 @@ def test_the_lists_name_nothing_else() -> None:
     links = sorted(path.name for path in (ROOT / "sluice").iterdir() if path.is_symlink())
     assert links in (FOLDERS, [])
     assert sorted(HATCH["targets"]["wheel"]["sources"]) == PACKAGES
-    assert sorted(HATCH["targets"]["sdist"]["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS]
+    assert sorted(HATCH["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS]
 
 
 def test_no_module_has_two_names(tmp_path: Path) -> None:
@@ -178,6 +189,8 @@ def test_a_clone_without_symlinks_works(tmp_path: Path) -> None:
             (tmp_path / "sluice" / path.name).write_text(f"../{path.name}")
         elif path.is_file():
             shutil.copy(path, tmp_path / "sluice")
+        else:
+            shutil.copytree(path, tmp_path / "sluice" / path.name, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     modules = _modules(sys.executable, tmp_path, PYTHONPATH=str(tmp_path))

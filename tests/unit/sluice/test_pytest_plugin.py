@@ -13,7 +13,7 @@ from time import perf_counter
 import pytest
 
 import sluice
-from sluice.broker_options import started
+from sluice.embedded.options import started
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
 pytest_plugins = ["pytester"]
@@ -349,7 +349,7 @@ def test_modules_of_the_same_names_are_ones_own(tmp_path: Path) -> None:
             f"    assert [{', '.join(f'{name}.MINE' for name in names)}]",
         ]
     )
-    assert "sluice.broker.broker" in loaded(
+    assert "sluice.broker.server.broker" in loaded(
         tmp_path, {"test_it.py": test, **{f"{name}.py": "MINE = 1" for name in names}}
     )
 
@@ -359,8 +359,8 @@ def test_pytest_does_not_compile_sluice_anew(pytester: pytest.Pytester) -> None:
         from importlib.machinery import SourceFileLoader
 
         def test_it(kafka_broker):
-            import sluice.broker.broker
-            assert type(sluice.broker.broker.__loader__) is SourceFileLoader
+            import sluice.broker.server.broker
+            assert type(sluice.broker.server.broker.__loader__) is SourceFileLoader
     """
     pytester.makepyfile(dedent(code))
     pytester.runpytest_subprocess(*WITHOUT).assert_outcomes(passed=1)

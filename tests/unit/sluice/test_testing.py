@@ -4,9 +4,9 @@ import random
 import pytest
 
 from sluice import Broker, testing
-from sluice.broker.cluster_server import ClusterServer
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import LoopClock
-from sluice.config import Config
+from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
 
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from sluice.client.assignors import GroupMember, Plan
-from sluice.client.cluster import TopicPartition
+from sluice.client.consumer.group.assignors import GroupMember, Plan
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.assignor import assign_tasks
 from sluice.streams.topology import Topology
 from tests.support.streaming import split, word_count

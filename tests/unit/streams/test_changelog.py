@@ -3,10 +3,10 @@
 import pytest
 
 from sluice.client import errors
-from sluice.client.cluster import TopicPartition
+from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
+from sluice.client.consumer.subscription_state import NoSubscriptionError
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.fetcher import OffsetOutOfRangeError
-from sluice.client.subscription_state import NoSubscriptionError
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from sluice.streams.task import StreamTask
 from sluice.streams.topology import Topology

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from sluice.client import errors
-from sluice.client.cluster import TopicPartition
 from sluice.client.errors import TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException
 from sluice.streams.global_table import GlobalSettings, GlobalThread
 from tests.support.streaming import now_ms

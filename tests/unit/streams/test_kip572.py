@@ -12,12 +12,12 @@ import pytest
 
 from sluice import testing
 from sluice.broker.faults.actions.delay import Delay
-from sluice.broker.faults.actions.ending import BlackHole
-from sluice.broker.faults.actions.error import Error
-from sluice.client.cluster import TopicPartition
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.client.config import Profile
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import LoopClock
 from sluice.streams.errors import StreamsException
 from sluice.streams.global_table import GlobalSettings, GlobalThread

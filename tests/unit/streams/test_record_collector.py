@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from sluice.client import errors
-from sluice.client.cluster import TopicPartition
 from sluice.client.config import Profile
 from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import (
     ClientTimeoutException,
     StreamsException,

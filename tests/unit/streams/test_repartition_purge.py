@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from sluice.client import errors
-from sluice.client.admin import Outcomes
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import OffsetAndMetadata
+from sluice.client.admin.admin import Outcomes
+from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.repartition_purge import RepartitionPurge
 from tests.support.streaming import Stage, streaming, word_count
 from tests.support.streaming_fakes import IN0, Script, clock, in_virtual_time

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from sluice.client.cluster import TopicPartition
+from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.errors import TimeoutException
-from sluice.client.fetcher import OffsetOutOfRangeError
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from sluice.streams.state_updater import StateUpdater
 from sluice.streams.task import StreamTask

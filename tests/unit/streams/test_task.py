@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.client.consumer_record import OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+from sluice.client.consumer.record import OffsetAndMetadata, OffsetAndTimestamp
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
 from sluice.streams.errors import ClientTimeoutException, StreamsException, TaskCorruptedException
 from sluice.streams.processor import Context, Processor, Record
 from sluice.streams.store import GlobalTable

@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import pytest
 
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import OffsetAndMetadata
+from sluice.client.consumer.group.offsets import CommitFailedError
+from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
-from sluice.client.group_offsets import CommitFailedError
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException
 from sluice.streams.record_collector import RecordCollector
 from sluice.streams.state_updater import StateUpdater

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from sluice.client.cluster import TopicPartition
-from sluice.client.consumer_record import ConsumerRecord
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TopicAuthorizationException
+from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException
 from sluice.streams.tasks import TaskManager
 from sluice.streams.thread import StreamThread, ThreadState

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.web.feed import Feed
-from sluice.web.looks import Look, Looks
+from sluice.web.snapshots import Look, Looks
 from sluice.web.view import View
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.watching import watching

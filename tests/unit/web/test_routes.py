@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice import Broker
-from sluice.broker.admin import application
+from sluice.broker.admin.server import application
 from sluice.web import load
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
@@ -90,6 +90,6 @@ def test_a_stream_tells_what_is_new_until_the_broker_stops() -> None:
 
 
 def test_who_starts_a_broker_imports_nothing_of_the_page() -> None:
-    code = "import sys, sluice.cli.run_broker; print(sorted(name for name in sys.modules if 'web' in name))"
+    code = "import sys, sluice.cli.serve.run; print(sorted(name for name in sys.modules if 'web' in name))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "['sluice.web']"

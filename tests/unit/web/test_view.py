@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sluice.broker.journal.reader import parse_wanted
-from sluice.broker.reading import read_texts
+from sluice.text.typed_decoding import read_texts
 from sluice.web.view import View, ViewWanted
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from sluice.audit.judge import findings
-from sluice.audit.observation import Callback, Observation
-from sluice.audit.verdict import FindingKind
+from sluice.audit.judge.model.observation import Callback, Observation
+from sluice.audit.judge.model.verdict import FindingKind
 from tests.support.audit_events import Journal, callback, closed_connections, failed_batch, observed
 
 

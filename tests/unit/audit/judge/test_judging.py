@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from sluice.audit.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge import judge, judge_sequence
-from sluice.audit.observation import Role
-from sluice.audit.verdict import Sort, State
+from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import Sort, State
 from tests.support.audit_events import SETTINGS, Journal, callback, closed_connections, failed_batch, ns, observed
 
 RIGHT: list[float] = [50, 105, 190, 420, 790, 1000, 930, 1000]

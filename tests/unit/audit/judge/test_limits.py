@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.audit.judge import judge
-from sluice.audit.verdict import State, Verdict
+from sluice.audit.judge.model.verdict import State, Verdict
 from tests.support.audit_events import SETTINGS, Journal, closed_connections, failed_batch, observed
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE

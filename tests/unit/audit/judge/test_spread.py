@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from sluice.audit.judge import judge
-from sluice.audit.observation import Observation
-from sluice.audit.verdict import State
+from sluice.audit.judge.model.observation import Observation
+from sluice.audit.judge.model.verdict import State
 from tests.support.audit_events import SETTINGS, closed_connections, failed_batch, observed
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from sluice.broker.groups.consumer_group import ConsumerGroup
-from sluice.broker.handlers import HANDLERS
-from sluice.broker.security.acl import Acl
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.security.acl.acl import Acl
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -33,7 +33,7 @@ from tests.support.records import fetch
 from tests.support.transactions import add_request, init_request, produce_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
-from tests.unit.broker.handlers.test_create_acls import creation
+from tests.unit.broker.handlers.security.test_create_acls import creation
 from tests.unit.broker.handlers.test_handlers import PLAIN
 
 Maker = Callable[[bytes], Message]  # id of the topic "t"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.broker.configs.client_metrics_configs import DEFAULT_INTERVAL_MS
-from sluice.broker.groups.consumer_group import ConsumerGroup
-from sluice.broker.handlers import HANDLERS
-from sluice.broker.handlers.describe_log_dirs import LOG_DIR
-from sluice.broker.telemetry import Subscription
+from sluice.broker.controller.configs.client_metrics import DEFAULT_INTERVAL_MS
+from sluice.broker.controller.configs.client_metrics_manager import Subscription
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.handlers.cluster.describe_log_dirs import LOG_DIR
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData

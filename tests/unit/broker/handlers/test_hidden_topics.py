@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.security.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, ResourceType
+from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, ResourceType
 from sluice.protocol.apis.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest

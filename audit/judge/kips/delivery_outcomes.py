@@ -1,0 +1,175 @@
+"""What KIP-91 says of what an application is told: when a record has failed, in which order, and which arrive."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from sluice.audit.judge.case import Case, Told
+from sluice.audit.judge.expected import number
+from sluice.audit.judge.model.verdict import Verdict
+from sluice.audit.judge.observer.throttles import throttled_spans
+from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, looked_until_ns, records
+
+_NS_PER_MS = 1_000_000
+# From the end of a batch to the application being told: a pass of the sender, and a process that tells its driver.
+_TOLD_MS = 250.0
+_MANY = 2
+# What a client has not sent when it is closed fails then, whatever its time.
+_CLOSING_NS = 1000 * _NS_PER_MS
+
+
+def _delivery_ms(case: Case) -> float:
+    found = number(case.subject.settings, "delivery.timeout.ms")
+    assert found is not None, "the statement says that it needs it"
+    return found
+
+
+def _not_told(case: Case) -> Verdict:
+    return case.not_observable("what an application is told can only be told by a driver, and this client has none")
+
+
+def _ends_in_time(case: Case) -> Verdict:
+    if not has_records(case.observations):
+        return _not_told(case)
+    timeout_ms = _delivery_ms(case)
+    linger_ms = number(case.subject.settings, "linger.ms") or 0.0
+    low, high = timeout_ms - linger_ms - _TOLD_MS, timeout_ms + _TOLD_MS + case.lag_ms
+    failed = [
+        each
+        for run in case.observations
+        for each in records(run.callbacks)
+        if each.end == FAILED and each.ended_ns < looked_until_ns(run) - _CLOSING_NS
+    ]
+    never = sum(
+        not each.end and (looked_until_ns(run) - each.sent_ns) / _NS_PER_MS > high
+        for run in case.observations
+        for each in records(run.callbacks)
+    )
+    took_ms = sorted(each.took_ms for each in failed)
+    told: Told = {
+        "measured": {
+            "failed": len(failed),
+            "never_ended": never,
+            "soonest_ms": took_ms[0] if took_ms else 0.0,
+            "latest_ms": took_ms[-1] if took_ms else 0.0,
+        },
+        "expected": {
+            "failed": "1 at least",
+            "never_ended": "0",
+            "soonest_ms": f"{timeout_ms:g} ms",
+            "latest_ms": f"{timeout_ms:g} ms",
+        },
+    }
+    if never:
+        return case.deviates(f"never tells what became of {never} records", **told)
+    if not failed:
+        return case.inconclusive("no record failed", runs_needed=1, **told)
+    if took_ms[-1] > high:
+        return case.deviates(
+            f"fails a record after {took_ms[-1] / 1e3:.1f} s, where delivery.timeout.ms is {timeout_ms:g}", **told
+        )
+    if took_ms[0] < low:
+        return case.deviates(
+            f"fails a record already after {took_ms[0]:.0f} ms, where delivery.timeout.ms is {timeout_ms:g}",
+            **told,
+        )
+    return case.passes(f"fails {len(failed)} records after {took_ms[0]:.0f} to {took_ms[-1]:.0f} ms", **told)
+
+
+def _in_order(case: Case) -> Verdict:
+    if not has_records(case.observations):
+        return _not_told(case)
+    failed, swapped = 0, 0
+    for run in case.observations:
+        by_partition: dict[int, list[Record]] = {}
+        for each in records(run.callbacks):
+            if each.end == FAILED:
+                by_partition.setdefault(each.partition, []).append(each)
+        for of_partition in by_partition.values():
+            failed += len(of_partition)
+            # Within a millisecond they are of one pass, in which a queued batch may come before one on its way.
+            swapped += sum(
+                before.ended_ns > after.ended_ns + _NS_PER_MS
+                for before, after in pairwise(sorted(of_partition, key=lambda each: each.number))
+            )
+    told: Told = {
+        "measured": {"failed": failed, "swapped": swapped},
+        "expected": {"failed": "2 at least", "swapped": "0"},
+    }
+    if swapped:
+        return case.deviates(f"fails {swapped} records before one that was sent earlier", **told)
+    if failed < 2:
+        return case.inconclusive("fewer than two records failed", runs_needed=1, **told)
+    return case.passes(f"fails {failed} records in the order in which they were sent", **told)
+
+
+def _keeps_through_outage(case: Case) -> Verdict:
+    if not has_records(case.observations):
+        return _not_told(case)
+    timeout_ms, request_ms = _delivery_ms(case), number(case.subject.settings, "request.timeout.ms") or 0.0
+    waited, delivered, failed = 0, 0, 0
+    for run in case.observations:
+        if run.fault_from_ns is None or run.fault_until_ns is None:
+            continue
+        for each in records(run.callbacks):
+            waits_ms = (run.fault_until_ns - each.sent_ns) / _NS_PER_MS
+            # Sent so long before the outage ended that a request would have timed out, and its time not yet over then.
+            if each.sent_ns < run.fault_from_ns or not request_ms < waits_ms < timeout_ms - _TOLD_MS:
+                continue
+            waited += 1
+            delivered += each.end == DELIVERED
+            failed += each.end == FAILED and each.took_ms < timeout_ms - _TOLD_MS
+    told: Told = {
+        "measured": {"records": waited, "delivered": delivered, "failed_early": failed},
+        "expected": {"records": "1 at least", "failed_early": "0"},
+    }
+    if failed:
+        return case.deviates(f"fails {failed} of {waited} records before delivery.timeout.ms is over", **told)
+    if not delivered:
+        return case.inconclusive(
+            "no record waited longer than request.timeout.ms for the end of the outage", runs_needed=1, **told
+        )
+    return case.passes(f"delivers {delivered} records that waited longer than request.timeout.ms", **told)
+
+
+def _time_runs_throttled(case: Case) -> Verdict:
+    if not has_records(case.observations):
+        return _not_told(case)
+    timeout_ms = _delivery_ms(case)
+    overdue, failed, delivered, throttles = 0, 0, 0, 0
+    for run in case.observations:
+        spans = [
+            (span.told_ns, span.told_ns + span.throttle_time_ms * _NS_PER_MS)
+            for span in throttled_spans(run.events)
+            if span.throttle_time_ms >= timeout_ms
+        ]
+        throttles += len(spans)
+        for each in records(run.callbacks):
+            over_ns = each.sent_ns + round((timeout_ms + _TOLD_MS) * _NS_PER_MS)
+            if not any(told_ns < each.sent_ns and over_ns < end_ns for told_ns, end_ns in spans):
+                continue
+            overdue += 1
+            failed += each.end == FAILED
+            delivered += each.end == DELIVERED and each.ended_ns > over_ns
+    told: Told = {
+        "measured": {"records": overdue, "failed": failed, "delivered_late": delivered},
+        "expected": {"records": "1 at least", "delivered_late": "0"},
+    }
+    if delivered:
+        return case.deviates(f"delivers {delivered} of {overdue} records after delivery.timeout.ms was over", **told)
+    if throttles >= _MANY and not failed:
+        return case.not_observable(
+            f"in none of {throttles} throttles does a record wait so long: it is sent meanwhile, or elsewhere"
+        )
+    if not failed:
+        return case.inconclusive(
+            "no record waited for a throttle that is longer than delivery.timeout.ms", runs_needed=1, **told
+        )
+    return case.passes(f"fails {failed} records whose time ran out during a throttle", **told)
+
+
+RULES: dict[str, Callable[[Case], Verdict]] = {
+    "KIP-91/2": _ends_in_time,
+    "KIP-91/8": _in_order,
+    "KIP-91/13": _keeps_through_outage,
+    "KIP-91/16": _time_runs_throttled,
+}

@@ -1,0 +1,40 @@
+"""Heartbeats that failed are tried again, and some clients give that up soon: the next one comes when it would have
+come anyway, each `heartbeat.interval.ms`, and is no try of the one that failed.
+
+Which of the two a heartbeat is nobody says. One that comes when a regular one is due, and not when a retry is, is taken
+for a regular one.
+"""
+
+from math import inf
+
+from sluice.audit.judge.completed_calls import split_at
+from sluice.audit.judge.expected import Backoff
+from sluice.audit.judge.model.attempts import AttemptSequence
+from sluice.audit.judge.waits import ended_ns
+
+_NS_PER_MS = 1_000_000
+# Of the interval.
+_ON_TIME = 0.1
+
+
+def without_regular(
+    sequence: AttemptSequence, backoff: Backoff, interval_ms: float, late_ms: float
+) -> list[AttemptSequence]:
+    """The attempts apart before each regular one."""
+    begins: list[int] = []
+    first, failures = sequence.attempts[0], 0
+    for number, attempt in enumerate(sequence.attempts[1:], 1):
+        low_ms, high_ms = backoff.band_ms(failures)
+        waited_ms = (attempt.at_ns - ended_ns(sequence.attempts[number - 1])) / _NS_PER_MS
+        is_retry = low_ms <= waited_ms <= high_ms + late_ms
+        if not is_retry and _off_time((attempt.at_ns - first.at_ns) / _NS_PER_MS, interval_ms) < _ON_TIME:
+            begins.append(number)
+            first, failures = attempt, 0
+        else:
+            failures += 1
+    return split_at(sequence, begins)
+
+
+def _off_time(since_ms: float, interval_ms: float) -> float:
+    """How far from when the next regular one was due, as a share of the interval."""
+    return abs(since_ms - interval_ms) / interval_ms if interval_ms else inf

@@ -1,0 +1,184 @@
+"""KIP-144: waits before connections.
+
+What fails differs by the path (accepted and closed, never answered, dropped after ApiVersions), and clients take each
+in their own way: a verdict is about the path of its probe, and says which that is. What is refused is seen by nobody
+but the client.
+
+Kafka caps after the jitter since 3.7; before, and by the KIP's own text, waits reach 1.2 times the maximum. Both are
+taken as right.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from statistics import median
+
+from sluice.audit.judge.case import Case, Judged, Told, judged_waits
+from sluice.audit.judge.expected import JITTER, Backoff, reconnect_backoff
+from sluice.audit.judge.growth import judged_growth
+from sluice.audit.judge.limits import judged_any, judged_at_cap, judged_first
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import Verdict
+from sluice.audit.judge.observer.connections import connections, most_half_open
+from sluice.audit.judge.parallel_connections import rethreaded
+from sluice.audit.judge.spread import judged_jitter
+from sluice.audit.judge.waits import Track
+
+_JITTER_WAITS = 12
+# Kinds of connections that a client keeps apart: to a bootstrap address and a broker, and to a coordinator.
+_KINDS_OF_CONNECTIONS = {Role.PRODUCER: 2, Role.CONSUMER: 3, Role.ADMIN: 2}
+# Waits that have grown are so much longer than the first.
+_GROWS = 1.5
+_LATER, _LEAST_LATER = 2, 2
+_FAILS_LONG = 3
+
+
+def _growth(case: Case) -> Verdict:
+    if case.probe == "reconnect-refused":
+        return case.not_observable("a connection that is refused is seen by nobody but the client")
+
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        # What is above the maximum is for KIP-144/2 to judge.
+        above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms
+        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
+
+    return _judged(case, judged)
+
+
+def _cap(case: Case) -> Verdict:
+    return _judged(case, lambda case, tracks, backoff: judged_at_cap(case, tracks, backoff, above=1 + JITTER))
+
+
+def _reset_by_api_versions(case: Case) -> Verdict:
+    return _judged(case, lambda case, tracks, backoff: judged_first(case, _after_success(tracks), backoff))
+
+
+def _no_reset_by_accepting(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        evidence = case.evidence(tracks, backoff, case.tolerance(backoff.base_ms))
+        if backoff.is_constant:
+            return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
+        # What comes after a connection that worked is another wait: some clients have none there.
+        since = 1 if backoff.steps_to_cap > 1 else 0
+        first = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == since]
+        later = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures >= since + _LATER]
+        if not first or len(later) < _LEAST_LATER:
+            return case.inconclusive(f"there were not {since + 3} failures in a row", runs_needed=1, **evidence)
+        told: Told = {
+            **evidence,
+            "measured": {"early_wait_ms": median(first), "later_wait_ms": median(later)},
+            "expected": {
+                "later_wait_ms": f"{_GROWS:g} times the early one at least, or "
+                f"{backoff.value_ms(since + _LATER) / 2:g} ms"
+            },
+        }
+        # Where backoff is not reset by a success either, they may have grown before.
+        if median(later) >= min(_GROWS * median(first), backoff.value_ms(since + _LATER) / 2):
+            return case.passes("waits grow although connections are accepted", **told)
+        return case.deviates("waits do not grow where connections are accepted and then closed", **told)
+
+    return _judged(case, judged)
+
+
+def _waits_after_loss(case: Case) -> Verdict:
+    return _judged(case, lambda case, tracks, backoff: judged_any(case, _after_success(tracks), backoff))
+
+
+def _by_host(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        failing = {
+            track.sequence.attempts[0].broker
+            for track in tracks
+            if max(wait.failures for wait in track.waits) >= _FAILS_LONG
+        }
+        others = [track for track in _after_success(tracks) if track.sequence.attempts[0].broker not in failing]
+        if not failing or not others:
+            return case.inconclusive(
+                "one broker has to fail several times, and another to lose a connection meanwhile", runs_needed=1
+            )
+        return judged_first(case, others, backoff)
+
+    return _judged(case, judged)
+
+
+def _constant_where_set_alone(case: Case) -> Verdict:
+    if "reconnect.backoff.ms" in case.subject.lacks:
+        return case.not_observable("it has no reconnect.backoff.ms")
+    if "reconnect.backoff.max.ms" in case.subject.settings:
+        return case.not_observable("reconnect.backoff.max.ms is set here as well")
+    return _judged(case, _constant)
+
+
+def _constant_above_maximum(case: Case) -> Verdict:
+    backoff = reconnect_backoff(case.subject.settings)
+    if backoff is None or backoff.base_ms <= backoff.max_ms:
+        return case.not_observable("reconnect.backoff.ms is not above its maximum here")
+    return _judged(case, _constant)
+
+
+def _constant(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    return judged_growth(case, tracks, backoff, case.tolerance(backoff.max_ms))
+
+
+def _jitter(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        allowed = case.tolerance(backoff.base_ms)
+        return judged_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=True)
+
+    return _judged(case, judged)
+
+
+def _one_at_a_time(case: Case) -> Verdict:
+    most = max(most_half_open(connections(each.events)) for each in case.observations)
+    allowed = _KINDS_OF_CONNECTIONS[case.subject.role]
+    told: Told = {
+        "measured": {"connections_being_made": most},
+        "expected": {"connections_being_made": f"{allowed} at most, one of each kind"},
+    }
+    if most == 0:
+        return case.inconclusive("it did not connect", runs_needed=1, **told)
+    if most > allowed:
+        return case.deviates(f"{most} connections to one broker are being made at once", **told)
+    return case.passes(f"{most} connections to a broker are being made at once, at most", **told)
+
+
+def _judged(case: Case, judged: Judged) -> Verdict:
+    """Judges waits before connections by the backoff that is configured."""
+    backoff = reconnect_backoff(case.subject.settings)
+    assert backoff is not None, "the statement says that it needs it"
+    strategy = "metadata.recovery.strategy"
+    if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
+        return judged_waits(case, (Kind.CONNECT,), backoff, judged)
+    early_ms = case.tolerance(backoff.base_ms).early_ms
+    rethread = partial(rethreaded, backoff=backoff, early_ms=early_ms)
+    return judged_waits(case, (Kind.CONNECT,), backoff, judged, rethread)
+
+
+def _after_success(tracks: list[Track]) -> list[Track]:
+    """The waits after connections that worked were lost, alone."""
+    found: list[Track] = []
+    for track in tracks:
+        attempts = track.sequence.attempts
+        for (before, after), wait in zip(pairwise(attempts), track.waits, strict=True):
+            if before.outcome is Outcome.SUCCEEDED:
+                sequence = AttemptSequence(
+                    kind=Kind.CONNECT, key=track.sequence.key, attempts=[before, after], path=track.sequence.path
+                )
+                found.append(Track(sequence, track.repetition, [wait]))
+    return found
+
+
+RULES: dict[str, Callable[[Case], Verdict]] = {
+    "KIP-144/1": _growth,
+    "KIP-144/2": _cap,
+    "KIP-144/3": _reset_by_api_versions,
+    "KIP-144/4": _no_reset_by_accepting,
+    "KIP-144/5": _waits_after_loss,
+    "KIP-144/6": _by_host,
+    "KIP-144/7": _constant_where_set_alone,
+    "KIP-144/8": _constant_above_maximum,
+    "KIP-144/9": _jitter,
+    "KIP-144/10": _one_at_a_time,
+    "KIP-144/11": _waits_after_loss,
+}

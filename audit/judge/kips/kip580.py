@@ -1,0 +1,289 @@
+"""KIP-580: waits before retries, of batches, metadata, coordinator lookups, heartbeats, commits, admin calls.
+
+Producer and metadata draw their jitter anew whenever they look, so that single waits lie anywhere in the band, mostly
+in its upper half. What Kafka left static (joins, offsets, producer ids) the KIP leaves static only for joins: of
+offsets and producer ids both are taken as right.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sluice.audit.judge.case import Case, Judged, SortOut, Told, judged_waits
+from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff, retry_backoff, static_backoff
+from sluice.audit.judge.growth import judged_growth
+from sluice.audit.judge.limits import judged_at_cap, judged_first
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import State, Verdict
+from sluice.audit.judge.spread import judged_jitter
+from sluice.audit.judge.waits import Track, partition_of
+
+from .heartbeats import without_regular
+
+_JITTER_WAITS = 8
+_FIRST_SECOND_MS = 1000.0
+_HEARTBEAT_LATE_MS, _DISCONNECT_LATE_MS = 100.0, 50.0
+_AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # of the base
+_WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
+
+
+def _produce_growth(case: Case) -> Verdict:
+    return _grows(case, Kind.PRODUCE)
+
+
+def _cap(case: Case) -> Verdict:
+    return _judged(case, (Kind.PRODUCE,), lambda case, tracks, backoff: judged_at_cap(case, tracks, backoff))
+
+
+def _constant_above_maximum(case: Case) -> Verdict:
+    backoff = retry_backoff(case.subject.settings)
+    if backoff is None or backoff.base_ms <= backoff.max_ms:
+        return case.not_observable("retry.backoff.ms is not above its maximum here")
+    return _grows(case, Kind.PRODUCE)
+
+
+def _constant_at_maximum(case: Case) -> Verdict:
+    backoff = retry_backoff(case.subject.settings)
+    if backoff is None or backoff.base_ms != backoff.max_ms:
+        return case.not_observable("retry.backoff.ms does not equal its maximum here")
+    return _grows(case, Kind.PRODUCE)
+
+
+def _by_batch(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        partitions: dict[str, list[Track]] = {}
+        for track in tracks:
+            partitions.setdefault(partition_of(track.sequence), []).append(track)
+        if len(partitions) < 2:
+            return case.inconclusive("batches of two partitions have to fail", runs_needed=1)
+        # Each for itself: the one that failed first has waits that are right, as many as the other has wrong ones.
+        allowed = case.tolerance(backoff.base_ms)
+        verdicts = [judged_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
+        return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))
+
+    return _judged(case, (Kind.PRODUCE,), judged)
+
+
+def _reset_by_success(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        later = [track for track in tracks if _comes_after_success(case, track)]
+        if not later:
+            return case.inconclusive("no batch failed after another had succeeded", runs_needed=1)
+        return judged_first(case, later, backoff)
+
+    return _judged(case, (Kind.PRODUCE,), judged)
+
+
+def _comes_after_success(case: Case, track: Track) -> bool:
+    """Whether another batch failed and then was delivered before this one was sent."""
+    first_ns = track.sequence.attempts[0].at_ns
+    return any(
+        other.kind is Kind.PRODUCE
+        and len(other.attempts) > 1
+        and other.attempts[-1].outcome is Outcome.SUCCEEDED
+        and other.attempts[-1].at_ns < first_ns
+        for found in case.found
+        if any(each is track.sequence for each in found)
+        for other in found
+    )
+
+
+def _no_wait_for_new_leader(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        allowed = case.tolerance(backoff.base_ms)
+        moved = [
+            wait.waited_ms for track in tracks for wait in track.waits if wait.may_be_shorter and wait.failures == 0
+        ]
+        evidence = case.evidence(tracks, None, allowed)
+        if not moved:
+            return case.inconclusive("no batch was sent again to another broker after its first failure", runs_needed=1)
+        told: Told = {
+            **evidence,
+            "measured": {"waits": len(moved), "shortest_ms": min(moved), "longest_ms": max(moved)},
+            "expected": {"longest_ms": f"below {_AT_ONCE * backoff.base_ms:g} ms"},
+        }
+        at_once = sum(waited_ms <= _AT_ONCE * backoff.base_ms for waited_ms in moved)
+        if at_once == len(moved):
+            return case.passes(f"sends it to the new leader after {max(moved):.0f} ms at most", **told)
+        if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
+            return case.deviates(f"waits {min(moved):.0f} ms or more, although there is a new leader", **told)
+        return case.inconclusive(
+            f"sends {at_once} of {len(moved)} batches to the new leader at once", runs_needed=case.runs, **told
+        )
+
+    return _judged(case, (Kind.PRODUCE,), judged)
+
+
+def _metadata_growth(case: Case) -> Verdict:
+    return _grows(case, Kind.METADATA)
+
+
+def _metadata_disconnect(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        reconnect = reconnect_backoff(case.subject.settings)
+        assert reconnect is not None, "the statement says that it needs it"
+        late_ms = (1 + JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
+        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
+
+    return _judged(case, (Kind.METADATA,), judged)
+
+
+def _coordinator_growth(case: Case) -> Verdict:
+    if case.probe == "commit-error":
+        return _grows(case, Kind.OFFSET_COMMIT)
+    backoff = retry_backoff(case.subject.settings)
+    assert backoff is not None, "the statement says that it needs it"
+    # Between two lookups metadata are asked for anew, which has a backoff of its own.
+    held_up = backoff._replace(held_up_ms=(1 + JITTER) * backoff.max_ms)
+    return _grows(case, Kind.FIND_COORDINATOR, backoff=held_up)
+
+
+def _heartbeat_growth(case: Case) -> Verdict:
+    backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
+    assert backoff is not None, "the statement says that it needs it"
+
+    def sort_out(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        late_ms = case.tolerance(backoff.base_ms).late_ms
+        return [part for one in found for part in without_regular(one, backoff, interval_ms or 0.0, late_ms)]
+
+    return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS, sort_out=sort_out)
+
+
+def _join_static(case: Case) -> Verdict:
+    return _static(case, Kind.JOIN_GROUP, Kind.SYNC_GROUP)
+
+
+def _list_offsets(case: Case) -> Verdict:
+    return _static_or_growing(case, Kind.LIST_OFFSETS)
+
+
+def _init_producer_id(case: Case) -> Verdict:
+    return _static_or_growing(case, Kind.INIT_PRODUCER_ID)
+
+
+def _admin_growth(case: Case) -> Verdict:
+    return _grows(case, Kind.ADMIN)
+
+
+def _jitter(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        allowed = case.tolerance(backoff.base_ms)
+        return judged_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
+
+    return _judged(case, (Kind.PRODUCE,), judged)
+
+
+def _first_second(case: Case) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        allowed = case.tolerance(backoff.base_ms)
+        most = _most_sends(backoff, allowed.early_ms)
+        sends = max(_sends(track.sequence) for track in tracks)
+        for_long = sum(_failed_for_a_second(track.sequence) for track in tracks)
+        told: Told = {
+            **case.evidence(tracks, backoff, allowed),
+            "measured": {"batches_that_failed_for_a_second": for_long, "sends": sends},
+            "expected": {"batches_that_failed_for_a_second": "1 at least", "sends": f"{most} at most"},
+        }
+        if sends > most:
+            return case.deviates(f"sends a batch {sends} times in a second, where {most} are the most", **told)
+        if not for_long:
+            return case.inconclusive("no batch failed for a second", runs_needed=1, **told)
+        return case.passes(f"sends a batch {sends} times in its first second at most", **told)
+
+    return _judged(case, (Kind.PRODUCE,), judged)
+
+
+def _most_sends(backoff: Backoff, early_ms: float) -> int:
+    """How often the shortest waits let a batch be sent in a second."""
+    at_ms, sends = 0.0, 0
+    while at_ms <= _FIRST_SECOND_MS and sends < _FIRST_SECOND_MS:
+        low, _ = backoff.band_ms(sends)
+        at_ms += max(low - early_ms, 0)
+        sends += 1
+    return sends
+
+
+def _sends(sequence: AttemptSequence) -> int:
+    first_ns = sequence.attempts[0].at_ns
+    return sum((attempt.at_ns - first_ns) / 1e6 <= _FIRST_SECOND_MS for attempt in sequence.attempts)
+
+
+def _failed_for_a_second(sequence: AttemptSequence) -> bool:
+    return (sequence.attempts[-1].at_ns - sequence.attempts[0].at_ns) / 1e6 > _FIRST_SECOND_MS
+
+
+def _older_clients(case: Case) -> Verdict:
+    if "KIP-580" not in case.subject.before:
+        return case.not_observable("it is about clients that are older than KIP-580")
+    return _static(case, Kind.PRODUCE)
+
+
+# -- the ways to judge -------------------------------------------------------------------------------------------------
+
+
+def _grows(
+    case: Case,
+    *kinds: Kind,
+    late_ms: float = 0.0,
+    backoff: Backoff | None = None,
+    sort_out: SortOut | None = None,
+) -> Verdict:
+    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+        # A consumer with nothing on its way looks again every retry.backoff.ms.
+        polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
+        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
+
+    return _judged(case, kinds, judged, backoff, sort_out)
+
+
+def _static(case: Case, *kinds: Kind) -> Verdict:
+    backoff = static_backoff(case.subject.settings)
+    assert backoff is not None, "the statement says that it needs it"
+    return _judged(
+        case,
+        kinds,
+        lambda case, tracks, backoff: judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms)),
+        backoff,
+    )
+
+
+def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
+    static = _static(case, *kinds)
+    if static.state is not State.DEVIATES:
+        return static
+    growing = _grows(case, *kinds)
+    return static if growing.state is State.DEVIATES else growing
+
+
+def _judged(
+    case: Case,
+    kinds: tuple[Kind, ...],
+    judged: Judged,
+    backoff: Backoff | None = None,
+    sort_out: SortOut | None = None,
+) -> Verdict:
+    """Judges waits before retries by a backoff, the one that is configured if no other is given."""
+    backoff = backoff or retry_backoff(case.subject.settings)
+    assert backoff is not None, "the statement says that it needs it"
+    return judged_waits(case, kinds, backoff, judged, sort_out)
+
+
+RULES: dict[str, Callable[[Case], Verdict]] = {
+    "KIP-580/1": _produce_growth,
+    "KIP-580/2": _cap,
+    "KIP-580/3": _constant_above_maximum,
+    "KIP-580/4": _constant_at_maximum,
+    "KIP-580/5": _by_batch,
+    "KIP-580/6": _reset_by_success,
+    "KIP-580/7": _no_wait_for_new_leader,
+    "KIP-580/8": _metadata_growth,
+    "KIP-580/9": _metadata_disconnect,
+    "KIP-580/10": _coordinator_growth,
+    "KIP-580/11": _heartbeat_growth,
+    "KIP-580/12": _join_static,
+    "KIP-580/13": _list_offsets,
+    "KIP-580/14": _init_producer_id,
+    "KIP-580/15": _admin_growth,
+    "KIP-580/16": _jitter,
+    "KIP-580/17": _first_second,
+    "KIP-580/18": _older_clients,
+}

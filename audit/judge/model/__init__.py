@@ -1,0 +1,1 @@
+"""What the judge works on: attempts, observations, statements and verdicts, as data."""

@@ -1,0 +1,292 @@
+"""Connections as the journal tells of them, and which of them are tries of the same thing (KIP-144).
+
+Theory of operation. A client keeps its connections apart by what they are for: to a bootstrap address, to a broker, to
+a group's coordinator; each has a backoff of its own. So one broker may see several rows of tries at once, even of
+several clients; and who a client is it sees only once that has said something, which it cannot where it is closed at
+once.
+
+So each connection is appended to one of the *rows* that it may belong to: those of the same host to the same broker
+whose last connection has ended, that are not known to be another client's (client id, KIP-511 name and version) or for
+something else (the APIs asked for). Rows whose last connection was lost come before those whose last one the client
+itself ended when it was done with it. Of several it is the one whose next try was due then: after as long as it waited
+the last time, or twice as long. Where that does not tell them apart, source ports that are next to each other do. A row
+begins where there is no such row, that is, where all that there are have a connection that is open.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from math import inf, log
+
+import msgspec
+
+from sluice.audit.judge.model.attempts import (
+    AFTER_VERSIONS,
+    CLOSED,
+    LOST,
+    SILENT,
+    Attempt,
+    AttemptSequence,
+    Kind,
+    Outcome,
+)
+from sluice.journal_events import AnyEvent, ClientEvent, ConnectionClosed, ConnectionOpened, ConnectionRefused, Request
+
+API_VERSIONS = "ApiVersions"
+_COORDINATOR = frozenset(
+    [
+        "JoinGroup",
+        "SyncGroup",
+        "Heartbeat",
+        "LeaveGroup",
+        "OffsetCommit",
+        "OffsetFetch",
+        "ConsumerGroupHeartbeat",
+        "TxnOffsetCommit",
+    ]
+)
+_BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
+# How far from what was due a row is taken to be that has not waited since it worked, as the factor between them; and
+# further, where such a wait would be shorter or longer than first waits are.
+_UNKNOWN = log(1.6)
+_FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
+_SHORTEST_MS = 0.1
+# Ports that are further apart say nothing.
+_NEAR_PORTS = 64
+
+
+class Connection(msgspec.Struct, kw_only=True):
+    """One connection, from beginning to end.
+
+    closed_ns: null: it was open as long as anybody looked
+    requests: in the order in which they were answered
+    """
+
+    number: int
+    broker: int
+    host: str
+    port: int
+    opened_ns: int
+    client_id: str = ""
+    software: tuple[str, str] = ("", "")
+    closed_ns: int | None = None
+    by_client: bool = False
+    requests: list[Request] = []
+
+    @property
+    def has_said(self) -> bool:
+        """Whether it is known who it is."""
+        return bool(self.client_id or self.software != ("", "")) or bool(self.requests)
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """What it was used for, as far as its requests tell."""
+        apis = {request.api for request in self.requests}
+        return frozenset(
+            role for role, own in (("coordinator", _COORDINATOR), ("broker", _BROKER)) if not apis.isdisjoint(own)
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it as a try to connect."""
+        first = self.requests[0] if self.requests else None
+        if first is not None and first.answered_ns is not None and not first.error_codes:
+            return Outcome.SUCCEEDED
+        if self.closed_ns is None:
+            return Outcome.UNANSWERED
+        if first is not None and first.error_codes:
+            return Outcome.ERROR
+        return Outcome.ABANDONED if self.by_client else Outcome.DISCONNECTED
+
+    @property
+    def path(self) -> str:
+        """How it failed; "" where the client ended it after it had worked, or nobody has."""
+        if self.closed_ns is None:
+            return ""
+        if self.outcome is not Outcome.SUCCEEDED:
+            return SILENT if self.by_client else CLOSED
+        if self.by_client:
+            return ""
+        answered = [request for request in self.requests if request.answered_ns is not None]
+        return AFTER_VERSIONS if all(request.api == API_VERSIONS for request in answered) else LOST
+
+
+def connections(events: Iterable[AnyEvent]) -> list[Connection]:
+    """All of them, in the order in which they came. One whose beginning is not among the events begins with the first
+    thing that is told of it.
+    """
+    found: dict[int, Connection] = {}
+    for event in events:
+        if not isinstance(event, ClientEvent) or event.connection < 0:
+            continue
+        one = found.get(event.connection)
+        if one is None:
+            one = found[event.connection] = _begun(event)
+        one.client_id = event.client_id or one.client_id
+        if event.software_name:
+            one.software = event.software_name, event.software_version
+        if isinstance(event, Request):
+            one.requests.append(event)
+        elif isinstance(event, ConnectionClosed):
+            one.closed_ns, one.by_client = event.at_ns, event.by_client
+    return sorted(found.values(), key=lambda one: (one.opened_ns, one.number))
+
+
+def _begun(event: ClientEvent) -> Connection:
+    host, _, port = event.peer.rpartition(":")
+    opened_ns = event.received_ns if isinstance(event, Request) else event.at_ns
+    if isinstance(event, ConnectionOpened | ConnectionRefused):
+        opened_ns = event.at_ns
+    return Connection(
+        number=event.connection,
+        broker=event.broker,
+        host=host,
+        port=int(port) if port.isdigit() else 0,
+        opened_ns=opened_ns,
+        requests=[],
+    )
+
+
+class Row:
+    """Connections that are tries of the same thing."""
+
+    def __init__(self, first: Connection) -> None:
+        self.connections = [first]
+        self.client_id, self.software = first.client_id, first.software
+        self.has_said, self.roles = first.has_said, first.roles
+        self._last_wait_ms: float | None = None
+
+    @property
+    def broker(self) -> int:
+        return self.connections[0].broker
+
+    def may_have(self, one: Connection) -> bool:
+        """Whether a connection may be the next one."""
+        last = self.connections[-1]
+        if last.host != one.host or last.broker != one.broker:
+            return False
+        if last.closed_ns is None or last.closed_ns > one.opened_ns:
+            return False
+        if self.has_said and one.has_said and not self._is_same_client(one):
+            return False
+        return not (self.roles and one.roles and self.roles.isdisjoint(one.roles))
+
+    @property
+    def is_at_its_end(self) -> bool:
+        """Whether the client ended the last one itself after it had worked, so that nothing has to be tried again."""
+        last = self.connections[-1]
+        return last.by_client and last.outcome is Outcome.SUCCEEDED
+
+    def _is_same_client(self, one: Connection) -> bool:
+        same_id = not self.client_id or not one.client_id or self.client_id == one.client_id
+        unnamed = ("", "")
+        same_software = unnamed in (self.software, one.software) or self.software == one.software
+        return same_id and same_software
+
+    def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
+        """How little a connection was due, which of two equals is further by its port, and which ended earlier."""
+        last = self.connections[-1]
+        assert last.closed_ns is not None, "it may not have this one"
+        waited_ms = (one.opened_ns - last.closed_ns) / 1e6
+        ports = min(abs(one.port - last.port), _NEAR_PORTS)
+        return round(self._surprise(max(waited_ms, _SHORTEST_MS)), 1), ports, -last.closed_ns
+
+    def _surprise(self, waited_ms: float) -> float:
+        if self._last_wait_ms is None:
+            return _UNKNOWN + _away(waited_ms, _FIRST_FROM_MS, _FIRST_TO_MS)
+        return _away(waited_ms, self._last_wait_ms, 2 * self._last_wait_ms)
+
+    def append(self, one: Connection) -> None:
+        last = self.connections[-1]
+        assert last.closed_ns is not None, "it may not have this one"
+        waited_ms = max((one.opened_ns - last.closed_ns) / 1e6, _SHORTEST_MS)
+        self._last_wait_ms = None if one.outcome is Outcome.SUCCEEDED else waited_ms
+        self.connections.append(one)
+        self.client_id = self.client_id or one.client_id
+        self.software = one.software if self.software == ("", "") else self.software
+        self.has_said = self.has_said or one.has_said
+        self.roles |= one.roles
+
+
+def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
+    """By which factor, as a logarithm, a wait is not between these."""
+    return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
+
+
+def rows(found: Sequence[Connection]) -> list[Row]:
+    """Connections, by what they are tries of."""
+    made: list[Row] = []
+    for one in found:
+        able = [row for row in made if row.may_have(one)]
+        if able:
+            lost = [row for row in able if not row.is_at_its_end]
+            able = lost or able
+            min(able, key=lambda row: row.unlikelihood(one)).append(one)
+        else:
+            made.append(Row(one))
+    return made
+
+
+def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
+    """Tries to connect: those of an instance, to a broker, for one thing.
+
+    A connection that the client ended itself after it had worked has not failed: what comes after it is another
+    sequence.
+    """
+    used: dict[str, count[int]] = {}
+    return [_sequence(row, part, used) for row in rows(connections(events)) for part in _between_ends(row.connections)]
+
+
+def _between_ends(found: Sequence[Connection]) -> list[list[Connection]]:
+    parts: list[list[Connection]] = [[]]
+    for one in found:
+        parts[-1].append(one)
+        if one.outcome is Outcome.SUCCEEDED and one.by_client:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _sequence(row: Row, part: Sequence[Connection], used: dict[str, "count[int]"]) -> AttemptSequence:
+    role = " and ".join(sorted(row.roles)) or "bootstrap"
+    who = row.client_id or row.software[0] or part[0].host
+    name = f"{who} to broker {row.broker} as {role}"
+    number = next(used.setdefault(name, count(1)))
+    paths = [one.path for one in part if one.path]
+    return AttemptSequence(
+        kind=Kind.CONNECT,
+        key=name if number == 1 else f"{name} #{number}",
+        attempts=[_attempt(one) for one in part],
+        path=max(dict.fromkeys(paths), key=paths.count) if paths else "",
+    )
+
+
+def _attempt(one: Connection) -> Attempt:
+    codes = one.requests[0].error_codes if one.requests else []
+    return Attempt(
+        at_ns=one.opened_ns,
+        ended_ns=one.closed_ns,
+        outcome=one.outcome,
+        error_codes=list(codes),
+        connection=one.number,
+        broker=one.broker,
+    )
+
+
+def most_half_open(found: Sequence[Connection]) -> int:
+    """How many connections to one broker were being made at once: accepted, and nothing on them answered yet."""
+    most = 0
+    for one in found:
+        others = [
+            other
+            for other in found
+            if other.broker == one.broker
+            and other.host == one.host
+            and other.opened_ns <= one.opened_ns < _made_ns(other)
+        ]
+        most = max(most, len(others))
+    return most
+
+
+def _made_ns(one: Connection) -> float:
+    answered = [request.answered_ns for request in one.requests if request.answered_ns is not None]
+    ends = [end for end in (*answered[:1], one.closed_ns) if end is not None]
+    return min(ends, default=inf)

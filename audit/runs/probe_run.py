@@ -1,0 +1,257 @@
+"""One run of one probe with one subject: a cluster of its own, the subject, the faults, and what was seen of it all.
+
+The cluster lives in the loop that also reads what drivers tell: a line takes some microseconds, and a broker in a
+process of its own would take memory, its start, and a second clock. What does take time, judging, is done in another
+process (worker.py). How late the loop was all the same is in each observation: a verdict that needs better is refused.
+
+The same coroutine runs in virtual time (sluice/testing.py), where nothing is late.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
+from sluice.audit.probes import GROUP, RECORDS, TOPIC, Begin, Probe
+from sluice.audit.subjects import Running, Subject
+from sluice.client.consumer.consumer import Consumer, OffsetAndMetadata, TopicPartition
+from sluice.client.producer.producer import Producer
+from sluice.clock import Clock, sleep_ms
+from sluice.embedded.broker import Broker
+from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
+
+# A client that does not work by then does not work; one in Java takes seconds on a busy machine.
+_WORKS_WITHIN_MS = 20_000.0
+_STARTS_WITHIN_MS = 5000.0
+_LOOK_EVERY_MS = 50.0
+_READ_MS = 5000.0
+# By what a client is known to work, by what it is; an admin client by any call.
+_WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
+_BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
+_MS = 1_000_000  # ns
+
+
+class Seen(NamedTuple):
+    """What came of a run.
+
+    observation: for the judge
+    lost: numbers of the records that were acknowledged and are not in the log
+    """
+
+    observation: Observation
+    lost: list[int]
+
+
+class Course:
+    """A run, from before the subject begins until after it has ended."""
+
+    def __init__(
+        self, broker: Broker, subject: Subject, probe: Probe, seed: int, clock: Clock, starting: asyncio.Lock
+    ) -> None:
+        self._broker = broker
+        self._subject = subject
+        self._probe = probe
+        self._seed = seed
+        self._clock = clock
+        self._starting = starting
+        self._running: Running | None = None
+        self._faults: asyncio.Task[object] | None = None
+        self.callbacks: list[Callback] = []
+        self._refused = ""
+        self.first_seq = broker.journal.last_seq
+
+    async def live(self) -> str:
+        """Lives through it; returns why that could not be, "" if it could. Raises SubjectError for a subject that
+        cannot be started.
+        """
+        try:
+            if self._probe.begins is Begin.AT_ONCE:
+                self._begin_faults()
+                await sleep_ms(self._clock, 0)  # they are in force
+                await self._begin_subject()
+            else:
+                await self._begin_subject()
+                problem = await self._until_it_works()
+                if problem:
+                    return problem
+                self._begin_faults()
+            return await self._until_over()
+        finally:
+            await self._end()
+
+    def events(self) -> list[AnyEvent]:
+        """What the journal has of it; connections from before may have ended meanwhile."""
+        events = self._broker.journal.events(after=self.first_seq)
+        own = {event.connection for event in events if isinstance(event, ConnectionOpened)}
+        return [event for event in events if not isinstance(event, ClientEvent) or event.connection in own]
+
+    def _begin_faults(self) -> None:
+        self._faults = asyncio.create_task(self._broker.run_scenario(self._probe.cluster))
+
+    async def _begin_subject(self) -> None:
+        """One begins at a time: the start of a process takes half a second of a processor, and makes others late."""
+        probe = self._probe
+        async with self._starting:
+            self._running = await self._subject.begin(
+                self._broker.bootstrap, probe.role, probe.workload, probe.settings, self._seed, self._hear
+            )
+            await self._gives_a_sign(_STARTS_WITHIN_MS)
+
+    async def _until_it_works(self) -> str:
+        role, until_ms = self._probe.role, self._clock.monotonic_ms() + _WORKS_WITHIN_MS
+        while not any(isinstance(event, Request) and does_its_work(event, role) for event in self.events()):
+            problem = self._problem()
+            if not problem and self._clock.monotonic_ms() > until_ms:
+                problem = _never_worked(self.events(), role)
+            if problem:
+                return problem
+            await sleep_ms(self._clock, _LOOK_EVERY_MS)
+        return ""
+
+    async def _until_over(self) -> str:
+        assert self._faults is not None
+        while not self._faults.done():
+            problem = self._problem()
+            if problem and self._probe.begins is Begin.WORKING:
+                return problem
+            await sleep_ms(self._clock, _LOOK_EVERY_MS)
+        self._faults.result()
+        if self._probe.begins is Begin.WORKING:
+            return self._problem()
+        return "" if await self._gives_a_sign(_WORKS_WITHIN_MS) else "the client did not begin"
+
+    async def _gives_a_sign(self, within_ms: float) -> bool:
+        """Waits for a connection, a callback, or an end."""
+        until_ms = self._clock.monotonic_ms() + within_ms
+        while not (self.callbacks or self._problem() or _has_connected(self.events())):
+            if self._clock.monotonic_ms() > until_ms:
+                return False
+            await sleep_ms(self._clock, _LOOK_EVERY_MS)
+        return True
+
+    def _hear(self, told: Callback) -> None:
+        self.callbacks.append(told)
+        if told.event == "rejected":
+            self._refused = told.text or told.error
+
+    def _problem(self) -> str:
+        """Why it cannot go on."""
+        assert self._running is not None
+        if self._refused:
+            return f"the client refuses its settings: {self._refused}"
+        ended = self._running.ended()
+        # The address is another one each time, and the problem the same.
+        return "" if ended is None else f"the client ended: {ended}".replace(self._broker.bootstrap, "{bootstrap}")
+
+    async def _end(self) -> None:
+        """Ends the subject first: what the end of the faults would have it do is no part of the run."""
+        try:
+            if self._running is not None:
+                await self._running.end()
+        finally:
+            if self._faults is not None and not self._faults.done():
+                self._faults.cancel()
+                await asyncio.wait([self._faults])
+
+
+async def run(
+    subject: Subject,
+    probe: Probe,
+    repetition: int,
+    seed: int,
+    clock: Clock,
+    starting: asyncio.Lock,
+    lag: Callable[[], Callable[[], float]],
+) -> Seen:
+    """One run. `lag` begins to measure how late timers are; what it returns tells that. Raises SubjectError."""
+    config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
+    async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
+        await _prepare(broker, probe)
+        course = Course(broker, subject, probe, seed, clock, starting)
+        lag_ms = lag()
+        began_ns = clock.wall_ms() * _MS
+        problem = await course.live()
+        events = course.events()
+        fault_from_ns, fault_until_ns = _fault_ns(probe, events)
+        observation = Observation(
+            probe=probe.name,
+            subject=_as_seen(subject.info(probe.role, probe.settings), events),
+            repetition=repetition,
+            seed=seed,
+            events=events,
+            callbacks=sorted(course.callbacks, key=lambda told: told.at_ns),
+            fault_from_ns=fault_from_ns,
+            fault_until_ns=fault_until_ns,
+            began_ns=began_ns,
+            ended_ns=clock.wall_ms() * _MS,
+            lag_ms=lag_ms(),
+            virtual=subject.virtual,
+            problem=problem,
+        )
+        return Seen(observation, await _lost(broker, course.callbacks, clock))
+
+
+def does_its_work(request: Request, role: Role) -> bool:
+    """Whether it is what a client is there for, and was answered without an error."""
+    is_work = request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
+    return is_work and request.answered_ns is not None and not request.error_codes
+
+
+def _has_connected(events: Sequence[AnyEvent]) -> bool:
+    return any(isinstance(event, ConnectionOpened) for event in events)
+
+
+def _never_worked(events: Sequence[AnyEvent], role: Role) -> str:
+    if not _has_connected(events):
+        return f"the client did not connect within {_WORKS_WITHIN_MS / 1000:.0f} s"
+    what = " or ".join(_WORK.get(role, ("any call",)))
+    return f"the client connected, but there was no {what} without an error within {_WORKS_WITHIN_MS / 1000:.0f} s"
+
+
+async def _prepare(broker: Broker, probe: Probe) -> None:
+    """The topics, what consumers find in them, and the group that an admin client asks for."""
+    for topic in probe.cluster.topics:
+        assert topic.assignments is not UNSET, topic
+        await broker.cluster.create_topic(topic.name, assignments=dict(enumerate(topic.assignments)))
+    if probe.role is Role.CONSUMER:
+        async with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+            for number in range(RECORDS):
+                await producer.send(TOPIC, b"%d" % number, partition=0)
+    if probe.role is Role.ADMIN:
+        config = {"bootstrap.servers": broker.bootstrap, "group.id": GROUP}
+        async with Consumer(config) as member:
+            member.assign([TopicPartition(TOPIC, 0)])
+            await member.commit({TopicPartition(TOPIC, 0): OffsetAndMetadata(0)})
+
+
+def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int | None]:
+    """When faults came into force, and when they ended."""
+    began = next((event.at_ns for event in events if isinstance(event, ScenarioStep)), None)
+    fault_ms = probe.fault_ms()
+    if began is None or fault_ms is None:
+        return None, None
+    from_ms, until_ms = fault_ms
+    return began + round(from_ms * _MS), None if until_ms is None else began + round(until_ms * _MS)
+
+
+def _as_seen(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
+    """A subject that does not say its version may have told it to the broker (KIP-511)."""
+    told = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
+    return info if info.version else msgspec.structs.replace(info, version=next(told, ""))
+
+
+async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
+    """The records that were acknowledged and cannot be read, by our own consumer, now that nothing fails."""
+    acknowledged = {told.record for told in callbacks if told.event == "delivered"}
+    if not acknowledged:
+        return []
+    partitions = [TopicPartition(TOPIC, number) for number in {told.partition for told in callbacks} if number >= 0]
+    async with Consumer({"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign(partitions)
+        until_ms = clock.monotonic_ms() + _READ_MS
+        while acknowledged and clock.monotonic_ms() < until_ms:
+            acknowledged -= {int(record.value or b"-1") for record in await consumer.poll(200)}
+    return sorted(acknowledged)

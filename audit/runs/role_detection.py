@@ -1,0 +1,53 @@
+"""What a command is: seen by what it asks a broker that is well. So it is also seen that it runs at all."""
+
+import asyncio
+from collections.abc import Sequence
+
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.probes import TOPIC, Produce
+from sluice.audit.subjects import Subject, SubjectError
+from sluice.clock import Clock, sleep_ms
+from sluice.embedded.broker import Broker
+from sluice.journal_events import AnyEvent, ConnectionOpened, Request
+
+_WITHIN_MS = 20_000.0
+_LOOK_EVERY_MS = 50.0
+_BY_API = {
+    "Produce": Role.PRODUCER,
+    "Fetch": Role.CONSUMER,
+    "CreateTopics": Role.ADMIN,
+    "DeleteTopics": Role.ADMIN,
+    "DescribeConfigs": Role.ADMIN,
+    "DescribeCluster": Role.ADMIN,
+    "DescribeGroups": Role.ADMIN,
+    "ListGroups": Role.ADMIN,
+}
+
+
+async def role_seen(subject: Subject, clock: Clock) -> Role:
+    """Raises SubjectError for a command that does not run, ends, never connects, or does nothing that tells."""
+    async with Broker() as broker:
+        await broker.cluster.create_topic(TOPIC)
+        running = await subject.begin(broker.bootstrap, Role.PRODUCER, Produce(), {}, 0, lambda told: None)
+        try:
+            until_ms = clock.monotonic_ms() + _WITHIN_MS
+            while clock.monotonic_ms() < until_ms:
+                events = broker.journal.events()
+                role = _role_in(events)
+                if role is not None:
+                    return role
+                ended = running.ended()
+                if ended is not None:
+                    raise SubjectError(f"{subject.name}: it {ended}, before it had done anything")
+                await sleep_ms(clock, _LOOK_EVERY_MS)
+        finally:
+            await asyncio.shield(running.end())
+    within = f"within {_WITHIN_MS / 1000:.0f} s"
+    if not any(isinstance(event, ConnectionOpened) for event in events):
+        raise SubjectError(f"{subject.name}: it did not connect to the brokers at {{bootstrap}} {within}")
+    raise SubjectError(f"{subject.name}: it connected, but sent no {', '.join(_BY_API)} {within}: say its role")
+
+
+def _role_in(events: Sequence[AnyEvent]) -> Role | None:
+    apis = (event.api for event in events if isinstance(event, Request))
+    return next((_BY_API[api] for api in apis if api in _BY_API), None)

@@ -1,0 +1,1 @@
+"""The admin HTTP port: metrics, health, the JSON API, and its OpenAPI document."""

@@ -1,0 +1,164 @@
+"""The OpenAPI 3.1 document of the admin port: /api/openapi.json, and docs/openapi.json.
+
+Made of the table of operations and of the types in it, with what their docstrings say.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from sluice.text.json_schema import Schema, describe_fields
+
+from .access_control import OPEN
+from .operation import ACCEPT, JSON, SAFE, SENDER, AdminRoom, Nothing, Operation, Problem
+
+_REFERENCE = "#/components/schemas/{name}"
+_TOKEN = "bearer"  # noqa: S105  (the name of the scheme)
+_DESCRIPTION = """\
+What `sluice` and its page ask a running broker. What changes something is sent as JSON (`content-type:
+application/json`) or, without a body, with the header `X-Sluice-Request: 1`: no page of another site can send either.
+A port with `sluice.admin.token` asks for it as a bearer token; one without answers to loopback names alone."""
+_REASONS = {
+    400: "Parameters or body are not what is accepted.",
+    401: "The token is missing or wrong.",
+    403: "Another site's page may have sent it, or the name of the host is not this machine's.",
+    404: "There is no such thing; what there is is told.",
+    409: "It cannot be as things are now.",
+    415: "The body is not sent as JSON.",
+}
+_UNTOLD = frozenset({"title"})  # names of Python's
+
+
+def document(operations: Sequence[Operation]) -> Schema:
+    """The document, as plain values."""
+    types = list(dict.fromkeys(_types(operations)))
+    schemas, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template=_REFERENCE)
+    for definition in components.values():
+        describe_fields(definition)
+    told = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, object]] = {}
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, told, components)
+    parameters = {one.asked.__name__ for one in operations} | {Nothing.__name__}
+    kept = {name: schema for name, schema in components.items() if name not in parameters}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "The admin port of sluice", "version": "1", "description": _DESCRIPTION},
+        "security": [{_TOKEN: []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": _without_titles(kept),
+            "securitySchemes": {_TOKEN: {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _types(operations: Iterable[Operation]) -> Iterator[object]:
+    yield Problem
+    for one in operations:
+        yield one.asked
+        yield from one.bodies
+        yield from one.media.values()
+        if one.answer is not None:
+            yield one.answer
+
+
+def _anything(kind: type) -> Schema:
+    assert kind is object, f"{kind} has no schema"
+    return {"description": "Any value."}
+
+
+def _operation(one: Operation, told: dict[object, Schema], components: dict[str, Schema]) -> Schema:
+    parameters = [*_parameters(one, components)]
+    if one.method not in SAFE and not one.has_body:
+        words = "Says that no page of another site has sent it."
+        sender = {"name": SENDER, "in": "header", "schema": {"const": "1"}, "required": True}
+        parameters.append({**sender, "description": words})
+    made: Schema = {"operationId": _operation_id(one), "summary": one.summary, "tags": [_tag(one)]}
+    if parameters:
+        made["parameters"] = parameters
+    if one.has_body:
+        accepted = [told[body] for body in one.bodies]
+        schema = accepted[0] if len(accepted) == 1 else {"anyOf": accepted}
+        needed = len(one.bodies) > 1 or bool(components[one.bodies[0].__name__].get("required"))
+        made["requestBody"] = {"content": {JSON: {"schema": schema}}, "required": needed}
+    made["responses"] = _responses(one, told)
+    if one.path in OPEN:
+        made["security"] = []
+    return made
+
+
+def _operation_id(one: Operation) -> str:
+    words = (part.strip("{}").replace("-", "_").split(".")[0] for part in one.path.split("/"))
+    return "_".join(filter(None, (one.method.lower(), *(word for word in words if word not in ("api", "v1")))))
+
+
+def _tag(one: Operation) -> str:
+    return next((part for part in one.path.split("/")[3:] if one.path.startswith("/api/v1/")), "broker")
+
+
+def _parameters(one: Operation, components: dict[str, Schema]) -> Iterator[Schema]:
+    described = components[one.asked.__name__]
+    properties, required = described["properties"], described.get("required", [])
+    assert isinstance(properties, dict)
+    assert isinstance(required, list)
+    for name, schema in properties.items():
+        if name == ACCEPT:  # as what is answered, not as a parameter
+            continue
+        place = "path" if name in one.in_path else "query"
+        yield {"name": name, "in": place, "required": name in required, "schema": _plain(schema)}
+
+
+def _responses(one: Operation, told: dict[object, Schema]) -> Schema:
+    content = {media: {"schema": told[kind]} for media, kind in one.media.items()}
+    if one.answer is not None:
+        content = {JSON: {"schema": told[one.answer]}, **content}
+    made: Schema = {
+        "200": {"description": "It is done." if one.method not in SAFE else "What there is.", "content": content}
+    }
+    for status in sorted({*_errors(one), *one.errors}):
+        made[str(status)] = {"description": _REASONS[status], "content": {JSON: {"schema": told[Problem]}}}
+    return made
+
+
+def _errors(one: Operation) -> Iterator[int]:
+    """Those that any request like this can meet."""
+    yield 400
+    yield 403
+    if one.path not in OPEN:
+        yield 401
+    if one.method not in SAFE:
+        yield 415
+
+
+def _plain(schema: Schema) -> Schema:
+    """Without a default that says: left out."""
+    return {name: value for name, value in schema.items() if not (name == "default" and value in (None, []))}
+
+
+def _without_titles(value: object) -> object:
+    if isinstance(value, dict):
+        # A property may be called so; then what it has is no text.
+        return {
+            name: _without_titles(inner)
+            for name, inner in value.items()
+            if not (name in _UNTOLD and isinstance(inner, str))
+        }
+    return [_without_titles(inner) for inner in value] if isinstance(value, list) else value
+
+
+async def _get_document(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
+    return document(room.operations)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation.of(
+        "GET",
+        "/api/openapi.json",
+        "This document.",
+        _get_document,
+        asked=Nothing,
+        body=Nothing,
+        answer=dict[str, object],
+    ),
+)

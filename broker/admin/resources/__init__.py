@@ -1,0 +1,1 @@
+"""The operations of the admin API, one file per resource."""

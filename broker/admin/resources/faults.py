@@ -1,0 +1,166 @@
+"""`/api/v1/faults` of the admin port: the fault rules, adding and removing them."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule, rule_schema
+from sluice.broker.server.cluster_server import ClusterServer, UnknownResourceError
+from sluice.errors import SluiceError
+
+_PATH = "/api/v1/faults"
+
+
+class OfFault(msgspec.Struct, forbid_unknown_fields=True):
+    """Which rule."""
+
+    id: Annotated[str, Meta(description="the id of a fault rule")]
+
+
+class Rules(msgspec.Struct, forbid_unknown_fields=True):
+    """Several rules: all of them are added, or none."""
+
+    faults: list[Rule]
+
+
+class FaultShown(msgspec.Struct):
+    """A rule, and what came of it.
+
+    state: over is one that will hit nothing any more
+    matched: how many requests, connections or brokers it was about
+    hits: how many of these it has hit
+    problem: what went wrong with it, which has disabled it; else ""
+    rule: as it was given
+    """
+
+    id: str
+    action: str
+    state: Literal["in force", "over", "disabled", "removed"]
+    matched: int
+    hits: int
+    problem: str
+    rule: Rule
+
+
+class FaultsShown(msgspec.Struct):
+    """Several of them."""
+
+    faults: list[FaultShown]
+
+
+async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
+    return FaultsShown([describe(fault) for fault in room.server.faults])
+
+
+async def _add(room: AdminRoom, asked: Nothing, body: object) -> FaultsShown:
+    rules = _rules_in(body)
+    try:
+        return FaultsShown([describe(fault) for fault in _added(room.server, rules)])
+    except FaultError as error:
+        raise RefusedError(400, str(error), _place(error.path)) from None
+
+
+async def _remove_all(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
+    removed = room.server.faults.list()
+    room.server.faults.clear()
+    return FaultsShown([describe(fault) for fault in removed])
+
+
+async def _get(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
+    return describe(_find(room.server, asked.id))
+
+
+async def _remove(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
+    fault = _find(room.server, asked.id)
+    fault.remove()
+    return describe(fault)
+
+
+async def _get_schema(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
+    return rule_schema()
+
+
+def describe(fault: Fault) -> FaultShown:
+    """A rule as it is now."""
+    state: Literal["in force", "over", "disabled", "removed"] = "over" if fault.is_over else "in force"
+    if fault.is_removed:
+        state = "removed"
+    elif not fault.enabled:
+        state = "disabled"
+    return FaultShown(
+        id=fault.id,
+        action=fault.action.kind,
+        state=state,
+        matched=fault.matched,
+        hits=fault.hits,
+        problem=fault.problem,
+        rule=fault.rule,
+    )
+
+
+_ALONE = "fault"  # where one rule is that is the whole body
+
+
+def _rules_in(given: object) -> list[tuple[str, object]]:
+    """The rules of a request, each with the path to it."""
+    several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
+    if not isinstance(several, list):
+        return [(_ALONE, given)]
+    return [(f"faults[{index}]", rule) for index, rule in enumerate(several)]
+
+
+def _place(path: str) -> str:
+    """The same in the body."""
+    return path.removeprefix(_ALONE).removeprefix(".") if path.split(".")[0] == _ALONE else path
+
+
+def _added(server: ClusterServer, given: list[tuple[str, object]]) -> list[Fault]:
+    """All of them, or none. Raises FaultError for what cannot work, RefusedError for an id that is taken."""
+    faults = server.faults
+    rules = [(at, faults.check(rule, at)) for at, rule in given]
+    taken = {fault.id for fault in faults}
+    for at, rule in rules:
+        if rule.id in taken:
+            path = f"{at}.id"
+            raise RefusedError(409, f"{path}: there is a fault rule {rule.id} already", _place(path))
+        if rule.id is not None:
+            taken.add(rule.id)
+    added: list[Fault] = []
+    try:
+        for at, rule in rules:
+            added.append(faults.add(rule, at))
+    except SluiceError:  # a state that cannot be brought about as things are
+        for fault in reversed(added):
+            fault.remove()
+        raise
+    return added
+
+
+def _find(server: ClusterServer, fault_id: str) -> Fault:
+    try:
+        return server.faults.get(fault_id)
+    except FaultError as error:
+        raise UnknownResourceError(error.problem) from None
+
+
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "All fault rules, with what they have matched and hit.", _list,
+                 asked=Nothing, body=Nothing, answer=FaultsShown),
+    Operation.of("POST", _PATH, "Adds a rule, or several: all of them, or none.", _add,
+                 asked=Nothing, body=object, answer=FaultsShown, errors=(409,), told_as=(Rule, Rules)),
+    Operation.of("DELETE", _PATH, "Removes all rules.", _remove_all,
+                 asked=Nothing, body=Nothing, answer=FaultsShown),
+    Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of a rule.", _get_schema,
+                 asked=Nothing, body=Nothing, answer=dict[str, object]),
+    Operation.of("GET", f"{_PATH}/{{id}}", "One rule.", _get,
+                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/{{id}}", "Removes a rule.", _remove,
+                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+)
+# fmt: on

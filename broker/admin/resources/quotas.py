@@ -1,0 +1,152 @@
+"""`/api/v1/quotas` of the admin port: the quotas that were altered, altering them, and why a client waits.
+
+An entity is written as AlterClientQuotas has it, `{"user": "alice", "client-id": null}`, null for the default.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.handlers.configs.alter_client_quotas import alter
+from sluice.broker.network.connection import Connection
+from sluice.broker.network.socket_server import Server
+from sluice.broker.requests.context import ANONYMOUS
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.protocol.errors import ErrorCode
+from sluice.quotas.explain import BrokerSeen, ConnectionSeen, Explanation, explain
+
+_PATH = "/api/v1/quotas"
+_Entity = Annotated[
+    dict[str, str | None], Meta(extra_json_schema={"examples": [{"user": "alice", "client-id": None}, {"ip": "::1"}]})
+]
+
+
+class Alteration(msgspec.Struct, forbid_unknown_fields=True):
+    """New values of quotas; null removes one."""
+
+    entity: _Entity
+    quotas: Annotated[dict[str, float | None], Meta(extra_json_schema={"examples": [{"producer_byte_rate": 1e6}]})]
+
+
+class Removal(msgspec.Struct, forbid_unknown_fields=True):
+    """Quotas that are to be removed; left out, all that the entity has."""
+
+    entity: _Entity
+    keys: list[str] | None = None
+
+
+class OfClient(msgspec.Struct, forbid_unknown_fields=True):
+    """Which client."""
+
+    client_id: str
+    user: str = ANONYMOUS
+
+
+class QuotasShown(msgspec.Struct):
+    """The quotas of one entity."""
+
+    entity: _Entity
+    quotas: dict[str, float]
+
+
+class AllQuotasShown(msgspec.Struct):
+    """All quotas that were altered."""
+
+    quotas: list[QuotasShown]
+
+
+async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> AllQuotasShown:
+    found = room.server.cluster.client_quotas.matching({}, (), strict=False)
+    return AllQuotasShown([QuotasShown(dict(entity), quotas) for entity, quotas in found])
+
+
+async def _alter(room: AdminRoom, asked: Nothing, body: Alteration) -> QuotasShown:
+    return _altered(room.server, body.entity, body.quotas)
+
+
+async def _remove(room: AdminRoom, asked: Nothing, body: Removal) -> QuotasShown:
+    quotas, entity, keys = room.server.cluster.client_quotas, body.entity, body.keys
+    if keys is None:
+        found = quotas.matching(entity, (), strict=True) if entity else []
+        keys = [key for _, values in found for key in values]
+    return _altered(room.server, entity, dict.fromkeys(keys))
+
+
+async def _explain(room: AdminRoom, asked: OfClient, body: Nothing) -> Explanation:
+    return explanation(room.server, asked.client_id, asked.user)
+
+
+def _altered(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> QuotasShown:
+    code, why = alter(server.cluster, entity, changes, validate_only=False)
+    if code:
+        words = f"{msgspec.json.encode(entity).decode()}: {why}"
+        status = 400 if code == ErrorCode.INVALID_REQUEST else 500
+        raise RefusedError(status, words, _place(server, entity, changes))
+    found = server.cluster.client_quotas.matching(entity, (), strict=True)
+    return QuotasShown(entity, found[0][1] if found else {})
+
+
+def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> str:
+    """Where in the body it is that cannot be."""
+    refusal = server.cluster.client_quotas.refusal
+    if refusal(entity, {}) is not None:
+        wrong = (name for name in entity if refusal({name: entity[name]}, {}) is not None)
+        return next((f"entity.{name}" for name in wrong), "entity")
+    return next((f"quotas.{key}" for key, value in changes.items() if refusal(entity, {key: value})), "")
+
+
+def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation:
+    """What all brokers know of a client; it changes nothing."""
+    return Explanation(
+        client_id=client_id,
+        user=user,
+        profile=server.config.text("quota.profile"),
+        at_ms=server.cluster.clock.wall_ms(),
+        brokers=[_seen(node_id, one, client_id, user) for node_id, one in server.servers.items()],
+    )
+
+
+def _seen(node_id: int, server: Server, client_id: str, user: str) -> BrokerSeen:
+    broker = server.broker
+    mutation = broker.cluster.controller_quotas.mutation
+    now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+    return BrokerSeen(
+        node_id=node_id,
+        quotas=explain([*broker.quotas, *([] if mutation is None else [mutation])], user, client_id, now_ms),
+        connections=[
+            _connection(connection, now_ms)
+            for connection in server.connections
+            if connection.ctx.client_id == client_id and connection.ctx.user == user
+        ],
+    )
+
+
+def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
+    told = connection.ctx.told
+    produce, fetch = (None, None) if told is None else (told.produce, told.fetch)
+    return ConnectionSeen(
+        peer=connection.peer,
+        waits=connection.waiting,
+        produce_throttle_time_avg_ms=None if produce is None else produce.average(now_ms),
+        produce_throttle_time_max_ms=None if produce is None else produce.maximum(now_ms),
+        fetch_throttle_time_avg_ms=None if fetch is None else fetch.average(now_ms),
+        fetch_throttle_time_max_ms=None if fetch is None else fetch.maximum(now_ms),
+    )
+
+
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "All quotas that were altered, by entity.", _list,
+                 asked=Nothing, body=Nothing, answer=AllQuotasShown),
+    Operation.of("PUT", _PATH, "Alters quotas of an entity: all of them, or none.", _alter,
+                 asked=Nothing, body=Alteration, answer=QuotasShown),
+    Operation.of("DELETE", _PATH, "Removes quotas of an entity.", _remove,
+                 asked=Nothing, body=Removal, answer=QuotasShown),
+    Operation.of("GET", f"{_PATH}/explain", "Why a client waits: its quotas, in numbers.", _explain,
+                 asked=OfClient, body=Nothing, answer=Explanation),
+)
+# fmt: on

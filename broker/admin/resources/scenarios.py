@@ -1,0 +1,104 @@
+"""`/api/v1/scenarios` of the admin port: the catalogue, and runs of its scenarios or of others."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.scenarios.files import Entry, catalogued, entries, scenario_of
+from sluice.broker.scenarios.model import Scenario
+from sluice.broker.scenarios.report import RunReport
+from sluice.broker.scenarios.timeline import ScenarioError
+
+_PATH = "/api/v1/scenarios"
+
+
+class OfRun(msgspec.Struct, forbid_unknown_fields=True):
+    """Which run."""
+
+    id: Annotated[str, Meta(description="the id of a run")]
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """What is to run: one of the catalogue by its name, or a scenario. With `keep` all stays as it is at its end."""
+
+    name: str | None = None
+    scenario: dict[str, object] | None = None
+    keep: bool = False
+
+
+class WantedName(msgspec.Struct, forbid_unknown_fields=True):
+    """A scenario of the catalogue. With `keep` all stays as it is at its end."""
+
+    name: str
+    keep: bool = False
+
+
+class WantedScenario(msgspec.Struct, forbid_unknown_fields=True):
+    """A scenario. With `keep` all stays as it is at its end."""
+
+    scenario: Scenario
+    keep: bool = False
+
+
+class CatalogueShown(msgspec.Struct):
+    """The scenarios that there are."""
+
+    scenarios: list[Entry]
+
+
+class RunsShown(msgspec.Struct):
+    """All runs that are remembered, the newest last."""
+
+    runs: list[RunReport]
+
+
+async def _get_catalogue(room: AdminRoom, asked: Nothing, body: Nothing) -> CatalogueShown:
+    return CatalogueShown(entries())
+
+
+async def _run(room: AdminRoom, asked: Nothing, body: Wanted) -> RunReport:
+    try:
+        if body.name is not None and body.scenario is None:
+            scenario = catalogued(body.name)
+        elif body.scenario is not None and body.name is None:
+            scenario = scenario_of(body.scenario)
+        else:
+            words = 'the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without'
+            raise RefusedError(400, words)
+    except ScenarioError as error:
+        place = "name" if body.scenario is None else f"scenario.{error.path}".removesuffix(".")
+        raise RefusedError(400, str(error), place) from None
+    return room.runs.start(scenario, keep=body.keep).report()
+
+
+async def _get_runs(room: AdminRoom, asked: Nothing, body: Nothing) -> RunsShown:
+    return RunsShown([run.report() for run in room.runs.all()])
+
+
+async def _get_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
+    return room.runs.get(asked.id).report()
+
+
+async def _stop_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
+    run = room.runs.get(asked.id)
+    run.stop()
+    return run.report()
+
+
+# fmt: off
+# A row of a table is read across, not down.
+OPERATIONS = (
+    Operation.of("GET", _PATH, "The catalogue.", _get_catalogue,
+                 asked=Nothing, body=Nothing, answer=CatalogueShown),
+    Operation.of("POST", f"{_PATH}/run", "Runs a scenario, one at a time.", _run,
+                 asked=Nothing, body=Wanted, answer=RunReport, errors=(409,), told_as=(WantedName, WantedScenario)),
+    Operation.of("GET", f"{_PATH}/runs", "All runs, the newest last.", _get_runs,
+                 asked=Nothing, body=Nothing, answer=RunsShown),
+    Operation.of("GET", f"{_PATH}/runs/{{id}}", "One run.", _get_run,
+                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stops a run, if it is under way.", _stop_run,
+                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+)
+# fmt: on

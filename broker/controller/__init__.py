@@ -1,0 +1,1 @@
+"""Which brokers are alive, which of them lead partitions, and which topics exist."""

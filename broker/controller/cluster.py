@@ -1,0 +1,445 @@
+"""What all brokers of the process share: each other, the topics, and what is set while they run.
+
+Follows Kafka's ReplicationControlManager (create, add partitions, delete). Which topics can be is in
+topic_validation.py, what they are in topic.py. What is changed here is durable before it holds, where there is a
+metadata log.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
+
+from sluice.broker.dispatch.dispatcher import AfterTurn
+from sluice.broker.log.log_config import LogConfig, log_settings
+from sluice.broker.log.log_manager import LogManager
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import (
+    COORDINATOR_TOPICS,
+    GROUP_METADATA_TOPIC,
+    NO_LEADER,
+    Partition,
+    PartitionState,
+    Topic,
+)
+from sluice.broker.throttling.profile import PROFILES
+from sluice.broker.throttling.quota_resolver import RulesOfQuotas
+from sluice.clock import Clock
+from sluice.config.broker_config import Config, TopicConfig
+from sluice.config.value_types import parse_users
+from sluice.errors import ConfigError, NotDurableError
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.uuids import random_uuid
+from sluice.purgatory.scheduler import Housekeeping
+from sluice.purgatory.timer import Timer
+from sluice.quotas.quota_managers import ControllerQuotas
+from sluice.quotas.store import QuotaStores
+
+from .topic_validation import NewTopic, TopicError, TopicRules
+
+if TYPE_CHECKING:
+    from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
+    from sluice.broker.controller.configs.group_configs import GroupConfigs
+    from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
+    from sluice.broker.faults.engine import Faults
+    from sluice.broker.journal.journal import Journal
+    from sluice.broker.log.cleaner.log_cleaner import LogCleaner
+    from sluice.broker.security.acl.acl import Acl
+    from sluice.broker.security.acl.acl_store import Acls
+    from sluice.broker.security.sasl.scram_credentials import ScramCredentials
+    from sluice.broker.server.broker import Broker
+    from sluice.quotas.client_quotas import ClientQuotas
+
+    from .controller import Controller
+
+# How often it is looked for what has been flushed, and what is to be deleted.
+_DIRECTORY_TICK_MS = 1000
+# How many producer ids a broker takes at once (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE). The first begins with 0.
+_PRODUCER_IDS_PER_BLOCK = 1000
+
+
+class Cluster:
+    """What the brokers have in common."""
+
+    def __init__(self, config: Config, clock: Clock, random: Random) -> None:
+        """Without brokers: each joins as it is made. Topics take their defaults from `config`, the first broker's."""
+        self.config = config
+        self.cluster_id = config.text("sluice.cluster.id")
+        self.brokers: dict[int, Broker] = {}  # by node id; those that are down, too
+        self.fenced: set[int] = set()  # node ids of those that the controller takes for dead
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.topics_created = 0  # since the start, those deleted again included
+        self.metadata_log: DurableMetadata | None = None  # where all is in memory
+        self.after_turn = AfterTurn()
+        self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
+        self.faults: Faults | None = None  # there from when the first rule is added
+        self.timer = Timer(clock)
+        self.housekeeping = Housekeeping(self.timer)
+        self.logs = self._open_logs(config, clock, random)
+        # What was altered while it runs (KIP-226), by node id; "" is all brokers.
+        self.broker_configs: dict[str, Mapping[str, str]] = {}
+        self.clock = clock
+        self._random = random
+        self.rules = TopicRules(self, config, random)
+        self.next_producer_id = 0  # the first that no broker was given
+        self.quota_stores = QuotaStores(config)
+        self._rules = RulesOfQuotas(config, PROFILES[config.text("quota.profile")].empty_client_id)
+        self.controller_quotas = ControllerQuotas(config, self._rules.of("ControllerMutation"), self.quota_stores)
+        # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
+        self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
+        self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self._clean_logs_later()
+
+    def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
+        if not events:
+            if self.config.boolean("sluice.journal.topic"):
+                raise ConfigError("sluice.journal.topic: true: needs sluice.journal.events above 0")
+            return None
+        from sluice.broker.journal.journal import Journal
+
+        return Journal(events, clock, self.topics_by_id)
+
+    def close(self) -> None:
+        """Stops time for what belongs to no broker, and closes the logs."""
+        self.timer.close()
+        self._rules.close()
+        if self.metadata_log is not None:
+            self.metadata_log.close()
+        self.logs.close()
+
+    # The brokers
+
+    @cached_property
+    def controller(self) -> "Controller":
+        """Who knows which brokers live, and who leads; there when something happens to a broker or a replica."""
+        from .controller import Controller  # not before: a start is not to wait for it
+
+        return Controller(self)
+
+    @property
+    def controller_in_use(self) -> "Controller | None":
+        """The same; None where nothing has happened: all brokers run, and followers have what leaders have."""
+        return self.controller if "controller" in vars(self) else None
+
+    def next_node_id(self) -> int:
+        """The id of the next broker to join: they count on from node.id."""
+        return self.config.integer("node.id") + len(self.brokers)
+
+    def join(self, broker: "Broker") -> None:
+        """A broker is there, for the first time or again: what was altered for it holds."""
+        self.brokers[broker.node_id] = broker
+        own, everybody_s = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
+        if own or everybody_s:
+            broker.config.set_dynamic(own, everybody_s)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        """Consumers may read more, and produce requests have what they waited for."""
+        leader = self.leader_of(partition)
+        if leader is not None:
+            leader.fetches.check_and_complete(partition)
+        for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
+            if not broker.is_stranded:
+                broker.produces.check_and_complete(partition)
+
+    @property
+    def controller_id(self) -> int:
+        """The broker to which clients send what is for the controller; in KRaft as here, any that lives will do."""
+        if self.controller_in_use is not None and self.controller.is_lost:
+            return NO_LEADER
+        for node_id in self.brokers:  # nearly always the first
+            if node_id not in self.fenced:
+                return node_id
+        return NO_LEADER
+
+    def leader_of(self, partition: Partition) -> "Broker | None":
+        """The broker that leads a partition, None if none does."""
+        return self.brokers.get(partition.leader)
+
+    def new_producer_ids(self, node_id: int) -> range:
+        """Producer ids that no broker had before, for this one. Raises NotDurableError."""
+        given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
+        if self.metadata_log is not None and self.metadata_log.producer_ids_taken(node_id, given.stop):
+            raise NotDurableError("producer ids")
+        self.next_producer_id = given.stop
+        return given
+
+    # What is set while it runs, once for all brokers
+
+    @cached_property
+    def client_quotas(self) -> "ClientQuotas":
+        """The quotas that can be altered: each holds on every broker; loaded with the first request that asks."""
+        from sluice.quotas.client_quotas import ClientQuotas
+
+        return ClientQuotas(self.quota_stores)
+
+    @cached_property
+    def group_configs(self) -> "GroupConfigs":
+        """What is set for groups."""
+        from sluice.broker.controller.configs.group_configs import (
+            GroupConfigs,  # with the first request that is about configs
+        )
+
+        return GroupConfigs(self.config)
+
+    @cached_property
+    def client_metrics_configs(self) -> "ClientMetricsConfigs":
+        """Which metrics clients are asked for."""
+        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs  # as above
+
+        return ClientMetricsConfigs()
+
+    @cached_property
+    def _log_cleaner(self) -> "LogCleaner":
+        from sluice.broker.log.cleaner.log_cleaner import LogCleaner  # with the first log that is compacted
+
+        return LogCleaner(self.logs, self.config, self.clock, self.housekeeping)
+
+    @cached_property
+    def scram_credentials(self) -> "ScramCredentials":
+        """What SCRAM users have, there from when one is first asked about."""
+        from sluice.broker.security.sasl.scram_credentials import ScramCredentials  # salting takes milliseconds
+
+        return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
+
+    # Topics and partitions
+
+    @cached_property
+    def acls(self) -> "Acls":
+        """The access control lists, which no broker looks at without an authorizer."""
+        from sluice.broker.security.acl.acl_store import Acls  # with the first that does
+
+        return Acls(self._random.randbytes, self._write_acls)
+
+    def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:
+        return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
+
+    def partition(self, topic_name: str, index: int) -> Partition | None:
+        """A partition by its topic's name, None where there is none."""
+        topic = self.topics.get(topic_name)
+        return topic.partition(index) if topic is not None else None
+
+    def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
+        """Creates a topic, or says why not. With `validate_only` the topic is made but kept nowhere."""
+        error = self.rules.refusal(new)
+        if error is not None:
+            return error
+        own = new.own_configs
+        topic = Topic(new.name, self._new_topic_id(), TopicConfig(self.config, own))
+        partitions = self._led(self.rules.placements(new))
+        if validate_only:
+            self._extend(topic, partitions, self.logs.new)
+            return topic
+        error = self._store(topic, partitions)
+        if error is not None:
+            return error
+        self._know(topic)
+        self.topics_created += 1
+        return topic
+
+    def restore(self, name: str, topic_id: bytes, own: Mapping[str, str], partitions: Sequence[PartitionState]) -> None:
+        """A topic is there again, with these configs of its own, and what its logs have on disk. Raises OSError."""
+        topic = Topic(name, topic_id, TopicConfig(self.config, own))
+        self._extend(topic, partitions, self.logs.create)
+        self._know(topic)
+
+    def add_partitions(
+        self, topic: Topic, count: int, assignments: Sequence[Collection[int]] | None = None
+    ) -> TopicError | None:
+        """Makes it `count` partitions in all, or says why not; the new ones are empty.
+
+        They are placed as `assignments` says, valid as they are, or as many times as the topic's first partition.
+        """
+        replication_factor = len(topic.partitions[0].replicas)
+        if assignments is not None:
+            replicas = [tuple(brokers) for brokers in assignments]
+        elif (problem := self.rules.placement_problem(replication_factor)) is not None:
+            return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+        else:
+            replicas = self.rules.place(count - len(topic.partitions), replication_factor)
+        first = len(topic.partitions)
+        error = self._store(topic, self._led(replicas))
+        if error is None:
+            self._begin(topic.partitions[first:])
+        return error
+
+    def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
+        """Gives a topic other configs of its own, or the broker's new defaults; its open logs follow at once."""
+        topic.config = TopicConfig(self.config, own)
+        topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
+        for partition in topic.partitions:
+            partition.log.update_config(log_settings(topic.config, self.config, partition.log.name))
+        if self.controller_in_use is not None:
+            self.controller.configured(topic)
+
+    def auto_create(self, name: str) -> Topic | TopicError:
+        """Creates a topic that a client asked for by name, with the broker's defaults."""
+        if self.controller_in_use is not None and self.controller.is_lost:
+            return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return self.create(NewTopic(name))
+
+    def internal_topic(self, name: str) -> Topic:
+        """One of Kafka's own topics, created when it is first asked for, as in Kafka with its settings there.
+
+        Raises NotDurableError.
+        """
+        topic = self.topics.get(name)
+        if topic is None:
+            prefix = _internal_prefix(name)
+            partitions = self.config.integer(f"{prefix}.num.partitions")
+            configs = self._internal_configs(name)
+            created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
+            if isinstance(created, TopicError):
+                assert created.code == ErrorCode.KAFKA_STORAGE_ERROR, created
+                raise NotDurableError(name)
+            topic = created
+        return topic
+
+    def _internal_configs(self, name: str) -> dict[str, str]:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer" if name == GROUP_METADATA_TOPIC else "uncompressed",
+            "segment.bytes": str(self.config.integer(f"{_internal_prefix(name)}.segment.bytes")),
+        }
+
+    def adopt(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
+        """Takes topics that the data directory has, with the broker's defaults: nothing says what was set on them.
+
+        Of each the name, the id if it is known, and its partitions' leader epochs. Raises OSError, SluiceError.
+        """
+        topics: list[tuple[Topic, Sequence[PartitionState]]] = []
+        for name, topic_id, leader_epochs in found:
+            own = self._internal_configs(name) if name in COORDINATOR_TOPICS else {}
+            placed = self._led(self.rules.place(len(leader_epochs), 1))
+            partitions = [
+                state._replace(leader_epoch=epoch) for state, epoch in zip(placed, leader_epochs, strict=True)
+            ]
+            topics.append((Topic(name, topic_id or self._new_topic_id(), TopicConfig(self.config, own)), partitions))
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topics_created(topics)
+        if not failed:
+            for topic, states in topics:
+                self._extend(topic, states, self.logs.create)
+                self._know(topic)
+        return failed
+
+    def delete(self, topic: Topic) -> ErrorCode:
+        """Forgets a topic and its records, or says why not. What waits for its partitions the caller completes."""
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
+        if failed:
+            return failed
+        del self.topics[topic.name]
+        del self.topics_by_id[topic.topic_id]
+        self._delete_logs(topic)
+        return ErrorCode.NONE
+
+    def _delete_logs(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            partition.deleted = True
+            self.logs.delete(partition.log.name)
+            if self.controller_in_use is not None:
+                self.controller.publisher.partition_deleted(partition)
+
+    def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
+        """Makes the logs of a topic's new partitions, and makes durable that there are such; or neither, and says why.
+
+        What is there of logs when the process dies is nobody's (stored_topics).
+        """
+        first = len(topic.partitions)
+        try:
+            self._extend(topic, partitions, self.logs.create)
+            error = self._write_partitions(topic, first, partitions)
+        except OSError as failure:
+            error = TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{failure.filename}: {failure.strerror}")
+        if error is not None:
+            for partition in topic.partitions[first:]:
+                self.logs.delete(partition.log.name)
+            del topic.partitions[first:]
+        return error
+
+    def _write_partitions(self, topic: Topic, first: int, partitions: Sequence[PartitionState]) -> TopicError | None:
+        if self.metadata_log is None:
+            return None
+        if topic.topic_id in self.topics_by_id:
+            failed = self.metadata_log.partitions_added(topic.topic_id, first, partitions)
+        else:
+            failed = self.metadata_log.topics_created([(topic, partitions)])
+        return TopicError(failed, None) if failed else None
+
+    def _know(self, topic: Topic) -> None:
+        self._begin(topic.partitions)  # first: a controller that begins here takes what is known for what all know
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+
+    def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
+        """New partitions on these brokers: those that live are in sync, and the first of them leads."""
+        partitions = []
+        for replicas in placements:
+            isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
+            partitions.append(PartitionState(replicas, isr, isr[0]))
+        return partitions
+
+    def tell_of_new_partitions(self) -> None:
+        """From now on the controller hears of each, for there are brokers that do not know all at once."""
+        self._is_simple = False
+
+    def _begin(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if not self._is_simple or len(partition.isr) < len(partition.replicas):
+                self.controller.created(partition)
+
+    def _extend(
+        self,
+        topic: Topic,
+        partitions: Iterable[PartitionState],
+        new_log: Callable[[str, LogConfig, bytes], PartitionLog],
+    ) -> None:
+        for index, state in enumerate(partitions, len(topic.partitions)):
+            name = f"{topic.name}-{index}"
+            log = new_log(name, log_settings(topic.config, self.config, name), topic.topic_id)
+            partition = Partition(topic, index, log, state)
+            log.has_followers = False
+            topic.partitions.append(partition)
+
+    def _internal_replicas(self, prefix: str) -> int:
+        """As many as are configured, where there are so many brokers: one alone takes a Kafka's file as it is."""
+        return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))
+
+    def _new_topic_id(self) -> bytes:
+        while (topic_id := random_uuid(self._random.randbytes)) in self.topics_by_id:
+            pass
+        return topic_id
+
+    def _open_logs(self, config: Config, clock: Clock, random: Random) -> LogManager:
+        memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
+        if not path:
+            return LogManager(memory_bytes)
+        from sluice.broker.log.disk.log_directory import LogDirectory, Owner  # only those who have one wait for it
+
+        takes_cluster_id = config.origin("sluice.cluster.id") == "default"
+        owner = Owner(self.cluster_id, config.integer("node.id"), takes_cluster_id)
+        directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
+        self.cluster_id = directory.cluster_id
+        every = self.housekeeping.every
+        every(_DIRECTORY_TICK_MS, directory.tick)
+        every(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
+        every(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint)
+        every(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts)
+        return LogManager(memory_bytes, directory)
+
+    def _enforce_retention(self) -> None:
+        now_ms = self.clock.wall_ms()
+        self.logs.enforce_retention(now_ms)
+        self.logs.expire_producers(now_ms)
+
+    def _clean_logs_later(self) -> None:
+        self.housekeeping.later(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
+
+    def _clean_logs(self) -> None:
+        self._clean_logs_later()
+        enabled = self.config.boolean("log.cleaner.enable")
+        if enabled and any(log.config.append.compacted for log in self.logs):
+            self._log_cleaner.start()
+
+
+def _internal_prefix(name: str) -> str:
+    return "offsets.topic" if name == GROUP_METADATA_TOPIC else "transaction.state.log"

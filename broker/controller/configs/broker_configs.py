@@ -1,0 +1,120 @@
+"""Configs of the broker that can be altered while it runs (KIP-226): its own, and those of all brokers (an empty name).
+
+Follows Kafka's DynamicBrokerConfig. What can be altered is what topics take for a default, and the expiration of
+producers, which holds for the logs that are open, and the limits of connections. Different on purpose: Kafka can alter
+more, and keeps names that nobody knows; here a name without effect is refused. A partition has one log for all its
+replicas, so of what single brokers have of their own, the first broker's holds for topics.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sluice.config.broker_config import refused_value, row_of
+from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, Property
+from sluice.config.setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
+from sluice.config.value_types import text_of
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+# The limits of connections; of the first two Kafka takes 0 only from a file.
+_LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
+_LIMITS = _LIMITS_OVER_0 | {"max.connections.per.ip", "max.connections.per.ip.overrides"}
+ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), *_LIMITS, "producer.id.expiration.ms"})
+_ALL_BROKERS = ""
+
+
+class BrokerConfigs:
+    """See `ConfigStore`. As in Kafka, a broker alters and describes itself, and what all of them have."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def names(self) -> Iterable[str]:
+        return [str(node_id) for node_id in self._broker.cluster.brokers]
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._broker.cluster.broker_configs.get(name, {})
+
+    def misnamed(self, name: str) -> Refusal | None:
+        if name == _ALL_BROKERS:
+            return None
+        return wrong_node(name, self._broker.node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
+
+    def list_to_change(self, name: str, key: str) -> str | None:
+        row = PROPERTIES.get(key)
+        return row.default or "" if row is not None and row.kind.type == "LIST" else None
+
+    def not_a_list(self, operation: str, key: str) -> str:
+        if key not in PROPERTIES:
+            return f"Unknown config name: {key}"
+        return f"Config value {operation.lower()} is not allowed for config key: {key}"
+
+    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
+        return refused_configs(own)
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        cluster = self._broker.cluster
+        cluster.broker_configs[name] = own
+        for node_id, broker in cluster.brokers.items():
+            broker.config.set_dynamic(self.own(str(node_id)), self.own(_ALL_BROKERS))
+            for act in broker.on_configured:
+                act()
+        for topic in cluster.topics.values():
+            cluster.configure(topic, topic.config.own)
+
+    def describe(self, name: str) -> list[Setting] | Refusal:
+        if name == _ALL_BROKERS:
+            return [_default(key, value) for key, value in self.own(name).items()]
+        unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
+        wrong = wrong_node(name, self._broker.node_id, "Broker id", unexpected)
+        return self._broker.config.entries() if wrong is None else wrong
+
+
+def refused_configs(own: Mapping[str, str]) -> Refusal | None:
+    """Why brokers cannot have these configs of their own, None if they can."""
+    fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
+    if fixed:
+        message = (
+            f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
+            f"this broker can: {', '.join(sorted(ALTERABLE))}"
+        )
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    problems = (refused_value(_row(key), value) or _refused_limit(key, value) for key, value in own.items())
+    problem = next(filter(None, problems), None)
+    # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
+    return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
+
+
+def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal | None:
+    """What is wrong with the name of a broker; Kafka has other words for it in each place."""
+    if name == str(node_id):
+        return None
+    if not name.removeprefix("-").isdecimal():
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{what} must be an integer, but it is: {name}")
+    return Refusal(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+
+
+def _row(key: str) -> Property:
+    row = row_of(key)
+    assert row is not None, f"{key} cannot be altered"
+    return Property(key, row.kind, row.default, row.spec, row.doc)
+
+
+def _is_limit_of_listener(key: str) -> bool:
+    row = row_of(key)
+    return row is not None and row.name != key and row.name in _LIMITS_OVER_0
+
+
+def _refused_limit(key: str, value: str) -> str | None:
+    row = _row(key)
+    limits = key.endswith(tuple(_LIMITS_OVER_0))
+    return f"Invalid {key} {value}" if limits and row.kind.parse(value) == 0 else None
+
+
+def _default(key: str, value: str) -> Setting:
+    row = _row(key)
+    return Setting(row, text_of(row.kind.parse(value)), [Synonym(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG)], "")

@@ -1,0 +1,77 @@
+"""Configs of client metrics subscriptions (KIP-714, ClientMetricsConfigs): which clients send what, and how often."""
+
+import re
+from collections.abc import Mapping
+
+from sluice.config.property_table import Property
+from sluice.config.setting import DYNAMIC_CLIENT_METRICS_CONFIG
+from sluice.config.value_types import integer, listing, split_list
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+from .stored_configs import StoredConfigs
+
+METRICS, INTERVAL_MS, MATCH = "metrics", "interval.ms", "match"
+DEFAULT_INTERVAL_MS = 300_000
+_LEAST_MS, _MOST_MS = 100, 3_600_000
+# What clients can be told apart by.
+SELECTORS = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+_ROWS = (
+    Property(METRICS, listing(), "", "KIP-714", "Prefixes of the names of metrics that clients are to send; * is all."),
+    Property(INTERVAL_MS, integer(), str(DEFAULT_INTERVAL_MS), "KIP-714", "How often clients are to send them."),
+    Property(MATCH, listing(), "", "KIP-714", "Which clients: SELECTOR=REGULAR EXPRESSION, all of which must match."),
+)
+
+
+class ClientMetricsConfigs(StoredConfigs):
+    """See `ConfigStore`. `version` grows with every change, so that clients are told of it."""
+
+    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a table; mypy holds the base class to Mapping)
+    source = DYNAMIC_CLIENT_METRICS_CONFIG
+    no_name = "Client metrics subscription name must not be empty"
+    unknown = (ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: ")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = 0
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        super().configure(name, own)
+        self.version += 1
+
+    def misnamed(self, name: str) -> Refusal | None:
+        return None if name else Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+
+    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
+        for key in (METRICS, MATCH):
+            if "" in split_list(own.get(key, "")):
+                return Refusal(ErrorCode.INVALID_CONFIG, f"Configuration '{key}' values must not be empty.")
+        interval_ms = int(own.get(INTERVAL_MS, DEFAULT_INTERVAL_MS))
+        if not _LEAST_MS <= interval_ms <= _MOST_MS:
+            message = (
+                f"Invalid value {interval_ms} for {INTERVAL_MS}, "
+                f"interval must be between {_LEAST_MS} and {_MOST_MS} (1 hour)"
+            )
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        for pattern in split_list(own.get(MATCH, "")):
+            if parse_pattern(pattern) is None:
+                return Refusal(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+        return None
+
+
+def parse_pattern(pattern: str) -> tuple[str, re.Pattern[str]] | None:
+    """SELECTOR=REGULAR EXPRESSION, None where it is not; the expression is Python's where Kafka's is Java's."""
+    selector, _, expression = pattern.partition("=")
+    if selector.strip() not in SELECTORS or not expression or "=" in expression:
+        return None
+    try:
+        return selector.strip(), re.compile(expression.strip())
+    except re.error:
+        return None

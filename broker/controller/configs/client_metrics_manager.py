@@ -1,0 +1,189 @@
+"""What clients tell of themselves (KIP-714): who is to send which metrics how often, and who sent what when.
+
+Follows Kafka's ClientMetricsManager and ClientMetricsInstance; only there with `sluice.telemetry`, as Kafka's is only
+with a plugin. A client asks for its subscription (GetTelemetrySubscriptions), then pushes in its interval, and asks
+again when a push is answered UNKNOWN_SUBSCRIPTION_ID: the id is made of what the subscription says.
+
+Different on purpose: what was pushed is unpacked, counted and forgotten; an instance is forgotten when it was silent
+for long enough, not when its connection ends.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+
+from sluice.config.value_types import Values
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records import crc
+from sluice.protocol.records.compression import ZSTD, decompress
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.types import ZERO_UUID
+from sluice.protocol.uuids import random_uuid
+
+from .client_metrics import DEFAULT_INTERVAL_MS, INTERVAL_MS, MATCH, METRICS, ClientMetricsConfigs, parse_pattern
+
+ALL_METRICS = "*"
+_RESERVED_IDS = (ZERO_UUID, bytes(15) + b"\1")  # Uuid.RESERVED
+_MOST_INSTANCES = 16_384
+_LEAST_EXPIRY_MS, _EXPIRY_INTERVALS = 60_000, 3
+_NEVER_MS = 0  # before any request
+_MAGIC = 2  # of the compression's framing
+_LARGEST_UNPACKED_BYTES = 100 * 1024 * 1024
+# After these a client may ask for its subscription at once: it needs a new one.
+_ASKS_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+class Subscription:
+    """What one client is to send."""
+
+    __slots__ = ("id", "interval_ms", "metrics")
+
+    def __init__(self, client_instance_id: bytes, metrics: list[str], interval_ms: int) -> None:
+        self.metrics = metrics
+        self.interval_ms = interval_ms
+        said = f"{metrics}{interval_ms}".encode() + client_instance_id
+        self.id = int.from_bytes(crc.crc32c(said).to_bytes(4), signed=True)
+
+
+class ClientInstance:
+    """One client, for as long as its subscription stays as it is."""
+
+    __slots__ = ("last_error", "last_get_ms", "last_push_ms", "last_seen_ms", "subscription", "terminating", "version")
+
+    def __init__(self, subscription: Subscription, version: int) -> None:
+        self.subscription = subscription
+        self.version = version  # of the configs that the subscription was made from
+        self.last_get_ms = _NEVER_MS
+        self.last_push_ms = _NEVER_MS
+        self.last_seen_ms = _NEVER_MS
+        self.last_error = ErrorCode.NONE
+        self.terminating = False
+
+    def may_get(self, now_ms: int) -> bool:
+        """Whether it may ask for its subscription now; if so it did."""
+        last_ms = max(self.last_get_ms, self.last_push_ms)
+        if now_ms - last_ms >= self.subscription.interval_ms:
+            self.last_get_ms = now_ms
+            return True
+        return self.last_error in _ASKS_AGAIN
+
+    def may_push(self, now_ms: int) -> bool:
+        """Whether it may push now; if so it did. The first push after it asked may come early: clients jitter it."""
+        interval_is_over = now_ms - self.last_push_ms >= self.subscription.interval_ms
+        if not interval_is_over and self.last_get_ms <= self.last_push_ms:
+            return False
+        self.last_push_ms = now_ms
+        return True
+
+
+class Telemetry:
+    """The subscriptions' side of the broker. `pushes` and `pushed_bytes` (unpacked) count what was accepted."""
+
+    def __init__(self, configs: ClientMetricsConfigs, max_bytes: int, random_bytes: Callable[[int], bytes]) -> None:
+        self.max_bytes = max_bytes
+        self.pushes = 0
+        self.pushed_bytes = 0
+        self._configs = configs
+        self._random_bytes = random_bytes
+        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()  # the longest silent first
+
+    def new_instance_id(self) -> bytes:
+        """An id that no client has."""
+        while (client_instance_id := random_uuid(self._random_bytes)) in self._instances:
+            pass
+        return client_instance_id
+
+    def instance(self, client_instance_id: bytes, selectors: Mapping[str, str], now_ms: int) -> ClientInstance:
+        """The client of this id; one that nobody heard of, or not since its subscription changed, begins anew."""
+        version = self._configs.version
+        instance = self._instances.get(client_instance_id)
+        if instance is None or instance.version < version or _is_forgotten(instance, now_ms):
+            instance = ClientInstance(self._subscription(client_instance_id, selectors), version)
+            self._instances[client_instance_id] = instance
+            if len(self._instances) > _MOST_INSTANCES:
+                self._instances.popitem(last=False)
+        self._instances.move_to_end(client_instance_id)
+        instance.last_seen_ms = now_ms
+        return instance
+
+    def get(self, instance: ClientInstance, now_ms: int) -> ErrorCode:
+        """A client asks for its subscription."""
+        if not instance.may_get(now_ms):
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        instance.last_error = ErrorCode.NONE
+        return ErrorCode.NONE
+
+    def push(
+        self,
+        instance: ClientInstance,
+        subscription_id: int,
+        metrics: bytes,
+        compression: int,
+        now_ms: int,
+        *,
+        terminating: bool,
+    ) -> ErrorCode:
+        """A client sends metrics; one that says it is terminating may do so at any time, and never again."""
+        error = self._refusal(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
+        instance.terminating = terminating
+        if error == ErrorCode.NONE and metrics:
+            error = self._accept(metrics, compression)
+        instance.last_error = error
+        return error
+
+    def _refusal(
+        self,
+        instance: ClientInstance,
+        subscription_id: int,
+        metrics: bytes,
+        compression: int,
+        now_ms: int,
+        *,
+        terminating: bool,
+    ) -> ErrorCode:
+        if instance.terminating:
+            return ErrorCode.INVALID_REQUEST
+        if not instance.may_push(now_ms) and not terminating:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        if subscription_id != instance.subscription.id:
+            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        if not 0 <= compression <= ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        return ErrorCode.TELEMETRY_TOO_LARGE if len(metrics) > self.max_bytes else ErrorCode.NONE
+
+    def _accept(self, metrics: bytes, compression: int) -> ErrorCode:
+        try:
+            unpacked, failure = decompress(compression, metrics, _MAGIC, _LARGEST_UNPACKED_BYTES)
+        except InvalidRecords:
+            return ErrorCode.INVALID_RECORD
+        if failure is not None:
+            return ErrorCode.INVALID_RECORD
+        self.pushes += 1
+        self.pushed_bytes += len(unpacked)
+        return ErrorCode.NONE
+
+    def _subscription(self, client_instance_id: bytes, selectors: Mapping[str, str]) -> Subscription:
+        matching = [configs for configs in self._subscribed() if _matches(configs, selectors)]
+        metrics = sorted({metric for configs in matching for metric in configs.names(METRICS)})
+        if ALL_METRICS in metrics:
+            metrics = [ALL_METRICS]
+        intervals_ms = (configs.integer(INTERVAL_MS) for configs in matching)
+        return Subscription(client_instance_id, metrics, min(intervals_ms, default=DEFAULT_INTERVAL_MS))
+
+    def _subscribed(self) -> Iterator[Values]:
+        for name in self._configs.names():
+            yield self._configs.in_force(name)
+
+
+def is_reserved(client_instance_id: bytes) -> bool:
+    """Whether no client may have this id."""
+    return client_instance_id in _RESERVED_IDS
+
+
+def _is_forgotten(instance: ClientInstance, now_ms: int) -> bool:
+    expiry_ms = max(_LEAST_EXPIRY_MS, _EXPIRY_INTERVALS * instance.subscription.interval_ms)
+    return now_ms - instance.last_seen_ms > expiry_ms
+
+
+def _matches(configs: Values, selectors: Mapping[str, str]) -> bool:
+    patterns = (parse_pattern(pattern) for pattern in configs.names(MATCH))
+    return all(pattern is not None and pattern[1].fullmatch(selectors[pattern[0]]) for pattern in patterns)

@@ -1,0 +1,106 @@
+"""All configs that can be altered while the broker runs. Follows ConfigurationControlManager and ConfigAdminManager.
+
+A resource's configs are what is set on it; to alter them is to put another set in their place, all of it or nothing.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sluice.config.value_types import split_list
+from sluice.protocol.errors import ErrorCode
+
+from .broker_configs import BrokerConfigs
+from .loggers import Loggers
+from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Change, ConfigStore, Operation, Refusal
+from .topic_configs import TopicConfigs
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+_MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
+
+
+class ConfigurationControl:
+    """The stores by type of resource, as one broker is asked about them, and the two ways in which they are altered."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._cluster = cluster = broker.cluster
+        self.loggers = Loggers(broker.node_id)
+        self.groups = cluster.group_configs
+        self.client_metrics = cluster.client_metrics_configs
+        self.stores: dict[int, ConfigStore] = {
+            TOPIC: TopicConfigs(cluster),
+            BROKER: BrokerConfigs(broker),
+            CLIENT_METRICS: self.client_metrics,
+            GROUP: self.groups,
+        }
+
+    def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> Refusal | None:
+        """Makes single changes (KIP-339)."""
+        unknown = [change.operation for change in changes.values() if change.operation not in tuple(Operation)]
+        if unknown:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
+        if kind == BROKER_LOGGER:
+            return self.loggers.alter(name, changes, validate_only=validate_only)
+        store = self.stores.get(kind)
+        if store is None:
+            return _unknown_type(kind)
+        refusal = store.misnamed(name)
+        if refusal is not None:
+            return refusal
+        own = dict(store.own(name))
+        for key, change in changes.items():
+            problem = _change(store, name, own, key, change)
+            if problem is not None:
+                return Refusal(ErrorCode.INVALID_CONFIG, problem)
+        return self._put(kind, store, name, own, validate_only)
+
+    def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> Refusal | None:
+        """Puts `own` in the place of all that is set, as AlterConfigs always did; levels of loggers it cannot."""
+        store = self.stores.get(kind)
+        if store is None:
+            return _unknown_type(kind)
+        return store.misnamed(name) or self._put(kind, store, name, own, validate_only)
+
+    def _put(
+        self, kind: int, store: ConfigStore, name: str, own: Mapping[str, str], validate_only: bool
+    ) -> Refusal | None:
+        refusal = _too_large(own) or store.refusal(name, own)
+        if refusal is not None or validate_only:
+            return refusal
+        metadata_log = self._cluster.metadata_log
+        if metadata_log is not None and (failed := metadata_log.configured(kind, name, store.own(name), own)):
+            return Refusal(failed, None)
+        store.configure(name, own)
+        return None
+
+
+def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
+    """Makes one change in `own`, or says why not."""
+    if change.operation == Operation.DELETE:
+        own.pop(key, None)
+        return None
+    assert change.value is not None  # checked before: only a DELETE has none
+    if change.operation == Operation.SET:
+        own[key] = change.value
+        return None
+    start = store.list_to_change(name, key)
+    if start is None:
+        return store.not_a_list(Operation(change.operation).name, key)
+    items, given = split_list(own.get(key, start)), split_list(change.value)
+    if change.operation == Operation.APPEND:
+        own[key] = ",".join(dict.fromkeys((*items, *given)))
+    else:
+        own[key] = ",".join(item for item in items if item not in given)
+    return None
+
+
+def _too_large(own: Mapping[str, str]) -> Refusal | None:
+    if all(len(value) <= _MAX_VALUE_CHARS for value in own.values()):
+        return None
+    too_large = f"it exceeds the maximum value size of {_MAX_VALUE_CHARS} bytes."
+    return Refusal(ErrorCode.INVALID_CONFIG, f"The configuration value cannot be added because {too_large}")
+
+
+def _unknown_type(kind: int) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")

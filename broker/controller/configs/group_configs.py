@@ -1,0 +1,72 @@
+"""Configs of groups (KIP-848, GroupConfig): kept for each group id, whether there is such a group or not.
+
+Those of consumer groups; Kafka has more, of share groups and of Streams groups, which are not served.
+"""
+
+from collections.abc import Mapping
+
+from sluice.config.broker_config import Config
+from sluice.config.property_table import PROPERTIES, Property
+from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Synonym
+from sluice.config.value_types import integer, text_of
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+from .stored_configs import StoredConfigs
+
+_SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+_ASSIGNMENT = "consumer.assignment.interval.ms"
+_ROWS = (
+    Property(_SESSION, integer(1), "45000", "KIP-848", "How long a member may be silent before it is out."),
+    Property(_HEARTBEAT, integer(1), "5000", "KIP-848", "How often members are told to send heartbeats."),
+    Property(_ASSIGNMENT, integer(0), "1000", "KIP-1263", "The least time from one assignment to the next."),
+)
+# What the broker allows: least and most, by the names of its properties and Kafka's defaults of these.
+_BOUNDS = {
+    _SESSION: (("group.consumer.min.session.timeout.ms", 45_000), ("group.consumer.max.session.timeout.ms", 60_000)),
+    _HEARTBEAT: (
+        ("group.consumer.min.heartbeat.interval.ms", 5_000),
+        ("group.consumer.max.heartbeat.interval.ms", 15_000),
+    ),
+    _ASSIGNMENT: (
+        ("group.consumer.min.assignment.interval.ms", 0),
+        ("group.consumer.max.assignment.interval.ms", 15_000),
+    ),
+}
+
+
+class GroupConfigs(StoredConfigs):
+    """`in_force(group_id).integer("consumer.session.timeout.ms")` is what the coordinator goes by."""
+
+    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a table; mypy holds the base class to Mapping)
+    source = DYNAMIC_GROUP_CONFIG
+    no_name = "Group name must not be empty"
+    unknown = (ErrorCode.INVALID_CONFIG, "Unknown group config name: ")
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self._config = config
+
+    def misnamed(self, name: str) -> Refusal | None:
+        return None if name else Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+
+    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
+        for key, value in own.items():
+            least, most = (self._broker_integer(name, default) for name, default in _BOUNDS[key])
+            if not least <= int(value) <= most:
+                message = f"{key} must be in the range {least} to {most} inclusive."
+                return Refusal(ErrorCode.INVALID_CONFIG, message)
+        return None
+
+    def default(self, row: Property) -> str:
+        name = f"group.{row.name}"
+        return text_of(self._config.value(name)) or "" if name in PROPERTIES else super().default(row)
+
+    def default_synonyms(self, row: Property) -> list[Synonym]:
+        name = f"group.{row.name}"
+        if name in PROPERTIES:
+            return self._config.synonyms(name)
+        return [Synonym(name, super().default(row), DEFAULT_CONFIG)]
+
+    def _broker_integer(self, name: str, default: int) -> int:
+        return self._config.integer(name) if name in PROPERTIES else default

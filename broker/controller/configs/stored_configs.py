@@ -1,0 +1,83 @@
+"""Configs of resources that are nothing but a name: there is one as soon as something is set for it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+
+from sluice.config.broker_config import refused_value
+from sluice.config.property_table import Property
+from sluice.config.setting import Setting, Synonym
+from sluice.config.value_types import Values, text_of
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+
+
+class StoredConfigs(ABC):
+    """See `ConfigStore`. Subclasses say what the names and values may be, beyond what the table says."""
+
+    rows: Mapping[str, Property]
+    source: str  # of what is set here
+    no_name: str  # Kafka's words where a name is wanted, to describe
+    unknown: tuple[ErrorCode, str]  # Kafka's error for a key that is not in the table, and how it begins
+
+    def __init__(self) -> None:
+        self._own: dict[str, Mapping[str, str]] = {}
+
+    def names(self) -> Iterable[str]:
+        return self._own
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._own.get(name, {})
+
+    def list_to_change(self, name: str, key: str) -> str | None:
+        return None  # Kafka's schema for it leaves these out
+
+    def not_a_list(self, operation: str, key: str) -> str:
+        return f"Can't {operation} to key {key} because its type is not LIST."
+
+    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
+        code, words = self.unknown
+        for key, value in own.items():
+            row = self.rows.get(key)
+            if row is None:
+                return Refusal(code, words + key)
+            problem = refused_value(row, value)
+            if problem is not None:
+                return Refusal(ErrorCode.INVALID_CONFIG, problem)
+        return self.refused_values(own)
+
+    @abstractmethod
+    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
+        """Why these values, each of which parses, cannot be."""
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        if own:
+            self._own[name] = own
+        else:
+            self._own.pop(name, None)
+
+    def in_force(self, name: str) -> Values:
+        """What holds for a resource, whether anything is set for it or not."""
+        own = self.own(name)
+        texts = {key: own.get(key, self.default(row)) for key, row in self.rows.items()}
+        return Values({key: self.rows[key].kind.parse(text) for key, text in texts.items()})
+
+    def default(self, row: Property) -> str:
+        """What holds where nothing is set."""
+        assert row.default is not None
+        return row.default
+
+    def default_synonyms(self, row: Property) -> list[Synonym]:
+        """What DescribeConfigs says of the default."""
+        return []
+
+    def describe(self, name: str) -> list[Setting] | Refusal:
+        if not name:
+            return Refusal(ErrorCode.INVALID_REQUEST, self.no_name)
+        own, values = self.own(name), self.in_force(name)
+        settings = []
+        for key, row in self.rows.items():
+            value = text_of(values.value(key))
+            set_here = [Synonym(key, value or "", self.source)] if key in own else []
+            settings.append(Setting(row, value, set_here + self.default_synonyms(row), ""))
+        return settings

@@ -1,0 +1,60 @@
+"""Configs of topics (LogConfig): those set on a topic hold for its open logs at once."""
+
+from collections.abc import Iterable, Mapping
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.config.broker_config import refused_topic_configs
+from sluice.config.property_table import TOPIC_PROPERTIES
+from sluice.config.setting import Setting
+from sluice.config.value_types import text_of
+from sluice.protocol.errors import ErrorCode
+
+from .resource import Refusal
+
+
+class TopicConfigs:
+    """See `ConfigStore`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def names(self) -> Iterable[str]:
+        return self._cluster.topics
+
+    def own(self, name: str) -> Mapping[str, str]:
+        topic = self._cluster.topics.get(name)
+        return {} if topic is None else topic.config.own
+
+    def misnamed(self, name: str) -> Refusal | None:
+        if not name:
+            return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        problem = invalid_topic_name(name)
+        return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+    def list_to_change(self, name: str, key: str) -> str | None:
+        row, topic = TOPIC_PROPERTIES.get(key), self._cluster.topics.get(name)
+        if row is None or row.kind.type != "LIST":
+            return None
+        return text_of(topic.config.value(key)) if topic is not None else row.default
+
+    def not_a_list(self, operation: str, key: str) -> str:
+        return f"Can't {operation} to key {key} because its type is not LIST."
+
+    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
+        problem = refused_topic_configs(self._cluster.config, own)
+        if problem is not None:
+            return Refusal(ErrorCode.INVALID_CONFIG, problem)
+        if name not in self._cluster.topics:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        return None
+
+    def configure(self, name: str, own: Mapping[str, str]) -> None:
+        self._cluster.configure(self._cluster.topics[name], own)
+
+    def describe(self, name: str) -> list[Setting] | Refusal:
+        problem = invalid_topic_name(name)
+        if problem is not None:
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        topic = self._cluster.topics.get(name)
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None) if topic is None else topic.config.entries()

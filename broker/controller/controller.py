@@ -1,0 +1,450 @@
+"""Which brokers are alive, and who leads what: Kafka's controller (ReplicationControlManager, BrokerHeartbeatManager).
+
+Theory of operation. A broker is in one of three states, and what happens to it leads from one to another:
+
+    state       stop       start      isolate    rejoin
+    RUNNING     STOPPED               ISOLATED
+    ISOLATED    STOPPED                          RUNNING
+    STOPPED                RUNNING
+
+A *stopped* broker is gone; one that is told before that it will be stopped gives up its leaderships first, which is
+Kafka's controlled shutdown. An *isolated* one is reached by its clients, but not by the controller and the other
+brokers, so it goes on with what it knew (isolation.py).
+
+The controller notices that a broker is away when it has not heard of it for `sluice.election.delay.ms`: then the broker
+is *fenced*. It leaves the ISRs, but for those in which it is the last, and the partitions that it led get other leaders
+(elections.py) or none. A broker that is back is unfenced at once, follows, catches up, and joins the ISRs again
+(replication.py). One that was started before it was missed is fenced first: it is not the one that the controller knew.
+
+Every `leader.imbalance.check.interval.seconds` the preferred leaders are elected (auto.leader.rebalance.enable).
+Whatever changes is told to the brokers, each of which learns of it `sluice.metadata.lag.ms` later
+(metadata_publisher.py); who leads from then on, and who led until then, are told at once.
+
+Fault rules make it worse than it is. While the controller is *lost* (`lose`) nobody is missed, comes back, joins an ISR
+or is elected, and what is asked of it waits; with its return all of that happens. While elections are *slow* (`slow`)
+a partition has no leader until its election is over. And `elect_uncleanly` makes a leader of one that has lost records.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
+from sluice.protocol.errors import ErrorCode
+
+from .elections import Election, elect
+from .isolation import FORWARDED, StrandedCluster
+from .metadata_publisher import Publisher
+from .reassignment import Plan, Replicas, completed
+from .replication import Behind, Replication
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+    from .cluster import Cluster
+
+
+class BrokerState(Enum):
+    """See above."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    ISOLATED = "isolated"
+
+
+RUNNING, STOPPED, ISOLATED = BrokerState
+# What may happen to a broker, and in which state it is then.
+TRANSITIONS = {
+    "stop": {RUNNING: STOPPED, ISOLATED: STOPPED},
+    "start": {STOPPED: RUNNING},
+    "isolate": {RUNNING: ISOLATED},
+    "rejoin": {ISOLATED: RUNNING},
+}
+# How often an election that is over looks whether the controller is back.
+_LOST_ELECTION_MS = 100
+
+
+class Controller:
+    """The controller of a cluster. It is none of the brokers, and fails only where a fault rule says so."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        config = cluster.config
+        self.replication = Replication(cluster, self)
+        self.publisher = Publisher(cluster)
+        self._cluster = cluster
+        self._states = dict.fromkeys(cluster.brokers, RUNNING)
+        self._absences = dict.fromkeys(cluster.brokers, 0)  # how often each was away: which absence a timer is about
+        self._losses = 0  # how many rules say that it is lost
+        self._slow: list[float] = []  # how long elections take, for each rule that says so
+        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR that will be
+        self._election_delay_ms = config.integer("sluice.election.delay.ms")
+        if config.boolean("auto.leader.rebalance.enable"):
+            interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
+            cluster.housekeeping.every(interval_ms, self._elect_preferred_leaders)
+
+    # Brokers
+
+    def state(self, node_id: int) -> BrokerState:
+        """Of a broker that is there."""
+        return self._states[node_id]
+
+    def is_running(self, node_id: int) -> bool:
+        """Whether a broker runs, and is reached by the others."""
+        return self._states.get(node_id) is RUNNING
+
+    def has_stopped(self, node_id: int) -> bool:
+        """Whether a broker is gone, which those notice at once that are connected to it."""
+        return self._states.get(node_id) is STOPPED
+
+    def refusal(self, node_id: int, happening: str) -> str | None:
+        """Why that cannot happen to a broker, None if it can; `happening` is one of TRANSITIONS."""
+        state = self._states[node_id]
+        if state not in TRANSITIONS[happening]:
+            return f"broker {node_id} is {state.value}"
+        return None
+
+    def shut_down(self, node_id: int) -> None:
+        """A broker will stop: it gives up what it leads, if it can say so, and is gone."""
+        if not self.is_lost:
+            self._fence(node_id)
+        self._away(node_id, STOPPED)
+
+    def crashed(self, node_id: int) -> None:
+        """A broker is gone, which nobody was told."""
+        self._away(node_id, STOPPED)
+
+    def isolate(self, node_id: int) -> None:
+        """A broker and the others no longer reach each other."""
+        broker = self._cluster.brokers[node_id]
+        broker.strand(StrandedCluster(self._cluster, node_id))
+        self._hold_forwarded(broker)
+        self._away(node_id, ISOLATED)
+
+    def started(self, broker: "Broker") -> None:
+        """A broker runs again, as a new one of its id."""
+        node_id = broker.node_id
+        self.publisher.begin(broker)
+        self._hold_forwarded(broker)
+        if node_id not in self._cluster.fenced and not self.is_lost:
+            self._fence(node_id)
+        self._back(node_id)
+
+    def rejoin(self, node_id: int) -> None:
+        """A broker is reached again, and learns what happened."""
+        broker = self._cluster.brokers[node_id]
+        stranded = broker.cluster
+        broker.unstrand(self._cluster)
+        self._hold_forwarded(broker)
+        self.publisher.begin(broker)
+        if isinstance(stranded, StrandedCluster):
+            for believed, partition in stranded.give_up():
+                broker.answer_waiting(believed)
+                broker.stopped_leading(partition)
+        self._back(node_id)
+
+    def _away(self, node_id: int, state: BrokerState) -> None:
+        was_running = self.is_running(node_id)
+        self._states[node_id] = state
+        self._note(node_id, state.value)
+        if was_running:
+            self._absences[node_id] += 1
+            self.replication.broker_away(node_id)
+            noticed = partial(self._noticed, node_id, self._absences[node_id])
+            self._cluster.housekeeping.later(self._election_delay_ms, noticed)
+        if state is STOPPED:
+            gone = self._cluster.brokers[node_id]
+            for broker in self._cluster.brokers.values():  # what they have asked it is not answered any more
+                broker.produces.check_and_complete(gone)
+
+    def _noticed(self, node_id: int, absence: int) -> None:
+        missed = not self.is_running(node_id) and self._absences[node_id] == absence and not self.is_lost
+        if missed and node_id not in self._cluster.fenced:
+            self._fence(node_id)
+
+    def _fence(self, node_id: int) -> None:
+        self._cluster.fenced.add(node_id)
+        self._note(node_id, "fenced")
+        self.publisher.brokers_changed()
+        for partition in self._partitions():
+            if node_id in partition.isr or partition.leader == node_id:
+                isr = tuple(other for other in partition.isr if other != node_id) or partition.isr
+                self._elect(partition, self._online(partition), isr)
+
+    def _back(self, node_id: int) -> None:
+        self._states[node_id] = RUNNING
+        self._note(node_id, RUNNING.value)
+        if not self.is_lost:
+            self._unfence(node_id)
+        self.replication.broker_back(node_id)
+
+    def _unfence(self, node_id: int) -> None:
+        if node_id in self._cluster.fenced:
+            self._cluster.fenced.discard(node_id)
+            self._note(node_id, "unfenced")
+            self.publisher.brokers_changed()
+            for partition in self._partitions():
+                if partition.leader == NO_LEADER and node_id in partition.replicas:
+                    self._elect(partition, self._online(partition), partition.isr)
+
+    def _note(self, node_id: int, state: str) -> None:
+        if self._cluster.journal is not None:
+            self._cluster.journal.note_of_cluster("broker-state", node_id, state=state)
+
+    def is_live(self, node_id: int) -> bool:
+        """Whether the controller takes a broker for alive."""
+        return node_id in self._states and node_id not in self._cluster.fenced
+
+    # Faults of its own
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no broker reaches it, for a fault rule says so."""
+        return self._losses > 0
+
+    def lose(self) -> Callable[[], None]:
+        """No broker reaches the controller until what is returned is called. Several may say so: the last ends it."""
+        self._losses += 1
+        self._hold_all_forwarded()
+        return self._found
+
+    def _found(self) -> None:
+        self._losses -= 1
+        if self.is_lost:
+            return
+        for node_id in self._states:
+            if self.is_running(node_id):
+                self._unfence(node_id)
+            elif node_id not in self._cluster.fenced:
+                self._fence(node_id)
+        self.replication.catch_up()
+        self._hold_all_forwarded()
+
+    def _hold_all_forwarded(self) -> None:
+        for broker in self._cluster.brokers.values():
+            self._hold_forwarded(broker)
+
+    def _hold_forwarded(self, broker: "Broker") -> None:
+        broker.dispatcher.hold(FORWARDED if self.is_lost or broker.is_stranded else ())
+
+    def slow(self, election_ms: float) -> Callable[[], None]:
+        """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
+        counts.
+        """
+        self._slow.append(election_ms)
+        return partial(self._slow.remove, election_ms)
+
+    def unclean_problem(self, partition: Partition, node_id: int | None) -> str | None:
+        """Why `elect_uncleanly` cannot be, None if it can."""
+        if self.is_lost or not self._unclean_candidates(partition, node_id):
+            other = "no other replica" if node_id is None else f"no replica on broker {node_id}"
+            return f"{partition} has {other} that could lead"
+        return None
+
+    def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
+        """Makes another replica the leader, without `node_id` the first that lives, which lacks the last so many
+        records. What is lost are whole batches: so many records at least, if there are.
+        """
+        chosen = self._unclean_candidates(partition, node_id)[0]
+        log = partition.log
+        end = log.batch_start(max(log.log_start_offset, log.log_end_offset - records))
+        partition.behind[chosen] = Behind(end, self._cluster.clock.monotonic_ms())
+        self._change(partition, chosen, (chosen,))
+
+    def _unclean_candidates(self, partition: Partition, node_id: int | None) -> list[int]:
+        wanted = partition.replicas if node_id is None else [node_id]
+        others = [other for other in wanted if other in partition.replicas and other != partition.leader]
+        return list(filter(self.is_live, others))
+
+    # Leaders
+
+    def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
+        """Holds the election that someone asks for, or says why not (electLeader)."""
+        preferred = election is Election.PREFERRED
+        if self.is_lost:
+            return ErrorCode.REQUEST_TIMED_OUT
+        if partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER:
+            return ErrorCode.ELECTION_NOT_NEEDED
+        if self._elect(partition, election, partition.isr):
+            return ErrorCode.NONE
+        if preferred:
+            return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+    def move_leader(self, partition: Partition, node_id: int) -> str | None:
+        """Makes a replica that is in sync the leader, or says why not. No client of Kafka can ask for that."""
+        if node_id not in partition.replicas:
+            return f"broker {node_id} has no replica of {partition}; those that have: {_listed(partition.replicas)}"
+        if node_id not in partition.isr:
+            return f"broker {node_id} is not in sync for {partition}; those that are: {_listed(partition.isr)}"
+        if not self.is_live(node_id):
+            return f"broker {node_id} is {self._states[node_id].value}"
+        if self.is_lost:
+            return "the controller is lost, by a fault rule"
+        if partition.leader != node_id:
+            self._change(partition, node_id, partition.isr)
+        return None
+
+    def configured(self, topic: Topic) -> None:
+        """A topic has other configs: more may lead now, and fewer may suffice."""
+        for partition in topic.partitions:
+            if partition.leader == NO_LEADER:
+                self._elect(partition, self._online(partition), partition.isr)
+            else:
+                self.replication.update(partition)
+
+    def created(self, partition: Partition) -> None:
+        """There is a partition more, new or from disk."""
+        self.replication.begin(partition)
+        self.publisher.partition_created(partition)
+
+    def _online(self, partition: Partition) -> Election:
+        unclean = partition.topic.config.boolean("unclean.leader.election.enable")
+        return Election.UNCLEAN if unclean else Election.ONLINE
+
+    def _elect_preferred_leaders(self) -> None:
+        for partition in () if self.is_lost else self._partitions():
+            if partition.leader != partition.replicas[0]:
+                self._elect(partition, Election.PREFERRED, partition.isr)
+
+    def _elect(self, partition: Partition, election: Election, isr: tuple[int, ...]) -> bool:
+        """Returns whether that changed who leads."""
+        before = partition.leader
+        elected = elect(election, before, partition.replicas, isr, self.is_live)
+        if (elected.leader, elected.isr) != (before, partition.isr):
+            self._change(partition, elected.leader, elected.isr)
+        return elected.leader != before
+
+    def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+        """Another leader, or other replicas in sync; another leader at once, unless elections are slow."""
+        if partition in self._elections:
+            self._elections[partition] = leader, isr
+        elif self._slow and leader not in (partition.leader, NO_LEADER):
+            self._elections[partition] = leader, isr
+            self._cluster.housekeeping.later(max(self._slow), partial(self._elected, partition))
+            self._become(partition, NO_LEADER, partition.isr)
+        else:
+            self._become(partition, leader, isr)
+
+    def _elected(self, partition: Partition) -> None:
+        if self.is_lost:
+            self._cluster.housekeeping.later(_LOST_ELECTION_MS, partial(self._elected, partition))
+            return
+        leader, isr = self._elections.pop(partition)
+        if partition.deleted:
+            return
+        if not self.is_live(leader):  # not any more
+            leader, isr = elect(self._online(partition), NO_LEADER, partition.replicas, isr, self.is_live)
+        self._become(partition, leader, isr)
+
+    def _become(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+        """The one place where leader, ISR and epochs change."""
+        partition.partition_epoch += 1
+        if leader == partition.leader:
+            partition.isr = isr
+            self.replication.update(partition)
+        else:
+            self._lead(partition, leader, isr)
+        self._changed(partition)
+
+    def _changed(self, partition: Partition) -> None:
+        """Has it written down, and tells the brokers. What cannot be written holds all the same."""
+        if self._cluster.metadata_log is not None:
+            self._cluster.metadata_log.partition_changed(partition)
+        self.publisher.partition_changed(partition)
+
+    def _lead(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+        before, log = self._broker(partition.leader), partition.log
+        end = self.replication.offset_of(partition, leader)
+        for broker in self._cluster.brokers.values():
+            if isinstance(broker.cluster, StrandedCluster):
+                broker.cluster.keep(partition, shares_log=leader == NO_LEADER)
+        self._note_leader(partition, leader, isr, log.log_end_offset - end)
+        partition.leader, partition.isr = leader, isr
+        partition.leader_epoch += 1
+        if leader != NO_LEADER:
+            log.truncate_to(end)
+            log.begin_epoch(partition.leader_epoch)
+            partition.epoch_start_offset = end
+            self.replication.new_leader(partition)
+        if before is not None and self.is_running(before.node_id):
+            before.stopped_leading(partition)
+        after = self._broker(leader)
+        if after is not None:
+            after.started_leading(partition)
+
+    def _note_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
+        """Another leader is about to be: in the journal, `lost_records` of the one before go with it."""
+        if self._cluster.journal is not None:
+            self._cluster.journal.note_of_cluster(
+                "leader-change",
+                leader,
+                topic=partition.topic.name,
+                partition=partition.index,
+                before=partition.leader,
+                leader_epoch=partition.leader_epoch + 1,
+                isr=list(isr),
+                lost_records=lost_records if leader != NO_LEADER else 0,
+            )
+
+    # In sync
+
+    def caught_up(self, partition: Partition, node_id: int) -> None:
+        """A follower has what the leader has: it joins the ISR (AlterPartition)."""
+        if node_id not in partition.isr and self.is_live(node_id) and not self.is_lost:
+            order = partition.replicas
+            isr = tuple(sorted((*partition.isr, node_id), key=order.index))
+            self._change(partition, partition.leader, isr)
+            self.complete_reassignment(partition)
+
+    def fell_behind(self, partition: Partition, node_id: int) -> None:
+        """A follower lags too much: it leaves the ISR."""
+        self._change(partition, partition.leader, tuple(other for other in partition.isr if other != node_id))
+
+    # Reassignments
+
+    def reassign(self, partition: Partition, plan: Plan) -> None:
+        """Begins to move a partition; it has all its replicas, old and new, until the new ones are in sync."""
+        partition.replicas, partition.adding, partition.removing = plan
+        partition.partition_epoch += 1
+        for node_id in plan.adding:
+            if node_id not in partition.isr and node_id not in partition.behind:
+                self.replication.add(partition, node_id)
+        self._changed(partition)
+        self.replication.follow(partition, plan.adding)
+        self.complete_reassignment(partition)
+
+    def complete_reassignment(self, partition: Partition) -> None:
+        """Lets go of the replicas to be removed, if those to be added are in sync."""
+        done = completed(partition)
+        if done is not None:
+            self.settle(partition, done)
+
+    def settle(self, partition: Partition, settled: Replicas) -> None:
+        """The partition has these replicas, and no reassignment is in progress."""
+        replicas, isr = settled
+        gone = set(partition.replicas) - set(replicas)
+        partition.replicas, partition.adding, partition.removing = replicas, (), ()
+        partition.behind = {node_id: one for node_id, one in partition.behind.items() if node_id in replicas}
+        elected = elect(self._online(partition), partition.leader, replicas, isr, self.is_live)
+        if elected.leader == partition.leader and gone:
+            # So that what still believes in another replica learns better, the epoch is another all the same.
+            self._lead_on(partition)
+        self._change(partition, *elected)
+
+    def _lead_on(self, partition: Partition) -> None:
+        partition.leader_epoch += 1
+        partition.log.begin_epoch(partition.leader_epoch)
+        partition.epoch_start_offset = partition.log.log_end_offset
+        self.replication.new_leader(partition)
+
+    def _broker(self, node_id: int) -> "Broker | None":
+        return self._cluster.brokers.get(node_id)
+
+    def _partitions(self) -> Iterator[Partition]:
+        for topic in list(self._cluster.topics.values()):
+            yield from topic.partitions
+
+
+def _listed(node_ids: tuple[int, ...]) -> str:
+    return ", ".join(map(str, node_ids))

@@ -1,0 +1,1 @@
+"""The metadata log: topics, configs and ACLs on disk, in KRaft's record format."""

@@ -1,0 +1,123 @@
+"""The batches of a metadata log or snapshot: bytes <-> records, with the control records of the quorum.
+
+Follows Kafka's RecordsIterator and RecordsSnapshotWriter: a batch has consecutive offsets, the quorum's epoch for a
+leader epoch, no producer, and one timestamp, when it was appended.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.codec.compile import decoder, encoder
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata import CONTROL_TYPES, UnknownRecordError, decode_value, encode_value
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.records.batch import BatchHeader, batch_bounds, ensure_valid, read_header
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.record import Record, iter_records
+
+from .record_versions import record_version
+
+_CONTROL_KEY = Struct(">hh")  # version, type
+_CONTROL_KEY_VERSION = 0
+_VERSION_BYTES = 2
+_ONLY_MAGIC = 2
+
+
+class UnreadableRecordError(Exception):
+    """A record in a batch whose checksum was right, and that is not understood: somebody wrote it so."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"offset {offset} is not understood: {reason}")
+
+
+class Batch(NamedTuple):
+    """A whole batch whose checksum was right, and where it begins in its file."""
+
+    position: int
+    header: BatchHeader
+    data: memoryview
+
+
+class Place(NamedTuple):
+    """Where a batch goes: its first offset, the quorum's epoch, and when (wall ms)."""
+
+    offset: int
+    epoch: int
+    now_ms: int
+
+
+def batches_in(data: bytes) -> Iterator[Batch]:
+    """The batches at the beginning of `data`. A last one that is cut is not there.
+
+    Raises InvalidRecords at one that is broken.
+    """
+    view = memoryview(data)
+    for position, size, magic in batch_bounds(data):
+        if magic != _ONLY_MAGIC:
+            raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+        batch = view[position : position + size]
+        ensure_valid(batch)
+        yield Batch(position, read_header(batch), batch)
+
+
+def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
+    """Offset and content of each record, control records too. Raises UnreadableRecordError."""
+    read = _control_message if batch.header.is_control else _metadata_message
+    offset = batch.header.base_offset
+    try:
+        for record in iter_records(bytes(batch.data)):
+            offset = record.offset
+            yield offset, read(record)
+    except (InvalidRecords, RemoteProtocolError, UnknownRecordError) as error:
+        raise UnreadableRecordError(offset, str(error)) from None
+
+
+def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, place: Place) -> bytes:
+    """A batch of metadata records, in the versions of this level."""
+    values = [encode_value(message, record_version(message, metadata_version)) for message in messages]
+    return build_batch(
+        [Record(offset, place.now_ms, None, value) for offset, value in enumerate(values, place.offset)],
+        base_offset=place.offset,
+        partition_leader_epoch=place.epoch,
+    )
+
+
+def control_batch(messages: Sequence[MetadataMessage], version: int, place: Place) -> bytes:
+    """A batch of control records, each in `version`, which its own first field says too."""
+    return build_batch(
+        [
+            Record(offset, place.now_ms, _CONTROL_KEY.pack(_CONTROL_KEY_VERSION, message.TYPE), _body(message, version))
+            for offset, message in enumerate(messages, place.offset)
+        ],
+        base_offset=place.offset,
+        partition_leader_epoch=place.epoch,
+        control=True,
+    )
+
+
+def _body(message: MetadataMessage, version: int) -> bytes:
+    parts: list[bytes | memoryview] = []
+    encoder(type(message), version)(message, parts)
+    return b"".join(parts)
+
+
+def _control_message(record: Record) -> MetadataMessage:
+    if record.key is None or len(record.key) < _CONTROL_KEY.size or record.value is None:
+        raise UnknownRecordError("control record without type or value")
+    _, kind = _CONTROL_KEY.unpack_from(record.key)
+    cls = CONTROL_TYPES.get(kind)
+    version = int.from_bytes(record.value[:_VERSION_BYTES], signed=True)
+    if cls is None:
+        raise UnknownRecordError(f"control record type {kind} (known are {min(CONTROL_TYPES)} to {max(CONTROL_TYPES)})")
+    # A newer one says the same and more, in fields that have tags.
+    version = max(cls.VERSIONS.min, min(version, cls.VERSIONS.max))
+    return decoder(cls, version)(memoryview(record.value), 0, len(record.value))
+
+
+def _metadata_message(record: Record) -> MetadataMessage:
+    if record.value is None:
+        raise UnknownRecordError("record without a value")
+    return decode_value(record.value).message

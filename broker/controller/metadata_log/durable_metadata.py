@@ -1,0 +1,225 @@
+"""What the cluster says to its metadata log: each change as the records that Kafka's controller writes for it.
+
+Whoever makes a change says so here first, and makes it when the answer is NONE. Follows ReplicationControlManager,
+ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, ScramControlManager and
+ProducerIdControlManager.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.topic import Partition, PartitionState, Topic
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.log import ProducerIdsRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
+from sluice.protocol.metadata.topics import (
+    SAME_LEADER,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+from .image import MetadataImage
+from .metadata_log import MetadataLog
+
+if TYPE_CHECKING:
+    from sluice.broker.security.acl.acl import Acl
+    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
+
+_TOPIC = 2  # type of resource, of a config
+
+
+class DurableMetadata:
+    """The log, in the cluster's words."""
+
+    def __init__(self, log: MetadataLog, directory_id: bytes, later: Callable[[Callable[[], None]], None]) -> None:
+        """`directory_id` is that of the log directory in which all replicas are; `later` calls what it is given when
+        all is done that is being done.
+        """
+        self._log = log
+        self._directory_id = directory_id
+        self._later = later
+        self._changed: dict[Partition, None] = {}  # partitions of which that is not written down yet
+
+    @property
+    def image(self) -> MetadataImage:
+        """What has been said so far."""
+        return self._log.image
+
+    @property
+    def end_offset(self) -> int:
+        """Of the next record: what a broker that registers with it has for an epoch."""
+        return self._log.end_offset
+
+    def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
+        """Makes records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        if self._changed:
+            self._write_changed()
+        return self._log.append(records) if records else ErrorCode.NONE
+
+    def close(self) -> None:
+        """Nothing more will be said."""
+        self._write_changed()
+        self._log.close()
+
+    def topics_created(self, topics: Iterable[tuple[Topic, Sequence[PartitionState]]]) -> ErrorCode:
+        """There will be topics, with these partitions, and the configs they have: all or none."""
+        records: list[MetadataMessage] = []
+        for topic, partitions in topics:
+            records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
+            records += _configs(_TOPIC, topic.name, {}, topic.config.own)
+            records += self._partitions(topic.topic_id, 0, partitions)
+        return self.append(records)
+
+    def partitions_added(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> ErrorCode:
+        """A topic will have more partitions, from index `first` on."""
+        return self.append(self._partitions(topic_id, first, partitions))
+
+    def topic_deleted(self, topic_id: bytes) -> ErrorCode:
+        """A topic will go, with its partitions and configs."""
+        return self.append([RemoveTopicRecord(topic_id=topic_id)])
+
+    def partition_changed(self, partition: Partition) -> None:
+        """A partition has another leader, or others in sync, or is elsewhere: this is written down soon.
+
+        Together with others that change at the same time, for one broker that stops changes all that it led. The state
+        that was written last is the one to compare with, so what could not be written is made up for.
+        """
+        if not self._changed:
+            self._later(self._write_changed)
+        self._changed[partition] = None
+
+    def _write_changed(self) -> None:
+        changed, self._changed = self._changed, {}
+        self.append([record for partition in changed for record in self._changes(partition)])
+
+    def _changes(self, partition: Partition) -> Iterator[PartitionChangeRecord]:
+        topic = self.image.topics.get(partition.topic.topic_id)
+        before = None if topic is None else topic.partitions.get(partition.index)
+        if before is None:  # it was deleted
+            return
+        # A record is one step of the partition's epoch, and with a leader one of the leader's.
+        leaders = partition.leader_epoch - before.leader_epoch
+        for steps_left in range(max(partition.partition_epoch - before.partition_epoch, leaders), 1, -1):
+            yield PartitionChangeRecord(
+                topic_id=partition.topic.topic_id,
+                partition_id=partition.index,
+                leader=partition.leader if steps_left <= leaders else SAME_LEADER,
+            )
+        yield self.change(partition.topic.topic_id, before, partition.state)
+
+    def change(self, topic_id: bytes, before: PartitionRecord, after: PartitionState) -> PartitionChangeRecord:
+        """What makes a partition what it is `after`. Where the leader's epoch rises, there is one that leads anew."""
+        moved = list(after.replicas) != before.replicas
+        has_elr = before.eligible_leader_replicas is not None or before.last_known_elr is not None
+        return PartitionChangeRecord(
+            topic_id=topic_id,
+            partition_id=before.partition_id,
+            leader=after.leader if after.leader_epoch > before.leader_epoch else SAME_LEADER,
+            isr=_other(before.isr, after.isr),
+            replicas=_other(before.replicas, after.replicas),
+            adding_replicas=_other(before.adding_replicas, after.adding),
+            removing_replicas=_other(before.removing_replicas, after.removing),
+            directories=[self._directory_id] * len(after.replicas) if moved else None,
+            # Nobody here keeps an ELR (KIP-966); one that a Kafka kept would not be right any more.
+            eligible_leader_replicas=[] if has_elr else None,
+            last_known_elr=[] if has_elr else None,
+        )
+
+    def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
+        """A resource will have `after` set in the place of `before`."""
+        return self.append(_configs(kind, name, before, after))
+
+    def quotas_altered(self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> ErrorCode:
+        """An entity will have these quotas; None removes one."""
+        parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
+        now = self.image.client_quotas.get(frozenset(entity.items()), {})
+        return self.append(
+            [
+                ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
+                for key, value in changes.items()
+                if now.get(key) != value
+            ]
+        )
+
+    def acls_changed(self, created: "Iterable[tuple[bytes, Acl]]", deleted: Iterable[bytes]) -> ErrorCode:
+        """ACLs will come, under these ids, and go."""
+        new = [
+            AccessControlEntryRecord(
+                id=acl_id,
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl_id, acl in created
+        ]
+        return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
+
+    def scram_credential_set(self, user: str, mechanism: "ScramMechanism", credential: "ScramCredential") -> ErrorCode:
+        """A user will have this credential, in place of one of the same mechanism."""
+        return self.append(
+            [
+                UserScramCredentialRecord(
+                    name=user,
+                    mechanism=mechanism.value,
+                    salt=credential.salt,
+                    stored_key=credential.stored_key,
+                    server_key=credential.server_key,
+                    iterations=credential.iterations,
+                )
+            ]
+        )
+
+    def scram_credential_removed(self, user: str, mechanism: "ScramMechanism") -> ErrorCode:
+        """A user will not have a credential of this mechanism any more."""
+        return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
+
+    def producer_ids_taken(self, node_id: int, next_producer_id: int) -> ErrorCode:
+        """A broker will have the producer ids before this one that nobody had."""
+        broker = self.image.brokers.get(node_id)
+        epoch = -1 if broker is None else broker.broker_epoch
+        return self.append(
+            [ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=next_producer_id)]
+        )
+
+    def _partitions(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> list[MetadataMessage]:
+        return [
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=list(partition.replicas),
+                isr=list(partition.isr),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                directories=[self._directory_id] * len(partition.replicas),
+            )
+            for index, partition in enumerate(partitions, first)
+        ]
+
+
+def _other(before: list[int], after: tuple[int, ...]) -> list[int] | None:
+    """A list that is another; None: it is the same."""
+    return None if before == list(after) else list(after)
+
+
+def _configs(kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[MetadataMessage]:
+    return [
+        ConfigRecord(resource_type=kind, resource_name=name, name=key, value=after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]

@@ -1,0 +1,200 @@
+"""How far the replicas of partitions are, and what follows from it: the high watermark, and who is in sync.
+
+Follows Kafka's Partition (maybeIncrementLeaderHW, maybeShrinkIsr, maybeExpandIsr) and its fetchers. A partition has one
+log, the leader's; of a follower only an offset is known. Theory of operation:
+
+- A follower *fetches* while it and the leader run and reach each other. Then it has what was appended
+  `sluice.replication.delay.ms` ago: `Partition.replicated_offset`, without a delay all there is.
+- Any other follower is in `Partition.behind`, with how far it got. One that begins to fetch again, or for the first
+  time, or from another leader, has caught up when the delay is over; it leaves `behind`, and joins the ISR.
+- The high watermark is the least that any replica of the ISR has. It stays where fewer are in sync than
+  min.insync.replicas asks for, and while a follower catches up, who would else never be as far as it.
+  `PartitionLog.has_followers` says that appends do not move it by themselves.
+- A follower of the ISR that has not caught up for `replica.lag.time.max.ms` is taken out of it by the leader, if that
+  reaches the controller.
+
+A cluster of one has the delay, too: as if there were a follower that never fails.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.broker.metadata.topic import NO_LEADER, Partition
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+    from .controller import Controller
+
+
+class Behind(NamedTuple):
+    """A follower that has less than the others."""
+
+    offset: int  # where its log ends
+    since_ms: float  # since when, monotonic
+    target: int | None = None  # where it will end once it has caught up, if it fetches
+
+
+class Replication:
+    """The followers of all partitions of a cluster."""
+
+    def __init__(self, cluster: "Cluster", controller: "Controller") -> None:
+        self._cluster = cluster
+        self._controller = controller
+        self._delay_ms = cluster.config.integer("sluice.replication.delay.ms")
+        self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
+
+    def begin(self, partition: Partition) -> None:
+        """A partition is there, new or from disk: followers that are not in sync have nothing of it, as it were."""
+        for node_id in partition.replicas:
+            if node_id != partition.leader and node_id not in partition.isr:
+                self.add(partition, node_id)
+        self.update(partition)
+        if partition.behind:  # not now: what is loaded from disk is not complete yet
+            self._cluster.housekeeping.later(self._delay_ms, partial(self.follow, partition, partition.replicas))
+
+    def appended(self, partition: Partition) -> None:
+        """The leader has more: its followers fetch it."""
+        if self._delay_ms:
+            fetched = partial(self._fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
+            self._cluster.housekeeping.later(self._delay_ms, fetched)
+
+    def offset_of(self, partition: Partition, node_id: int) -> int:
+        """Where the log of a replica ends: what would be left if it led.
+
+        Of their own topics coordinators acknowledge what they wrote before it is replicated; so that none of it is
+        lost, followers that fetch have all of it.
+        """
+        behind = partition.behind.get(node_id)
+        if behind is not None and node_id != partition.leader:
+            return behind.offset
+        has_all = node_id == partition.leader or partition.leader == NO_LEADER  # the last that led is not behind
+        if has_all or not self._delay_ms or partition.topic.is_internal:
+            return partition.log.log_end_offset
+        return partition.replicated_offset
+
+    # Who fetches
+
+    def broker_away(self, node_id: int) -> None:
+        """A broker stopped or is isolated: it fetches no more, and nobody from it."""
+        for partition in self._replicas_on(node_id):
+            followers = partition.replicas if partition.leader == node_id else (node_id,)
+            for follower in followers:
+                if follower != partition.leader:
+                    self._leave_behind(partition, follower)
+            self.update(partition)
+        self._cluster.housekeeping.later(self._lag_max_ms, partial(self._shrink, node_id))
+
+    def broker_back(self, node_id: int) -> None:
+        """A broker runs and is reached again: it fetches from the leaders, and others from it where it leads."""
+        for partition in self._replicas_on(node_id):
+            self.follow(partition, partition.replicas if partition.leader == node_id else (node_id,))
+
+    def new_leader(self, partition: Partition) -> None:
+        """Another leads from the end of the log as it is now: all others fetch from there."""
+        end, now_ms = partition.log.log_end_offset, self._now_ms()
+        fetched = Behind(partition.replicated_offset if self._delay_ms else end, now_ms)
+        partition.behind = {
+            node_id: Behind(min(behind.offset, end), behind.since_ms)
+            for node_id in partition.replicas
+            if node_id != partition.leader
+            for behind in (partition.behind.get(node_id, fetched),)
+        }
+        partition.replicated_offset = end
+        self.follow(partition, partition.replicas)
+
+    def follow(self, partition: Partition, followers: tuple[int, ...]) -> None:
+        """These, of those that are behind, fetch from the leader if they can, until they have what is there now."""
+        for node_id in followers:
+            behind = partition.behind.get(node_id)
+            if behind is None or not self._fetches(partition, node_id):
+                continue
+            end = partition.log.log_end_offset
+            caught_up = partial(self._caught_up, partition, node_id, end, partition.leader_epoch)
+            partition.behind[node_id] = behind._replace(target=end)
+            if self._delay_ms and behind.offset < end:
+                self._cluster.housekeeping.later(self._delay_ms, caught_up)
+            else:
+                caught_up()
+        self.update(partition)
+
+    def catch_up(self) -> None:
+        """The controller is back: who has caught up meanwhile joins the ISRs."""
+        for topic in list(self._cluster.topics.values()):
+            for partition in topic.partitions:
+                for node_id in partition.replicas:
+                    if node_id not in partition.behind and self._fetches(partition, node_id):
+                        self._controller.caught_up(partition, node_id)
+
+    def add(self, partition: Partition, node_id: int) -> None:
+        """A broker gets a replica, empty as yet."""
+        partition.behind[node_id] = Behind(partition.log.log_start_offset, self._now_ms())
+
+    # What follows
+
+    def update(self, partition: Partition) -> None:
+        """Who is in sync, or how far they are, has changed: the high watermark moves if it can."""
+        log, isr = partition.log, partition.isr
+        followers = [node_id for node_id in isr if node_id != partition.leader]
+        simulated = self._delay_ms > 0 and (followers or len(self._cluster.brokers) == 1)
+        stays = len(isr) < partition.min_isr or any(one.target is not None for one in partition.behind.values())
+        log.has_followers = bool(simulated) or stays or any(node_id in partition.behind for node_id in followers)
+        if stays or partition.deleted:
+            return
+        ends = [partition.behind[node_id].offset for node_id in followers if node_id in partition.behind]
+        ends.append(partition.replicated_offset if simulated else log.log_end_offset)
+        if log.advance_high_watermark(min(ends)):
+            self._cluster.high_watermark_moved(partition)
+
+    def _fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
+        """The delay of something that was appended is over."""
+        if self._is_of(partition, leader_epoch) and self._controller.is_running(partition.leader):
+            partition.replicated_offset = max(partition.replicated_offset, offset)
+            self.update(partition)
+
+    def _caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
+        """A follower has what there was as it began to fetch."""
+        behind = partition.behind.get(node_id)
+        if behind is not None and behind.target == offset and self._is_of(partition, leader_epoch):
+            del partition.behind[node_id]
+            partition.replicated_offset = max(partition.replicated_offset, offset)
+            self._controller.caught_up(partition, node_id)
+            self.update(partition)
+
+    def _shrink(self, node_id: int) -> None:
+        """A broker went away so long ago that it leaves the ISR wherever it has not got all by now."""
+        waits = False
+        oldest_ms = self._now_ms() - self._lag_max_ms
+        for partition in self._replicas_on(node_id):
+            behind = partition.behind.get(node_id)
+            if behind is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
+                continue
+            lags = behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset
+            if lags and not self._controller.is_lost:
+                self._controller.fell_behind(partition, node_id)
+            else:
+                waits = True
+        if waits:
+            self._cluster.housekeeping.later(self._lag_max_ms / 2, partial(self._shrink, node_id))
+
+    def _leave_behind(self, partition: Partition, node_id: int) -> None:
+        behind = partition.behind.get(node_id)
+        since_ms = self._now_ms() if behind is None else behind.since_ms
+        partition.behind[node_id] = Behind(self.offset_of(partition, node_id), since_ms)
+
+    def _fetches(self, partition: Partition, node_id: int) -> bool:
+        """Whether a follower and the leader reach each other."""
+        leader, is_running = partition.leader, self._controller.is_running
+        return leader != NO_LEADER and node_id != leader and is_running(leader) and is_running(node_id)
+
+    def _is_of(self, partition: Partition, leader_epoch: int) -> bool:
+        return partition.leader_epoch == leader_epoch and not partition.deleted
+
+    def _replicas_on(self, node_id: int) -> Iterator[Partition]:
+        for topic in list(self._cluster.topics.values()):
+            for partition in topic.partitions:
+                if node_id in partition.replicas:
+                    yield partition
+
+    def _now_ms(self) -> float:
+        return self._cluster.clock.monotonic_ms()

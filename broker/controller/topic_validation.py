@@ -1,0 +1,172 @@
+"""By which rules topics come: their names, their size, the brokers that they are placed on.
+
+Follows Kafka's ReplicationControlManager (the checks of createTopics and createPartitions, in their order) and Topic
+(names).
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.config.broker_config import Config, refused_topic_configs
+from sluice.protocol.errors import ErrorCode
+
+from .replica_placement import assignment_problem, place, placement_problem
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+# Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
+MAX_TOPIC_NAME_CHARS = 249
+_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class TopicError(NamedTuple):
+    """Why a topic was not created, deleted or found."""
+
+    code: ErrorCode
+    message: str | None  # None: what the code says
+
+
+class NewTopic(NamedTuple):
+    """What a topic to be created should be. -1 partitions or replicas: the broker's default (KIP-464)."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Collection[int]] = {}  # partition -> broker ids; excludes the two numbers above
+    configs: Mapping[str, str | None] = {}
+
+    @property
+    def own_configs(self) -> dict[str, str]:
+        """Those that have a value."""
+        return {name: value for name, value in self.configs.items() if value is not None}
+
+
+class TopicRules:
+    """The rules of one cluster, as its brokers and topics are now."""
+
+    __slots__ = ("_cluster", "_config", "_random")
+
+    def __init__(self, cluster: "Cluster", config: Config, random: Random) -> None:
+        """`random` chooses with which broker the placing of a topic begins."""
+        self._cluster = cluster
+        self._config = config
+        self._random = random
+
+    def refusal(self, new: NewTopic) -> TopicError | None:
+        """Why a topic cannot be created, None if it can."""
+        if (problem := invalid_topic_name(new.name)) is not None:
+            return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if new.name in self._cluster.topics:
+            return TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
+        if (clash := self._colliding(new.name)) is not None:
+            return TopicError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{new.name}' collides with existing topic: {clash}"
+            )
+        for name, value in new.configs.items():
+            if value is None:
+                return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        if (problem := refused_topic_configs(self._config, new.own_configs)) is not None:
+            return TopicError(ErrorCode.INVALID_CONFIG, problem)
+        return self._refused_shape(new)
+
+    def _refused_shape(self, new: NewTopic) -> TopicError | None:
+        if new.assignments:
+            return self._refused_assignment(new)
+        if new.replication_factor == 0 or new.replication_factor < -1:
+            return TopicError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if new.num_partitions == 0 or new.num_partitions < -1:
+            return TopicError(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        problem = self.placement_problem(self._replication_factor(new))
+        return None if problem is None else TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+
+    def _refused_assignment(self, new: NewTopic) -> TopicError | None:
+        if new.replication_factor != -1 or new.num_partitions != -1:
+            return TopicError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, but numPartitions or replicationFactor was not -1.",
+            )
+        if sorted(new.assignments) != list(range(len(new.assignments))):
+            return TopicError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+            )
+        in_order = [new.assignments[index] for index in range(len(new.assignments))]
+        problem = self.refused_assignments(in_order, None, 0)
+        return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+    def _colliding(self, name: str) -> str | None:
+        # Metric names turn '.' into '_', so two such topics would share theirs.
+        if "." not in name and "_" not in name:
+            return None
+        plain = name.replace(".", "_")
+        return next((other for other in self._cluster.topics if other.replace(".", "_") == plain), None)
+
+    def partition_count(self, new: NewTopic) -> int:
+        """How many partitions it would have; not positive where it asks for what cannot be."""
+        if new.assignments:
+            return len(new.assignments)
+        return self._config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions
+
+    def _replication_factor(self, new: NewTopic) -> int:
+        return (
+            self._config.integer("default.replication.factor")
+            if new.replication_factor == -1
+            else new.replication_factor
+        )
+
+    def refused_assignments(
+        self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
+    ) -> str | None:
+        """What is wrong with the brokers of partitions from `first_index` on, which all have to be as many; else None.
+
+        `replication_factor` is how many they are already, None where that is open.
+        """
+        for index, broker_ids in enumerate(assignments, first_index):
+            problem = assignment_problem(broker_ids, self._cluster.brokers.keys(), replication_factor)
+            if problem is not None:
+                return problem
+            replication_factor = len(broker_ids)
+            if self._cluster.fenced.issuperset(broker_ids):
+                return (
+                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                    "controlled shutdown."
+                )
+        return None
+
+    def placements(self, new: NewTopic) -> list[tuple[int, ...]]:
+        """The replicas of each partition of a topic that can be created."""
+        if new.assignments:
+            return [tuple(new.assignments[index]) for index in range(len(new.assignments))]
+        return self.place(self.partition_count(new), self._replication_factor(new))
+
+    def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
+        """The replicas of so many partitions, spread over the brokers that live."""
+        up = [node_id for node_id in self._cluster.brokers if node_id not in self._cluster.fenced]
+        return place(self._random, up, sorted(self._cluster.fenced), partitions, replication_factor)
+
+    def placement_problem(self, replication_factor: int) -> str | None:
+        """Why there cannot be so many replicas, None if there can."""
+        registered = len(self._cluster.brokers)
+        return placement_problem(registered - len(self._cluster.fenced), registered, replication_factor)
+
+
+def invalid_topic_name(name: str) -> str | None:
+    """What is wrong with a topic's name (Kafka's Topic.validate), None if nothing is."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in {".", ".."}:
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > MAX_TOPIC_NAME_CHARS:
+        allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
+        return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"
+    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
+        legal = "ASCII alphanumerics, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
+    return None

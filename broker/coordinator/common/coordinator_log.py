@@ -1,0 +1,105 @@
+"""Where a coordinator writes down what it knows: one of Kafka's internal topics.
+
+A key (a group's id, a transactional id) belongs to one partition, by Java's hash of it, so that every broker and every
+client agrees on which (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). What is
+not written has not happened: a coordinator writes first and acts then. How it is read back is loader.py's.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.broker.replica.inter_broker import leader_known_to
+from sluice.broker.server.broker import Broker
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.protocol.records.record import Record
+
+KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
+_SIGN = 2**31
+# What went wrong in the log, and what a client is told (CoordinatorOperationExceptionHelper,
+# TransactionStateManager.appendTransactionToLog).
+_TOLD = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class CoordinatorLog:
+    """One internal topic, created when it is first needed."""
+
+    __slots__ = ("_broker", "name")
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self._broker = broker
+        self.name = name
+
+    @property
+    def topic(self) -> Topic:
+        return self._broker.cluster.internal_topic(self.name)
+
+    def partition_of(self, key: str) -> Partition:
+        """The partition that this group's or transactional id's records are in."""
+        partitions = self.topic.partitions
+        return partitions[java_hash(key) % len(partitions)]
+
+    def append(
+        self,
+        key: str,
+        records: Sequence[KeyValue],
+        now_ms: int,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+    ) -> ErrorCode:
+        """Writes records about `key` as one batch; with a producer id, as a part of that producer's transaction.
+
+        Such a batch is refused where the partition knows a later epoch of the producer. An error is one to tell the
+        client.
+        """
+        partition = self.partition_of(key)
+        error = self._refusal(partition)
+        if error:
+            return _TOLD.get(error, error)
+        transactional = producer_id != NO_PRODUCER_ID
+        data = build_batch(
+            [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0 if transactional else NO_SEQUENCE,
+            transactional=transactional,
+        )
+        result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
+        error = ErrorCode(result.error_code)
+        if error:
+            return _TOLD.get(error, error)
+        self._broker.appended(partition)
+        return error
+
+    def _refusal(self, partition: Partition) -> ErrorCode:
+        """Why this broker does not write to a partition; only transactions need all replicas that are to be in sync."""
+        if not self._broker.leads(partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return ErrorCode.NONE
+
+
+def coordinator_of(broker: Broker, topic: str, key: str) -> Broker | None:
+    """The broker that coordinates a key, as far as this one knows; None while nobody does."""
+    return leader_known_to(broker, CoordinatorLog(broker, topic).partition_of(key))
+
+
+@lru_cache(4096)
+def java_hash(text: str) -> int:
+    """`String.hashCode()` of Java, without its sign; 0 for the one number that has no positive (Kafka's Utils.abs)."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        value = value * 31 + (units[position] << 8 | units[position + 1]) & 0xFFFF_FFFF
+    return value if value < _SIGN else (2 * _SIGN - value) % _SIGN

@@ -1,0 +1,361 @@
+"""A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
+
+Theory of operation. Members of a classic group agree, generation by generation, on who does what; the coordinator only
+brings them together. A generation is made in two rounds, each of which ends for all members at once:
+
+    join   every member sends JoinGroup with the protocols it can do. When all have, or time is over, the coordinator
+           picks the protocol that all can do and most like best, and answers everyone; the *leader*, a member, gets
+           the list of all members.
+    sync   every member sends SyncGroup; the leader's has the assignment, made by itself. When that is there, every
+           member gets its part.
+
+The states say which round is on:
+
+    Empty                no members; offsets may be there (a *simple* group has nothing else)
+    PreparingRebalance   the join round: JoinGroup requests wait
+    CompletingRebalance  the sync round: SyncGroup requests wait
+    Stable               everyone has its assignment
+
+    Empty -> PreparingRebalance -> CompletingRebalance -> Stable
+                 |        ^  ^               |              |
+                 v        |  '---------------'              |
+               Empty      '---------------------------------'   a member came, left, died or changed its mind
+
+A group whose members all went is Empty again; that, too, is a generation. Kafka's Dead is no state here: a group that
+is deleted is gone. What each request does in each state is told by the tables below; timers and parked requests are
+those of protocol.py.
+
+Static members (KIP-345) have a name of their own, the group instance id, and keep their place under a new member id
+after a restart. Ids that were given out with MEMBER_ID_REQUIRED (KIP-394) are *pending* until their owners join; a
+join round waits for them as for members.
+"""
+
+from collections import Counter
+from enum import Enum
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from sluice.broker.coordinator.group.group import Commit
+from sluice.broker.coordinator.group.offsets import CommittedOffset
+from sluice.broker.coordinator.group.records import group_tombstone
+from sluice.broker.coordinator.group.timer import GroupTimer
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.errors import ErrorCode
+
+from .member import ClassicMember
+
+
+class ClassicState(Enum):
+    """The value is what clients are shown."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+EMPTY = ClassicState.EMPTY
+PREPARING_REBALANCE = ClassicState.PREPARING_REBALANCE
+COMPLETING_REBALANCE = ClassicState.COMPLETING_REBALANCE
+STABLE = ClassicState.STABLE
+DEAD_NAME = "Dead"  # how a group that does not exist is described
+
+# State -> those it can follow.
+PREVIOUS_STATES = {
+    EMPTY: {PREPARING_REBALANCE},
+    PREPARING_REBALANCE: {EMPTY, COMPLETING_REBALANCE, STABLE},
+    COMPLETING_REBALANCE: {PREPARING_REBALANCE},
+    STABLE: {COMPLETING_REBALANCE},
+}
+
+# State -> what a member of the current generation reads in its heartbeat's answer. (An Empty group has no members.)
+HEARTBEAT_ANSWERS = {
+    PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    COMPLETING_REBALANCE: ErrorCode.NONE,
+    STABLE: ErrorCode.NONE,
+}
+
+# State -> what a member of the current generation reads when it commits offsets outside a transaction.
+COMMIT_ANSWERS = {
+    PREPARING_REBALANCE: ErrorCode.NONE,
+    COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    STABLE: ErrorCode.NONE,
+}
+
+# (State, whether it leads): a member that joins again with unchanged metadata is told the current generation, as it may
+# not have got the answer. Everywhere else it starts a rebalance: a leader that joins again wants one, since it sees
+# more than members' metadata (a topic has more partitions).
+TELLS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
+
+
+class ClassicGroup:
+    """One classic group. It changes itself only; timers and answers are set and sent by ClassicProtocol."""
+
+    __slots__ = (
+        "_supporters",
+        "generation_id",
+        "group_id",
+        "join_timer",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "pending_members",
+        "pending_sync",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "subscribed_topics",
+        "sync_timer",
+    )
+
+    type = "classic"
+
+    def __init__(self, group_id: str, since_ms: int | None) -> None:
+        self.group_id = group_id
+        self.state = self.previous_state = EMPTY
+        self.state_since_ms = since_ms  # wall; None: nobody knows, as an old broker did not write it down
+        self.generation_id = 0
+        self.protocol_type: str | None = None  # of whoever joined last; None: nobody ever did
+        self.protocol_name: str | None = None  # of this generation
+        self.leader_id: str | None = None
+        self.members: dict[str, ClassicMember] = {}  # in the order they came
+        self.static_members: dict[str, str] = {}  # group instance id -> member id
+        self.pending_members: dict[str, GroupTimer] = {}  # ids given out and not used yet; when the timer acts, they go
+        self.pending_sync: set[str] = set()  # who has not sent SyncGroup in this generation
+        # What the members of this generation consume; None where that is not known.
+        self.subscribed_topics: frozenset[str] | None = None
+        self.new_member_added = False  # while an initial rebalance waits for more: somebody came
+        self.join_timer: GroupTimer | None = None  # ends the join round
+        self.sync_timer: GroupTimer | None = None  # ends the sync round
+        self._supporters: Counter[str] = Counter()  # protocol name -> members that can do it
+
+    # -- as the coordinator sees any group -----------------------------------------------------------------------------
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def generation(self) -> int:
+        return self.generation_id
+
+    @property
+    def listed_protocol_type(self) -> str:
+        return self.protocol_type or ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is EMPTY
+
+    def commit_error(self, commit: Commit) -> ErrorCode:
+        """Members of the current generation may commit; so may whoever says nothing of itself, while nobody is there,
+        or within a transaction, whose oldest versions could not say more.
+        """
+        if commit.generation_id < 0 and self.is_empty:
+            return ErrorCode.NONE
+        if commit.generation_id >= 0 or commit.member_id or commit.group_instance_id is not None:
+            error = self.member_error(commit.member_id, commit.group_instance_id)
+            if error:
+                return error
+            if commit.generation_id != self.generation_id:
+                return ErrorCode.ILLEGAL_GENERATION
+        elif not commit.transactional:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if commit.transactional else COMMIT_ANSWERS[self.state]
+
+    def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def offset_delete_error(self) -> ErrorCode:
+        """Whether anyone uses a topic can only be told of consumers."""
+        if self.is_empty or self._is_of_consumers:
+            return ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP
+
+    def delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Consumers whose topics are not known may be subscribed to any."""
+        return self._is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
+
+    def retention_start_ms(self, committed: CommittedOffset) -> int | None:
+        """A simple group's offsets age from their commit, those of a group that is empty from when it became so, and
+        those of topics that a group of consumers no longer wants from their commit (KIP-211).
+        """
+        if self.protocol_type is None:
+            return committed.commit_timestamp_ms
+        if self.is_empty:
+            return committed.commit_timestamp_ms if self.state_since_ms is None else self.state_since_ms
+        if self._is_of_consumers and self.subscribed_topics is not None and self.state is STABLE:
+            return committed.commit_timestamp_ms
+        return None
+
+    def tombstones(self) -> list[KeyValue]:
+        return [group_tombstone(self.group_id)]
+
+    def cancel_timers(self) -> None:
+        for timer in (self.join_timer, self.sync_timer, *self.pending_members.values()):
+            if timer is not None:
+                timer.cancel()
+        for member in self.members.values():
+            member.end_session()
+
+    # -- members -------------------------------------------------------------------------------------------------------
+
+    def member_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """Whether this is a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another has the instance id now."""
+        if group_instance_id is not None:
+            known_id = self.static_members.get(group_instance_id)
+            if known_id is not None and known_id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+            if known_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def supports(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
+        """Whether a member with these protocols fits to the others: of their type, and all can do one of them."""
+        if self.is_empty:
+            return bool(protocol_type and protocols)
+        everyone = len(self.members)
+        return protocol_type == self.protocol_type and any(self._supporters[one.name] == everyone for one in protocols)
+
+    def add(self, member: ClassicMember) -> None:
+        """Takes a member in; the first one leads. Its id is not pending any more."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.forget_pending(member.member_id)
+        self.members[member.member_id] = member
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+        self._supporters.update(one.name for one in member.protocols)
+
+    def update(
+        self,
+        member: ClassicMember,
+        protocols: list[JoinGroupRequestProtocol],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
+        """A member joins again, and may have changed."""
+        self._supporters.subtract(one.name for one in member.protocols)
+        member.protocols = protocols
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        self._supporters.update(one.name for one in member.protocols)
+
+    def remove(self, member_id: str) -> None:
+        """Lets a member or a pending id go; if it led, the one that has been there longest leads now."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            member.end_session()
+            self._supporters.subtract(one.name for one in member.protocols)
+            if member.group_instance_id is not None:
+                self.static_members.pop(member.group_instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.forget_pending(member_id)
+        self.pending_sync.discard(member_id)
+
+    def forget_pending(self, member_id: str) -> None:
+        """An id that was given out is used, or will not be."""
+        timer = self.pending_members.pop(member_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def replace_static(self, old: ClassicMember, member_id: str) -> ClassicMember:
+        """Gives a static member's place to one with another id, and returns that."""
+        assert old.group_instance_id is not None
+        new = ClassicMember(
+            member_id,
+            old.group_instance_id,
+            old.client_id,
+            old.client_host,
+            old.rebalance_timeout_ms,
+            old.session_timeout_ms,
+            old.protocol_type,
+            old.protocols,
+        )
+        new.assignment = old.assignment
+        del self.members[old.member_id]
+        old.end_session()
+        self.members[member_id] = new
+        self.static_members[old.group_instance_id] = member_id
+        if self.leader_id == old.member_id:
+            self.leader_id = member_id
+        return new
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """As long as its slowest member wants."""
+        return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    @property
+    def awaiting_join(self) -> list[ClassicMember]:
+        """The members that joined in this round."""
+        return [member for member in self.members.values() if member.awaiting_join is not None]
+
+    @property
+    def has_all_joined(self) -> bool:
+        return not self.pending_members and all(member.awaiting_join is not None for member in self.members.values())
+
+    @property
+    def is_in_initial_rebalance(self) -> bool:
+        """Whether this is the first join round after nobody was there."""
+        return self.state is PREPARING_REBALANCE and self.previous_state is EMPTY
+
+    def elect_joined_leader(self) -> bool:
+        """Makes someone lead who joined in this round, the leader if it did; False where nobody has."""
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].awaiting_join is None:
+            joined = self.awaiting_join
+            if not joined:
+                return False
+            self.leader_id = joined[0].member_id
+        return True
+
+    def transition_to(self, state: ClassicState, now_ms: int) -> None:
+        """Goes on to `state`, which can follow the one it is in."""
+        assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} -> {state}"
+        self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
+
+    def begin_generation(self, now_ms: int) -> None:
+        """Ends the join round."""
+        self.generation_id += 1
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.find_subscribed_topics()
+        self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
+        self.pending_sync.clear()
+
+    def select_protocol(self) -> str:
+        """What all members can do, and most of them like best; the one voted for first, of several with most votes."""
+        candidates = {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]
+
+    def find_subscribed_topics(self) -> None:
+        """Looks at what the members of this generation consume."""
+        self.subscribed_topics = self._compute_subscribed_topics()
+
+    @property
+    def _is_of_consumers(self) -> bool:
+        return self.protocol_type == PROTOCOL_TYPE
+
+    def _compute_subscribed_topics(self) -> frozenset[str] | None:
+        if not self._is_of_consumers:
+            return None
+        found: set[str] = set()
+        for member in self.members.values():
+            topics = subscribed_topics(member.metadata(self.protocol_name))
+            if topics is None:
+                return None
+            found.update(topics)
+        return frozenset(found)

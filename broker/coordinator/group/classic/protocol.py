@@ -1,0 +1,531 @@
+"""What members of classic groups ask for: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and what happens when they do
+not ask in time. Follows the classic part of Kafka's GroupMetadataManager; the states and their tables are those of
+group.py, which begins with how it all works.
+
+Timers, each of which does something only when nobody cancelled it:
+
+    join     one for a join round. The first one of a group that was empty waits `group.initial.rebalance.delay.ms`, and
+             as long again while new members keep coming, up to the rebalance timeout; it is not over before, even if
+             all that are known have joined. Any other round is over when all known members have joined, or after the
+             rebalance timeout: then members that did not join are out, but for static ones.
+    sync     one for a sync round, of the rebalance timeout: members that sent no SyncGroup by then are out.
+    session  one for each member, begun again by all it does. It is out when that ends, unless a request of it is
+             waiting here.
+    pending  one for each id given out by MEMBER_ID_REQUIRED, of the session timeout that came with the request.
+
+A parked request whose client went away changes nothing, as in Kafka, which does not read from a connection whose
+request is parked and so does not notice: the member is in the group until its round and then its session are over.
+
+Different on purpose: a member that is removed while its SyncGroup waits is told so, where Kafka never answers.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sluice.broker.coordinator.group.group import CONSUMER, UNKNOWN_MEMBER_ID, Group
+from sluice.broker.coordinator.group.records import group_metadata, new_group_metadata
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+
+from .group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    HEARTBEAT_ANSWERS,
+    PREPARING_REBALANCE,
+    STABLE,
+    TELLS_CURRENT_GENERATION,
+    ClassicGroup,
+)
+from .member import ClassicMember
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+
+_KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
+_SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
+_NULL_PROTOCOL_SINCE = 7
+# A member need not know that its group is still being loaded.
+_HEARTBEAT_ANSWERS = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NONE}
+# How long a member's first JoinGroup may wait (Kafka's internal group.new.member.join.timeout.ms).
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+
+
+class ClassicProtocol:
+    """The classic rebalance protocol, for all groups of one coordinator."""
+
+    __slots__ = ("_answers", "_coordinator", "_initial_delay_ms", "_max_size")
+
+    def __init__(self, coordinator: "GroupCoordinator") -> None:
+        config = coordinator.broker.config
+        self._coordinator = coordinator
+        self._answers = coordinator.answers
+        self._initial_delay_ms = config.integer("group.initial.rebalance.delay.ms")
+        self._max_size = config.integer("group.max.size")
+
+    # -- JoinGroup -----------------------------------------------------------------------------------------------------
+
+    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+        """Takes a member in, or says why not; it is answered when the join round is over."""
+        member_id = request.member_id
+        error = self._coordinator.error(request.group_id)
+        if error:
+            return join_refusal(ctx.version, member_id, error)
+        found = self._coordinator.groups.get(request.group_id)
+        if found is not None and found.type == CONSUMER and not found.is_empty:
+            return self._coordinator.consumer.classic_members.join(ctx, request)
+        if isinstance(found, ClassicGroup):
+            group = found
+        elif member_id != UNKNOWN_MEMBER_ID:
+            return join_refusal(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        else:
+            begun = self._begin_group(request.group_id, found)
+            if isinstance(begun, ErrorCode):
+                return join_refusal(ctx.version, member_id, begun)
+            group = begun
+        if not self._has_room_for(group, member_id):
+            group.remove(member_id)
+            return join_refusal(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.supports(request.protocol_type, request.protocols):
+            return join_refusal(ctx.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if member_id == UNKNOWN_MEMBER_ID:
+            return self._join_anew(ctx, request, group)
+        return self._join_again(ctx, request, group)
+
+    def _begin_group(self, group_id: str, before: Group | None) -> ClassicGroup | ErrorCode:
+        """A new group, in the place of an empty one of another kind, whose offsets stay."""
+        group = ClassicGroup(group_id, self._coordinator.now_ms())
+        tombstones = [] if before is None else before.tombstones()
+        error = self._coordinator.write(group_id, [*tombstones, new_group_metadata(group)])
+        if error:
+            return error
+        if before is not None:
+            before.cancel_timers()
+        self._coordinator.groups[group_id] = group
+        return group
+
+    def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
+        """Those who joined count while a round is on, so that whoever is late is out if the limit was lowered."""
+        if group.state is EMPTY:
+            return True
+        member = group.members.get(member_id)
+        if group.state is PREPARING_REBALANCE:
+            is_in, size = member is not None and member.awaiting_join is not None, len(group.awaiting_join)
+        else:
+            is_in, size = member is not None, len(group.members)
+        return is_in or size < self._max_size
+
+    def _join_anew(
+        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
+    ) -> JoinGroupResponse | Outcome:
+        instance_id = request.group_instance_id
+        prefix = ctx.client_id if instance_id is None else instance_id
+        member_id = f"{prefix}-{UUID(bytes=self._coordinator.broker.random.randbytes(16), version=4)}"
+        if instance_id is not None:
+            known_id = group.static_members.get(instance_id)
+            if known_id is not None:
+                return self._replace_static(ctx, request, group, group.members[known_id], member_id)
+        elif ctx.version >= _KNOWN_MEMBER_ID_SINCE:
+            expire = partial(self._pending_member_expired, group, member_id)
+            group.pending_members[member_id] = self._coordinator.await_heartbeat(request.session_timeout_ms, expire)
+            return join_refusal(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return self._add(ctx, request, group, member_id)
+
+    def _join_again(
+        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
+    ) -> JoinGroupResponse | Outcome:
+        member_id = request.member_id
+        if member_id in group.pending_members:
+            if request.group_instance_id is not None:  # ids of static members are never pending
+                return join_refusal(ctx.version, "", ErrorCode.UNKNOWN_SERVER_ERROR)
+            return self._add(ctx, request, group, member_id)
+        error = group.member_error(member_id, request.group_instance_id)
+        if error:
+            return join_refusal(ctx.version, member_id, error)
+        member = group.members[member_id]
+        leads = group.leader_id == member_id
+        if (group.state, leads) in TELLS_CURRENT_GENERATION and member.protocols == request.protocols:
+            return _joined(group, member, with_members=leads)
+        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        member.awaiting_join = ctx
+        self._rebalance_or_complete_join(group)
+        return ctx.wait_for_answer()
+
+    def _add(self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup, member_id: str) -> Outcome:
+        member = ClassicMember(
+            member_id,
+            request.group_instance_id,
+            ctx.client_id,
+            ctx.client_host,
+            request.rebalance_timeout_ms,
+            request.session_timeout_ms,
+            request.protocol_type,
+            request.protocols,
+        )
+        member.is_new = True
+        member.awaiting_join = ctx
+        if group.is_in_initial_rebalance:
+            group.new_member_added = True
+        group.add(member)
+        self._restart_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._rebalance_or_complete_join(group)
+        return ctx.wait_for_answer()
+
+    def _replace_static(
+        self,
+        ctx: RequestContext,
+        request: JoinGroupRequest,
+        group: ClassicGroup,
+        old: ClassicMember,
+        member_id: str,
+    ) -> JoinGroupResponse | Outcome:
+        """A static member came back: it has its place again, and whoever had it is fenced."""
+        leader_before = group.leader_id
+        self._end_join(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
+        self._end_sync(old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        member = group.replace_static(old, member_id)
+        # Of the session timeout it had until now, as in Kafka.
+        self.restart_session(group, member)
+        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        if group.state is STABLE and group.select_protocol() == group.protocol_name:
+            # Nothing changes for the others, so nobody has to rebalance.
+            assignments = {one.member_id: one.assignment for one in group.members.values()}
+            error = self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+            if error:
+                self._give_back(group, member, old)
+                return JoinGroupResponse(
+                    error_code=error,
+                    generation_id=group.generation_id,
+                    protocol_type=group.protocol_type,
+                    protocol_name=group.protocol_name,
+                    leader=leader_before or "",
+                )
+            skips = ctx.version >= _SKIP_ASSIGNMENT_SINCE
+            leads = skips and group.leader_id == member_id
+            response = _joined(group, member, with_members=leads)
+            response.skip_assignment = leads
+            if not skips:
+                # It must not think that it leads: it would make an assignment, which nobody waits for.
+                response.leader = leader_before or ""
+            return response
+        member.awaiting_join = ctx
+        if group.state is PREPARING_REBALANCE:
+            self._complete_join_if_all_joined(group)
+        else:
+            self._prepare_rebalance(group)
+        return ctx.wait_for_answer()
+
+    def _give_back(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
+        """That a static member came back could not be written: it has not, and who had its place has it again."""
+        again = group.replace_static(member, old.member_id)
+        group.update(again, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
+        self.restart_session(group, again)
+
+    # -- SyncGroup -----------------------------------------------------------------------------------------------------
+
+    def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+        """A member's assignment; until the leader has sent it, the request waits."""
+        group = self._coordinator.groups.get(request.group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.sync(request)
+        if not isinstance(group, ClassicGroup):
+            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            return SyncGroupResponse(error_code=error)
+        error = _sync_error(group, request)
+        if error:
+            return SyncGroupResponse(error_code=error)
+        member = group.members[request.member_id]
+        group.pending_sync.discard(member.member_id)
+        if not group.pending_sync and group.sync_timer is not None:
+            group.sync_timer.cancel()
+        if group.state is STABLE:
+            return _synced(group, member)
+        member.awaiting_sync = ctx
+        if group.leader_id == member.member_id:
+            self._assign(group, {one.member_id: one.assignment for one in request.assignments})
+        return ctx.wait_for_answer()
+
+    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+        """The leader has spoken: everyone gets its part."""
+        error = self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+        if error:
+            self._end_sync_round(group, error)
+            self._prepare_rebalance(group)
+            return
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            ctx, member.awaiting_sync = member.awaiting_sync, None
+            if ctx is not None:
+                self._answers.add_when_written(ctx, group.group_id, _synced(group, member))
+                # If the session ended while the request waited, nothing but this begins it again.
+                self.restart_session(group, member)
+        group.transition_to(STABLE, self._coordinator.now_ms())
+        self._coordinator.note_state(group)
+
+    def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
+        for member in group.members.values():
+            member.assignment = b""
+            if member.awaiting_sync is not None:
+                self._end_sync(member, SyncGroupResponse(error_code=error))
+                self.restart_session(group, member)
+
+    # -- Heartbeat and LeaveGroup --------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """A member is alive, and learns whether it must join again."""
+        group = self._coordinator.groups.get(request.group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.heartbeat(request)
+        if not isinstance(group, ClassicGroup):
+            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            return _HEARTBEAT_ANSWERS.get(error, error)
+        error = group.member_error(request.member_id, request.group_instance_id)
+        if error:
+            return error
+        if request.generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self.restart_session(group, group.members[request.member_id])
+        return HEARTBEAT_ANSWERS[group.state]
+
+    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
+        """Lets members go, one answer for each, or one for all; the others rebalance once."""
+        error = self._coordinator.error(group_id)
+        if error:
+            return error
+        group = self._coordinator.groups.get(group_id)
+        if group is not None and group.type == CONSUMER:
+            return self._coordinator.consumer.classic_members.leave(group_id, leaving)
+        answers = [
+            MemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=self._let_go(group, identity)
+                if isinstance(group, ClassicGroup)
+                else ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for identity in leaving
+        ]
+        someone_left = not all(answer.error_code for answer in answers)
+        if isinstance(group, ClassicGroup) and someone_left and group.state is not EMPTY:
+            self._rebalance_or_complete_join(group)
+        return answers
+
+    def _let_go(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
+        member_id = identity.member_id
+        if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance id
+            instance_id = identity.group_instance_id
+            if instance_id is None or instance_id not in group.static_members:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            member_id = group.static_members[instance_id]
+        elif member_id in group.pending_members:
+            group.remove(member_id)
+            return ErrorCode.NONE
+        else:
+            error = group.member_error(member_id, identity.group_instance_id)
+            if error:
+                return error
+        self._remove(group, group.members[member_id])
+        return ErrorCode.NONE
+
+    # -- groups that become one of the other kind, with members ------------------------------------------------------
+
+    def give_away(self, group: ClassicGroup) -> None:
+        """The group becomes a consumer group: whoever waits for a round has to join again, and finds that one."""
+        for member in group.members.values():
+            self._end_join(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        group.cancel_timers()
+
+    def take_over(self, group: ClassicGroup, *, rebalance: bool) -> None:
+        """The group was a consumer group: its members' sessions begin."""
+        for member in group.members.values():
+            self.restart_session(group, member)
+        if rebalance:
+            self._prepare_rebalance(group)
+
+    # -- groups that come and go with their partitions -----------------------------------------------------------------
+
+    def loaded(self, group: ClassicGroup) -> None:
+        """A group was read from the log: its members' sessions begin, and if it is too large now, it rebalances."""
+        self.take_over(group, rebalance=len(group.members) > self._max_size)
+
+    def unload(self, group: ClassicGroup) -> None:
+        """The group is another coordinator's: whoever waits looks for that."""
+        for member in group.members.values():
+            self._end_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
+            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    def _rebalance_or_complete_join(self, group: ClassicGroup) -> None:
+        """Begins a join round; if one is on, ends it if all have joined."""
+        if group.state is PREPARING_REBALANCE:
+            self._complete_join_if_all_joined(group)
+        else:
+            self._prepare_rebalance(group)
+
+    def _complete_join_if_all_joined(self, group: ClassicGroup) -> None:
+        if not group.is_in_initial_rebalance and group.has_all_joined:
+            self._complete_join(group)
+
+    def _prepare_rebalance(self, group: ClassicGroup) -> None:
+        if group.state is COMPLETING_REBALANCE:
+            self._end_sync_round(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        if group.sync_timer is not None:
+            group.sync_timer.cancel()
+        group.transition_to(PREPARING_REBALANCE, self._coordinator.now_ms())
+        self._coordinator.note_state(group)
+        if group.is_in_initial_rebalance:
+            remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
+            self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
+        elif group.has_all_joined:
+            self._complete_join(group)
+        else:
+            self._end_join_round_in(group, group.rebalance_timeout_ms)
+
+    def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+        """Of the initial rebalance: when `delay_ms` are over, waits again if someone came and some time remains."""
+
+        def is_over() -> None:
+            if group.new_member_added and remaining_ms:
+                group.new_member_added = False
+                again_ms = min(self._initial_delay_ms, remaining_ms)
+                self._wait_for_more(group, again_ms, max(remaining_ms - delay_ms, 0))
+            else:
+                self._complete_join(group)
+
+        group.join_timer = self._coordinator.await_rebalance(delay_ms, is_over)
+
+    def _end_join_round_in(self, group: ClassicGroup, delay_ms: int) -> None:
+        group.join_timer = self._coordinator.await_rebalance(delay_ms, partial(self._complete_join, group))
+
+    def _complete_join(self, group: ClassicGroup) -> None:
+        """The join round is over: everyone who joined is told the new generation."""
+        if group.join_timer is not None:
+            group.join_timer.cancel()
+        for member in list(group.members.values()):
+            if member.awaiting_join is None and not member.is_static:
+                group.remove(member.member_id)
+        if group.members and not group.elect_joined_leader():
+            # Static members alone, none of which came: they stay until their sessions end.
+            self._end_join_round_in(group, group.rebalance_timeout_ms)
+            return
+        group.begin_generation(self._coordinator.now_ms())
+        self._coordinator.note_state(group)
+        if group.state is EMPTY:
+            self._coordinator.write(group.group_id, [group_metadata(group, {})])
+            return
+        for member in group.members.values():
+            self._answer_join(member, _joined(group, member, with_members=group.leader_id == member.member_id))
+            self.restart_session(group, member)
+            member.is_new = False
+            group.pending_sync.add(member.member_id)
+        expire = partial(self._sync_round_expired, group)
+        group.sync_timer = self._coordinator.await_rebalance(group.rebalance_timeout_ms, expire)
+
+    def _sync_round_expired(self, group: ClassicGroup) -> None:
+        """Members that heard of the generation and did not ask for their assignment are out."""
+        for member_id in list(group.pending_sync):
+            group.remove(member_id)
+        self._prepare_rebalance(group)
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def restart_session(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """The member gave a sign of life."""
+        self._restart_session(group, member, member.session_timeout_ms)
+
+    def _restart_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int) -> None:
+        member.end_session()
+        member.session = self._coordinator.await_heartbeat(timeout_ms, partial(self._session_expired, group, member))
+
+    def _session_expired(self, group: ClassicGroup, member: ClassicMember) -> None:
+        if member.must_heartbeat:
+            self._remove(group, member)
+            self._member_is_gone(group)
+
+    def _pending_member_expired(self, group: ClassicGroup, member_id: str) -> None:
+        group.remove(member_id)
+        if group.state is PREPARING_REBALANCE:
+            self._member_is_gone(group)
+
+    def _member_is_gone(self, group: ClassicGroup) -> None:
+        if group.state is not PREPARING_REBALANCE:
+            self._prepare_rebalance(group)
+        elif group.has_all_joined:  # an initial rebalance ends here, too
+            self._complete_join(group)
+
+    def _remove(self, group: ClassicGroup, member: ClassicMember) -> None:
+        # Whoever still waits may try again, as a new member.
+        self._end_join(member, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
+        self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        group.remove(member.member_id)
+
+    # -- answers to parked requests ------------------------------------------------------------------------------------
+
+    def _end_join(self, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
+        if member.awaiting_join is not None:
+            self._answer_join(member, join_refusal(member.awaiting_join.version, member_id, error))
+
+    def _answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
+        ctx, member.awaiting_join = member.awaiting_join, None
+        if ctx is not None:
+            self._answers.add(ctx, response)
+
+    def _end_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
+        ctx, member.awaiting_sync = member.awaiting_sync, None
+        if ctx is not None:
+            self._answers.add(ctx, response)
+
+
+def join_refusal(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
+    """An answer to JoinGroup with nothing but an error."""
+    protocol_name = None if version >= _NULL_PROTOCOL_SINCE else ""
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol_name)
+
+
+def _joined(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -> JoinGroupResponse:
+    """The group's current generation, as this member is told it."""
+    everyone = group.members.values() if with_members else ()
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        member_id=member.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                metadata=one.metadata(group.protocol_name),
+            )
+            for one in everyone
+        ],
+    )
+
+
+def _synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+    )
+
+
+def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
+    error = group.member_error(request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
+
+
+def _differs(said: str | None, is_: str | None) -> bool:
+    """What a request leaves out, or the group does not have, is no difference."""
+    return said is not None and is_ is not None and said != is_

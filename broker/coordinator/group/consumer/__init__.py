@@ -1,0 +1,1 @@
+"""Consumer groups (KIP-848): ConsumerGroupHeartbeat and server-side assignment."""

@@ -1,0 +1,243 @@
+"""Members of consumer groups that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup in a group
+that has members of both (KIP-848). Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and its
+siblings).
+
+Such a member goes the same way to its target as others do, but in the words of its protocol. Its generation is its
+member epoch. JoinGroup is answered at once and takes it a step further; it leads nothing, and SyncGroup gives it what
+it has then. When there is more to do, because there is a new target, because it has to give something up or because
+what it waited for is free, its Heartbeat is answered with REBALANCE_IN_PROGRESS, and it joins again, with what it has.
+
+Besides the session's, there are two timers, each of the member's rebalance timeout: from when it was told to join again
+until it does, and from when it joined until it asks for its assignment.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.classic.protocol import join_refusal
+from sluice.broker.coordinator.group.consumer_protocol import (
+    PROTOCOL_TYPE,
+    Subscription,
+    by_topic_id,
+    read_subscription,
+    write_assignment,
+)
+from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+
+from .group import ConsumerGroup, TimerKind
+from .member import ClassicMetadata, ConsumerMember, MemberState
+from .rebalance import ConsumerRebalance, Place, returned
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+
+_KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
+
+
+class ClassicMembers:
+    """The members that speak the classic protocol, of all consumer groups of one coordinator."""
+
+    def __init__(self, coordinator: "GroupCoordinator", rebalance: ConsumerRebalance) -> None:
+        self._coordinator = coordinator
+        self._cluster = coordinator.broker.cluster
+        self._rebalance = rebalance
+        self._migration = rebalance.migration
+
+    # -- JoinGroup -----------------------------------------------------------------------------------------------------
+
+    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+        """Takes a member one step further, or says why not."""
+        group = self._group(request.group_id)
+        is_new = request.member_id == UNKNOWN_MEMBER_ID
+        member_id = self._rebalance.new_member_id() if is_new else request.member_id
+        subscription = read_subscription(request.protocols[0].metadata) if request.protocols else None
+        error = self._join_error(request, group, member_id, subscription)
+        if error:
+            return join_refusal(ctx.version, request.member_id, error)
+        assert subscription is not None
+        if is_new and request.group_instance_id is None and ctx.version >= _KNOWN_MEMBER_ID_SINCE:
+            return join_refusal(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        place = _place(group, member_id, request.group_instance_id, is_new=is_new)
+        if isinstance(place, ErrorCode):
+            return join_refusal(ctx.version, request.member_id, place)
+        updated = _updated(ctx, request, place.member, subscription)
+        owned = list(by_topic_id(subscription.owned_partitions, self._cluster).items())
+        records: list[KeyValue] = []
+        if place.replaced is not None and self._migration.may_return_as_classic(group, place.replaced):
+            changed = self._rebalance.change(group, place, updated, records)
+            must_rebalance = group.assignment_epoch < group.group_epoch
+            if not must_rebalance:
+                updated = self._rebalance.reconcile(group, updated, owned, changed, records)
+            members = list(group.members.values())
+            error = self._migration.downgrade(group, members, records, rebalance=must_rebalance)
+        else:
+            updated = self._rebalance.advance(group, place, updated, owned, records)
+            error = self._coordinator.write_or_restore(group.group_id, records)
+            if not error:
+                self._joined(group, updated, request)
+        if error:
+            return join_refusal(ctx.version, request.member_id, error)
+        return JoinGroupResponse(
+            member_id=member_id,
+            generation_id=updated.member_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=request.protocols[0].name,
+        )
+
+    def _join_error(
+        self, request: JoinGroupRequest, group: ConsumerGroup, member_id: str, subscription: Subscription | None
+    ) -> ErrorCode:
+        if self._migration.is_disabled:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if not self._rebalance.has_room_for(group, member_id, request.group_instance_id):
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        others = [member.classic for member in group.classic_members]
+        fits = any(
+            all(other is not None and one.name in dict(other.protocols) for other in others)
+            for one in request.protocols
+        )
+        if request.protocol_type != PROTOCOL_TYPE or not fits or subscription is None:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    def _joined(self, group: ConsumerGroup, member: ConsumerMember, request: JoinGroupRequest) -> None:
+        group.cancel_timer(TimerKind.JOIN, member.member_id)
+        self._rebalance.restart_session(group, member.member_id, request.session_timeout_ms)
+        self._rebalance.await_within_rebalance(TimerKind.SYNC, group, member)
+
+    # -- SyncGroup and Heartbeat ---------------------------------------------------------------------------------------
+
+    def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        """What the member has in its generation."""
+        group = self._group(request.group_id)
+        member = _known_member(group, request.member_id, request.group_instance_id)
+        if isinstance(member, ErrorCode):
+            return SyncGroupResponse(error_code=member)
+        error = _sync_error(member, request)
+        if not error and group.assignment_epoch > member.member_epoch and not _has_to_revoke(member):
+            self._must_join(group, member)
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        if error:
+            return SyncGroupResponse(error_code=error)
+        group.cancel_timer(TimerKind.SYNC, member.member_id)
+        self._restart_session(group, member)
+        assert member.classic is not None
+        return SyncGroupResponse(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=write_assignment(member.assigned, self._cluster, member.classic.protocols[0][1]),
+        )
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """REBALANCE_IN_PROGRESS where the member has to join again to get on."""
+        group = self._group(request.group_id)
+        member = _known_member(group, request.member_id, request.group_instance_id)
+        if isinstance(member, ErrorCode):
+            return member
+        if request.generation_id != member.member_epoch:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._restart_session(group, member)
+        may_have_the_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
+        if member.member_epoch < group.assignment_epoch or _has_to_revoke(member) or may_have_the_rest:
+            self._must_join(group, member)
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _must_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        if (TimerKind.JOIN, member.member_id) not in group.timers:
+            self._rebalance.await_within_rebalance(TimerKind.JOIN, group, member)
+
+    def _restart_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        assert member.classic is not None
+        self._rebalance.restart_session(group, member.member_id, member.classic.session_timeout_ms)
+
+    # -- LeaveGroup ----------------------------------------------------------------------------------------------------
+
+    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
+        """Lets members go, of either protocol; one answer for each, or one for all."""
+        group = self._group(group_id)
+        answers = []
+        gone: dict[str, ConsumerMember] = {}
+        for identity in leaving:
+            member = _leaving_member(group, identity)
+            answer = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
+            if isinstance(member, ErrorCode):
+                answer.error_code = member
+            else:
+                gone[member.member_id] = member
+            answers.append(answer)
+        return self._rebalance.remove(group, list(gone.values())) or answers
+
+    def _group(self, group_id: str) -> ConsumerGroup:
+        group = self._coordinator.groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember | ErrorCode:
+    """An administrator removes a static member by its instance id alone."""
+    if identity.group_instance_id is None:
+        return group.members.get(identity.member_id) or ErrorCode.UNKNOWN_MEMBER_ID
+    member = group.static_member(identity.group_instance_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return member if identity.member_id in (UNKNOWN_MEMBER_ID, member.member_id) else ErrorCode.FENCED_INSTANCE_ID
+
+
+def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | ErrorCode:
+    """A member that speaks the classic protocol."""
+    member = group.members.get(member_id) if instance_id is None else group.static_member(instance_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if member.member_id != member_id:
+        return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.UNKNOWN_MEMBER_ID if member.classic is None else member
+
+
+def _place(group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool) -> Place | ErrorCode:
+    """The member that joins; a dynamic one may be new whatever id it brings."""
+    static = None if instance_id is None else group.static_member(instance_id)
+    if instance_id is None or (is_new and static is None):
+        return Place(group.members.get(member_id) or ConsumerMember(member_id))
+    if static is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if is_new:
+        return returned(static, member_id)
+    return Place(static) if static.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
+
+
+def _updated(
+    ctx: RequestContext, request: JoinGroupRequest, member: ConsumerMember, subscription: Subscription
+) -> ConsumerMember:
+    return member._replace(
+        instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_topic_names=frozenset(subscription.topics),
+        subscribed_topic_regex="",
+        client_id=ctx.client_id,
+        client_host=ctx.client_host,
+        classic=ClassicMetadata(
+            request.session_timeout_ms, tuple((one.name, one.metadata) for one in request.protocols)
+        ),
+    )
+
+
+def _sync_error(member: ConsumerMember, request: SyncGroupRequest) -> ErrorCode:
+    if request.generation_id != member.member_epoch:
+        return ErrorCode.ILLEGAL_GENERATION
+    assert member.classic is not None
+    other_type = request.protocol_type not in (None, PROTOCOL_TYPE)
+    other_name = request.protocol_name not in (None, member.classic.protocols[0][0])
+    return ErrorCode.INCONSISTENT_GROUP_PROTOCOL if other_type or other_name else ErrorCode.NONE
+
+
+def _has_to_revoke(member: ConsumerMember) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS

@@ -1,0 +1,293 @@
+"""A consumer group (KIP-848): its members, its epochs, and what its members shall have. Follows Kafka's ConsumerGroup
+and ModernGroup.
+
+Theory of operation. Everything is told in heartbeats, each of which is answered at once; nobody waits for anybody.
+Three numbers say how far things are:
+
+    group epoch        grows when the group changes: a member comes, goes, or wants other topics; a topic has changed
+    assignment epoch   the group epoch that the target assignment was made for
+    member epoch       the assignment epoch of the target that a member has, or is on the way to
+
+and the group's state follows from them:
+
+    Empty         there are no members
+    Assigning     the assignment epoch is behind the group epoch: a new target is due
+    Reconciling   some member is not Stable in the assignment epoch
+    Stable        all are
+
+Who changes them: heartbeat.py (what members send), current_assignment.py (how a member gets to its target).
+A partition has at most one owner at any time, which is the member that was given it and has not confirmed that it gave
+it up; `owner_of` is what keeps it so.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
+from sluice.broker.coordinator.group.assignors.spec import Assignment
+from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE
+from sluice.broker.coordinator.group.group import CONSUMER, UNKNOWN_MEMBER_ID, Commit
+from sluice.broker.coordinator.group.offsets import CommittedOffset
+from sluice.broker.coordinator.group.timer import GroupTimer
+from sluice.broker.metadata.topic import Topic
+from sluice.protocol.errors import ErrorCode
+
+from .member import ConsumerMember, PartitionEpochs
+from .metadata_hash import metadata_hash
+from .records import group_tombstones
+from .topic_regex import ResolvedRegex
+
+# OffsetCommit knows member epochs from this version on.
+_MEMBER_EPOCHS_SINCE = 9
+_UNKNOWN_GENERATION_ID = -1
+
+
+class ConsumerState(Enum):
+    """The value is what clients are shown."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class TimerKind(Enum):
+    """What a member has to do in time. The last two are of members that speak the classic protocol."""
+
+    SESSION = "heartbeat"
+    REVOKE = "give partitions up"
+    JOIN = "join again"
+    SYNC = "ask for its assignment"
+
+
+class ConsumerGroup:
+    """One consumer group. It changes itself only; records and timers are others' to write and to set."""
+
+    __slots__ = (
+        "_owners",
+        "assignment_epoch",
+        "assignment_timestamp_ms",
+        "group_epoch",
+        "group_id",
+        "has_partition_metadata",
+        "members",
+        "metadata_hash",
+        "regexes",
+        "static_members",
+        "target",
+        "timers",
+    )
+
+    type = CONSUMER
+    listed_protocol_type = PROTOCOL_TYPE
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = 1
+        self.assignment_epoch = 1
+        self.assignment_timestamp_ms = 0  # wall; 0: nobody knows when the target was made
+        self.metadata_hash = 0  # of the topics as they were when the group's epoch last changed
+        self.has_partition_metadata = False  # whether a broker before 4.1 wrote the topics down one by one
+        self.members: dict[str, ConsumerMember] = {}  # in the order they came
+        self.static_members: dict[str, str] = {}  # instance id -> member id
+        self.target: dict[str, Assignment] = {}  # by member id
+        self.regexes: dict[str, ResolvedRegex] = {}
+        self.timers: dict[tuple[TimerKind, str], GroupTimer] = {}  # by what is waited for and member id
+        self._owners: dict[tuple[bytes, int], str] = {}
+
+    # -- as the coordinator sees any group -----------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ConsumerState:
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ConsumerState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerState.STABLE
+        return ConsumerState.RECONCILING
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def generation(self) -> int:
+        return self.group_epoch
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def commit_error(self, commit: Commit) -> ErrorCode:
+        """Members may commit in their epoch and, what they have had since, in an earlier one: a member that was not
+        told of a new epoch yet has lost nothing. While nobody is there, anybody may.
+        """
+        if commit.generation_id < 0 and self.is_empty:
+            return ErrorCode.NONE
+        says_nothing = commit.generation_id == _UNKNOWN_GENERATION_ID and commit.member_id == UNKNOWN_MEMBER_ID
+        if commit.transactional and says_nothing and commit.group_instance_id is None:
+            return ErrorCode.NONE
+        member = self.members.get(commit.member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not commit.transactional and member.classic is None and commit.version < _MEMBER_EPOCHS_SINCE:
+            return ErrorCode.UNSUPPORTED_VERSION
+        if commit.generation_id == member.member_epoch:
+            return ErrorCode.NONE
+        if commit.generation_id < member.member_epoch:
+            epochs = [member.epoch_of(new.topic.topic_id, new.partition) for new in commit.offsets]
+            if all(epoch is not None and epoch <= commit.generation_id for epoch in epochs):
+                return ErrorCode.NONE
+        return _stale(member)
+
+    def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = self.members.get(member_id or UNKNOWN_MEMBER_ID)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_epoch == member.member_epoch else _stale(member)
+
+    def offset_delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topic_names()
+
+    def retention_start_ms(self, committed: CommittedOffset) -> int | None:
+        return committed.commit_timestamp_ms
+
+    def tombstones(self) -> list[KeyValue]:
+        return group_tombstones(self.group_id, self.members, self.regexes)
+
+    def cancel_timers(self) -> None:
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+
+    # -- members -------------------------------------------------------------------------------------------------------
+
+    def put(self, member: ConsumerMember) -> None:
+        """Takes a member in, or takes it as it is now."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._disown(before)
+        self.members[member.member_id] = member
+        for partition in _partitions(member.assigned, member.pending_revocation):
+            assert partition not in self._owners, f"{partition} is {self._owners[partition]}'s"
+            self._owners[partition] = member.member_id
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """Lets a member go, and what waited for it."""
+        member = self.members.pop(member_id)
+        self.target.pop(member_id, None)
+        self._disown(member)
+        for kind in TimerKind:
+            self.cancel_timer(kind, member_id)
+
+    def replace_static(self, old: ConsumerMember, new: ConsumerMember) -> None:
+        """Gives a static member's place to the one that has come back."""
+        target = self.target.get(old.member_id, {})
+        self.remove(old.member_id)
+        self.put(new)
+        self.target[new.member_id] = target
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        """The member that has this instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def owner_of(self, topic_id: bytes, partition: int) -> str | None:
+        """Whose a partition is: of whoever was given it, until it has given it up."""
+        return self._owners.get((topic_id, partition))
+
+    def cancel_timer(self, kind: TimerKind, member_id: str) -> None:
+        """The member did what it had to do; does nothing where it had to do nothing."""
+        timer = self.timers.pop((kind, member_id), None)
+        if timer is not None:
+            timer.cancel()
+
+    def _disown(self, member: ConsumerMember) -> None:
+        for partition in _partitions(member.assigned, member.pending_revocation):
+            del self._owners[partition]
+        if member.instance_id is not None:
+            del self.static_members[member.instance_id]
+
+    # -- what its members want -----------------------------------------------------------------------------------------
+
+    def subscribed_topic_names(self) -> set[str]:
+        """The topics that any member wants, whether they are there or not."""
+        return {name for member in self.members.values() for name in self.topic_names_of(member)}
+
+    def topic_names_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The topics that a member wants; of a regular expression, those found when it was last looked."""
+        resolved = self.regexes.get(member.subscribed_topic_regex)
+        names = member.subscribed_topic_names
+        return names if resolved is None else names | resolved.topics
+
+    def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
+        """The topics that any member wants, as far as they are there, by name."""
+        names = sorted(self.subscribed_topic_names())
+        return [topic for name in names if (topic := cluster.topics.get(name)) is not None]
+
+    def topic_ids_of(self, member: ConsumerMember, cluster: Cluster) -> frozenset[bytes]:
+        """The topics that a member wants, as far as they are there."""
+        known = (cluster.topics.get(name) for name in self.topic_names_of(member))
+        return frozenset(topic.topic_id for topic in known if topic is not None)
+
+    def current_metadata_hash(self, cluster: Cluster) -> int:
+        """The hash of the wanted topics as they are now."""
+        return metadata_hash(self.subscribed_topics(cluster))
+
+    def regex_subscribers(self) -> Counter[str]:
+        """How many members subscribe to each regular expression."""
+        return Counter(
+            member.subscribed_topic_regex for member in self.members.values() if member.subscribed_topic_regex
+        )
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members want the same topics, as far as can be told without looking at expressions' matches."""
+        wants = {(member.subscribed_topic_names, member.subscribed_topic_regex) for member in self.members.values()}
+        return len(wants) <= 1 and not any(names and regex for names, regex in wants)
+
+    def preferred_assignor(self, default: str) -> str:
+        """The assignor that most members ask for; `default` where none does."""
+        votes = Counter(member.server_assignor for member in self.members.values())
+        return max((name for name in ASSIGNORS if votes[name]), key=lambda name: votes[name], default=default)
+
+    # -- members that speak the classic protocol -----------------------------------------------------------------------
+
+    @property
+    def classic_members(self) -> list[ConsumerMember]:
+        return [member for member in self.members.values() if member.classic is not None]
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether something that the member shall have is still another's."""
+        return any(
+            self.owner_of(topic, partition) not in (None, member.member_id)
+            for topic, partitions in self.target.get(member.member_id, {}).items()
+            for partition in partitions
+        )
+
+
+def _stale(member: ConsumerMember) -> ErrorCode:
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+
+def _partitions(*held: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
+    return ((topic, partition) for one in held for topic, epochs in one.items() for partition in epochs)
+
+
+def without_epochs(held: PartitionEpochs) -> Mapping[bytes, list[int]]:
+    """Topic id -> partitions, as clients are told."""
+    return {topic: sorted(epochs) for topic, epochs in held.items()}

@@ -1,0 +1,213 @@
+"""How a group with members becomes one of the other kind (KIP-848), as `group.consumer.migration.policy` allows.
+Follows Kafka's GroupMetadataManager (convertToConsumerGroup, convertToClassicGroup), ConsumerGroup.fromClassicGroup and
+ClassicGroup.fromConsumerGroup.
+
+A classic group of consumers becomes a consumer group when the first member comes that speaks the consumer protocol: its
+members keep what they have, and are from then on told to rejoin when there is something else for them
+(classic_members.py). A consumer group becomes a classic one when the last member that speaks the consumer protocol has
+left: the members that are there rebalance among themselves. Groups without members change their kind whatever the
+policy is.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
+from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.consumer_protocol import (
+    PROTOCOL_TYPE,
+    by_topic_id,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from sluice.broker.coordinator.group.records import group_metadata
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.errors import ErrorCode
+
+from .group import ConsumerGroup
+from .member import ClassicMetadata, ConsumerMember
+from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+
+# Policy -> whether classic groups may become consumer groups, and the other way round.
+_POLICIES = {
+    "bidirectional": (True, True),
+    "upgrade": (True, False),
+    "downgrade": (False, True),
+    "disabled": (False, False),
+}
+
+
+class Migration:
+    """Changes the kinds of groups of one coordinator."""
+
+    def __init__(self, coordinator: "GroupCoordinator") -> None:
+        config = coordinator.broker.config
+        self._coordinator = coordinator
+        self._cluster = coordinator.broker.cluster
+        self._may_upgrade, self._may_downgrade = _POLICIES[config.text("group.consumer.migration.policy")]
+        self._max_consumer_size = config.integer("group.consumer.max.size")
+        self._max_classic_size = config.integer("group.max.size")
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether members of both protocols may not be in one group at all."""
+        return not self._may_upgrade and not self._may_downgrade
+
+    # -- to a consumer group -------------------------------------------------------------------------------------------
+
+    def upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
+        """The consumer group that a classic one would be; or why it cannot be one. Nothing changes yet."""
+        problem = self._upgrade_problem(classic)
+        if problem is not None:
+            return f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}."
+        group = ConsumerGroup(classic.group_id)
+        group.group_epoch = group.assignment_epoch = classic.generation_id
+        for member in classic.members.values():
+            taken = self._upgraded_member(classic, member)
+            if isinstance(taken, str):
+                return f"Cannot upgrade classic group {classic.group_id} to consumer group because {taken}."
+            group.put(taken)
+            group.target[member.member_id] = {topic: frozenset(those) for topic, those in taken.assigned.items()}
+        group.metadata_hash = group.current_metadata_hash(self._cluster)
+        return group
+
+    def _upgrade_problem(self, classic: ClassicGroup) -> str | None:
+        if not self._may_upgrade:
+            return "online upgrade is disabled"
+        if classic.protocol_type != PROTOCOL_TYPE:
+            return "the group does not use the consumer embedded protocol"
+        if len(classic.members) > self._max_consumer_size:
+            return "the group size exceeds the consumer group maximum size"
+        assignments = [read_assignment(member.assignment) for member in classic.members.values() if member.assignment]
+        if any(assignment is None for assignment in assignments):
+            return _MALFORMED
+        partitions = Counter(
+            (one.topic, partition)
+            for assignment in assignments
+            if assignment is not None
+            for one in assignment.assigned_partitions
+            for partition in one.partitions
+        )
+        return "members share partitions" if any(count > 1 for count in partitions.values()) else None
+
+    def _upgraded_member(self, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember | str:
+        generation = classic.generation_id
+        assignment = read_assignment(member.assignment) if member.assignment else None
+        if assignment is not None and assignment.user_data:
+            return (
+                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+                "assignor before re-attempting the upgrade"
+            )
+        subscription = read_subscription(member.metadata(classic.protocol_name or classic.select_protocol()))
+        if subscription is None:
+            return _MALFORMED
+        has = {} if assignment is None else by_topic_id(assignment.assigned_partitions, self._cluster)
+        return ConsumerMember(
+            member.member_id,
+            member_epoch=generation,
+            previous_member_epoch=generation,
+            instance_id=member.group_instance_id,
+            rack_id=subscription.rack_id or None,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=frozenset(subscription.topics),
+            assigned={topic: dict.fromkeys(sorted(those), generation) for topic, those in has.items() if those},
+            classic=ClassicMetadata(
+                member.session_timeout_ms, tuple((one.name, one.metadata) for one in member.protocols)
+            ),
+        )
+
+    def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
+        """Puts a consumer group in the place of the classic one that it was; returns the records about it."""
+        consumer = self._coordinator.consumer
+        self._coordinator.classic.give_away(classic)
+        self._coordinator.groups[group.group_id] = group
+        for member in group.classic_members:
+            assert member.classic is not None
+            consumer.rebalance.restart_session(group, member.member_id, member.classic.session_timeout_ms)
+        members, group_id = group.members.values(), group.group_id
+        return [
+            *classic.tombstones(),
+            *(member_metadata(group_id, member) for member in members),
+            group_epoch(group),
+            *(target_assignment(group_id, member_id, target) for member_id, target in group.target.items()),
+            target_epoch(group),
+            *(current_assignment(group_id, member) for member in members),
+        ]
+
+    # -- to a classic group --------------------------------------------------------------------------------------------
+
+    def may_leave_classic_members(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+        """Whether those who stay, if any do, all speak the classic protocol, and may have a classic group."""
+        gone = {member.member_id for member in leaving}
+        stay = [member for member in group.members.values() if member.member_id not in gone]
+        all_classic = bool(stay) and all(member.classic is not None for member in stay)
+        return all_classic and self._may_downgrade and len(stay) <= self._max_classic_size
+
+    def may_return_as_classic(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
+        """Whether the group may be a classic one when this static member comes back with the classic protocol."""
+        others = [member for member in group.members.values() if member.member_id != static.member_id]
+        all_classic = static.classic is None and all(member.classic is not None for member in others)
+        return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
+
+    def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
+        """Makes a classic group of those who stay, who rebalance."""
+        gone = {member.member_id for member in leaving}
+        return self.downgrade(group, [member for member in group.members.values() if member.member_id not in gone], [])
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerMember],
+        records: list[KeyValue],
+        *,
+        rebalance: bool = True,
+    ) -> ErrorCode:
+        """Puts a classic group of these members, with what they shall have, in the place of the consumer group.
+
+        The `records` are about what happened before.
+        """
+        now_ms = self._coordinator.now_ms()
+        classic = ClassicGroup(group.group_id, now_ms)
+        for member in members:
+            classic.add(_downgraded_member(member))
+        # As if its members had just been through a round.
+        classic.generation_id = group.group_epoch - 1
+        classic.transition_to(PREPARING_REBALANCE, now_ms)
+        classic.begin_generation(now_ms)
+        classic.transition_to(STABLE, now_ms)
+        for one in classic.members.values():
+            target = group.target.get(one.member_id, {})
+            one.assignment = write_assignment(target, self._cluster, one.metadata(classic.protocol_name))
+        group.cancel_timers()
+        assignments = {one.member_id: one.assignment for one in classic.members.values()}
+        records += [*group.tombstones(), group_metadata(classic, assignments)]
+        self._coordinator.groups[group.group_id] = classic
+        error = self._coordinator.write_or_restore(group.group_id, records)
+        if not error:
+            self._coordinator.classic.take_over(classic, rebalance=rebalance)
+        return error
+
+
+_MALFORMED = "the embedded consumer protocol is malformed"
+
+
+def _downgraded_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        PROTOCOL_TYPE,
+        [JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in member.classic.protocols],
+    )

@@ -1,0 +1,219 @@
+"""What happens to members of consumer groups: how a change of one makes the group's epoch grow, how a new target comes
+of that, how a member gets there, and how members go. Follows the consumer part of Kafka's GroupMetadataManager
+(updateSubscriptionMetadata, maybeUpdateTargetAssignment, maybeReconcile, consumerGroupFenceMembers).
+
+Used for members of both protocols: heartbeat.py and classic_members.py say what members say. The group and its
+epochs are those of consumer_group.py, which begins with how it all works; a member's way to its target is that of
+current_assignment.py.
+
+Different on purpose: whether topics have changed is looked at whenever a member says something; Kafka is told by its
+controller.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.errors import ErrorCode
+
+from .current_assignment import Goal, Owned, reconcile
+from .group import ConsumerGroup, TimerKind
+from .member import ConsumerMember, MemberState
+from .migration import Migration
+from .records import (
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    member_tombstones,
+    partition_metadata_tombstone,
+    regular_expression_tombstone,
+    target_assignment,
+)
+from .regexes import Regexes
+from .target_assignment import update_target
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+
+
+class Place(NamedTuple):
+    """A member's place in a group: who has it, and who had it, where a static member has come back."""
+
+    member: ConsumerMember
+    replaced: ConsumerMember | None = None
+
+
+def returned(static: ConsumerMember, member_id: str) -> Place:
+    """A static member's place, for whoever has come back with this id."""
+    return Place(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
+
+
+class ConsumerRebalance:
+    """The rebalances of all consumer groups of one coordinator."""
+
+    def __init__(self, coordinator: "GroupCoordinator") -> None:
+        config = coordinator.broker.config
+        self._coordinator = coordinator
+        self._cluster = coordinator.broker.cluster
+        self._max_size = config.integer("group.consumer.max.size")
+        self._regexes = Regexes(self._cluster, config.integer("group.consumer.regex.refresh.interval.ms"))
+        self.assignors = config.names("group.consumer.assignors")
+        self.migration = Migration(coordinator)
+
+    @property
+    def default_assignor(self) -> str:
+        """The one that is used where no member asks for another."""
+        return self.assignors[0]
+
+    def new_member_id(self) -> str:
+        """An id for a member that has none, printed as Kafka prints a random UUID."""
+        raw = UUID(bytes=self._coordinator.broker.random.randbytes(16), version=4).bytes
+        return urlsafe_b64encode(raw).decode().rstrip("=")
+
+    def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
+        """Whether the group is not full, or has this member already."""
+        return instance_id in group.static_members or member_id in group.members or len(group.members) < self._max_size
+
+    @property
+    def too_large(self) -> str:
+        """What is wrong with a group that has no room."""
+        return f"The consumer group has reached its maximum capacity of {self._max_size} members."
+
+    # -- from what a member says to what it shall have -----------------------------------------------------------------
+
+    def advance(
+        self, group: ConsumerGroup, place: Place, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
+    ) -> ConsumerMember:
+        """Puts the member into the group as it is now, and takes it one step further; returns it as it is then."""
+        subscription_changed = self.change(group, place, updated, records)
+        now_ms = self._coordinator.now_ms()
+        if group.assignment_epoch < group.group_epoch and self._may_assign(group, now_ms):
+            assign = ASSIGNORS[group.preferred_assignor(self.default_assignor)]
+            records += update_target(group, assign, self._cluster, now_ms)
+        return self.reconcile(group, updated, owned, subscription_changed, records)
+
+    def change(self, group: ConsumerGroup, place: Place, updated: ConsumerMember, records: list[KeyValue]) -> bool:
+        """Puts the member into the group as it is now, which may make the group's epoch grow; returns whether the
+        member wants other topics than before.
+        """
+        member, replaced = place
+        if replaced is not None:
+            records += _replacement(group, replaced, member)
+            group.replace_static(replaced, member)
+        assignor = group.preferred_assignor(self.default_assignor)
+        if updated != member:
+            records.append(member_metadata(group.group_id, updated))
+        regex = self._regexes.change(group, member, updated)
+        if regex.forgotten is not None:
+            records.append(regular_expression_tombstone(group.group_id, regex.forgotten))
+        if updated != group.members.get(updated.member_id):
+            group.put(updated)
+        names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+        assignor_changed = assignor != group.preferred_assignor(self.default_assignor)
+        self._grow_epoch(group, records, wanted=names_changed or regex.matters or assignor_changed)
+        return names_changed or regex.changed
+
+    def _grow_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, wanted: bool) -> None:
+        """The group has changed, if that is `wanted` or the topics that its members want have changed."""
+        current = group.current_metadata_hash(self._cluster)
+        if wanted or current != group.metadata_hash:
+            group.group_epoch += 1
+            group.metadata_hash = current
+            records.append(group_epoch(group))
+        if group.has_partition_metadata:
+            group.has_partition_metadata = False
+            records.append(partition_metadata_tombstone(group.group_id))
+
+    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Whether the last assignment is long enough ago (KIP-1263)."""
+        settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
+        interval_ms = settings.integer("consumer.assignment.interval.ms")
+        return not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        owned: Owned,
+        subscription_changed: bool,
+        records: list[KeyValue],
+    ) -> ConsumerMember:
+        """Takes the member one step towards its target; returns it as it is then."""
+        goal = Goal(
+            group.assignment_epoch,
+            group.target.get(member.member_id, {}),
+            group.topic_ids_of(member, self._cluster),
+            group.owner_of,
+            subscription_changed,
+        )
+        reconciled = reconcile(member, goal, owned)
+        if reconciled == member:
+            return member
+        group.put(reconciled)
+        records.append(current_assignment(group.group_id, reconciled))
+        if reconciled.classic is None:
+            if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
+                self.await_within_rebalance(TimerKind.REVOKE, group, reconciled)
+            else:
+                group.cancel_timer(TimerKind.REVOKE, reconciled.member_id)
+        return reconciled
+
+    def look_at_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
+        """Looks at the regular expressions that members subscribe to, if that is due. What comes of it is for the next
+        heartbeats: in Kafka it happens in another thread.
+        """
+        resolved = self._regexes.resolved(ctx, group, self._coordinator.now_ms())
+        if resolved is None:
+            return
+        records, changed = resolved
+        self._grow_epoch(group, records, wanted=changed)
+        self._coordinator.write_or_restore(group.group_id, records)
+
+    # -- going ---------------------------------------------------------------------------------------------------------
+
+    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
+        """Lets members go; what they had is free, and goes to others with the next target."""
+        if not members:
+            return ErrorCode.NONE
+        if self.migration.may_leave_classic_members(group, members):
+            return self.migration.downgrade_without(group, members)
+        records: list[KeyValue] = []
+        for member in members:
+            records += member_tombstones(group.group_id, member.member_id)
+            group.remove(member.member_id)
+        records += self._regexes.forget_unused(group)
+        self._grow_epoch(group, records, wanted=True)
+        return self._coordinator.write_or_restore(group.group_id, records)
+
+    # -- timers --------------------------------------------------------------------------------------------------------
+
+    def restart_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int) -> None:
+        """The member gave a sign of life."""
+        group.cancel_timer(TimerKind.SESSION, member_id)
+        expire = partial(self.expired, group, member_id)
+        group.timers[TimerKind.SESSION, member_id] = self._coordinator.await_heartbeat(timeout_ms, expire)
+
+    def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """The member has its rebalance timeout for what it has to do, from now on."""
+        group.cancel_timer(kind, member.member_id)
+        expire = partial(self.expired, group, member.member_id)
+        timer = self._coordinator.await_rebalance(member.rebalance_timeout_ms, expire)
+        group.timers[kind, member.member_id] = timer
+
+    def expired(self, group: ConsumerGroup, member_id: str) -> None:
+        """The member did not do in time what it had to do: it is out."""
+        self.remove(group, [group.members[member_id]])
+
+
+def _replacement(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> list[KeyValue]:
+    return [
+        *member_tombstones(group.group_id, old.member_id),
+        member_metadata(group.group_id, new),
+        target_assignment(group.group_id, new.member_id, group.target.get(old.member_id, {})),
+        current_assignment(group.group_id, new),
+    ]

@@ -1,0 +1,284 @@
+"""The records of consumer groups in __consumer_offsets, in the versions that Kafka 4.4 writes. Follows Kafka's
+GroupCoordinatorRecordHelpers and the ConsumerGroup* message definitions of its group-coordinator module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.records import encode_record
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, bytes_, int8, int32, int64, string, uuid
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.assignors.spec import Assignment
+
+    from .group import ConsumerGroup
+    from .member import ConsumerMember, PartitionEpochs
+    from .topic_regex import ResolvedRegex
+
+# Record types. 4, the topics of a group one by one, is not written since 4.1: the metadata hash is there for them.
+GROUP_METADATA, PARTITION_METADATA, MEMBER_METADATA = 3, 4, 5
+TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGULAR_EXPRESSION = 6, 7, 8, 16
+
+
+class GroupKey(Message):
+    """Which consumer group."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+
+    group_id: string = ""
+
+
+class MemberKey(Message):
+    """Which member."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+
+    group_id: string = ""
+    member_id: string = ""
+
+
+class RegularExpressionKey(Message):
+    """Which regular expression that members subscribe to."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+
+    group_id: string = ""
+    regular_expression: string = ""
+
+
+class ConsumerGroupMetadataValue(Message):
+    """The epoch of a group, and the topics it went by (KIP-1101)."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    epoch: int32 = 0
+    metadata_hash: Annotated[int64, V("0+", tag=0)] = 0
+
+
+class PartitionRacks(Message):
+    """Where a partition's replicas are."""
+
+    partition: int32 = 0
+    racks: list[string] = []
+
+
+class TopicMetadata(Message):
+    """A topic as it was when the group last looked."""
+
+    topic_id: uuid = ZERO_UUID
+    topic_name: string = ""
+    num_partitions: int32 = 0
+    partition_metadata: list[PartitionRacks] = []
+
+
+class ConsumerGroupPartitionMetadataValue(Message):
+    """The topics of a group one by one, as Kafka wrote them before 4.1."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topics: list[TopicMetadata] = []
+
+
+class ClassicProtocol(Message):
+    """A protocol of the classic kind that a member can do."""
+
+    name: string = ""
+    metadata: bytes_ = b""
+
+
+class ClassicMemberMetadata(Message):
+    """What there is of a member that speaks the classic protocol."""
+
+    session_timeout_ms: int32 = 0
+    supported_protocols: list[ClassicProtocol] = []
+
+
+class ConsumerGroupMemberMetadataValue(Message):
+    """What a member said of itself."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    instance_id: Annotated[string | None, V("0+", null="0+")] = None
+    rack_id: Annotated[string | None, V("0+", null="0+")] = None
+    client_id: string = ""
+    client_host: string = ""
+    subscribed_topic_names: list[string] = []
+    subscribed_topic_regex: Annotated[string | None, V("0+", null="0+")] = None
+    rebalance_timeout_ms: int32 = -1
+    server_assignor: Annotated[string | None, V("0+", null="0+")] = None
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, V("0+", null="0+", tag=0)] = None
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(Message):
+    """The epoch that the target assignment is of, and when it was made (KIP-1263)."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    assignment_epoch: int32 = 0
+    assignment_timestamp: Annotated[int64, V("0+", tag=0)] = 0
+
+
+class TargetTopicPartitions(Message):
+    """Partitions of one topic that a member shall have."""
+
+    topic_id: uuid = ZERO_UUID
+    partitions: list[int32] = []
+
+
+class ConsumerGroupTargetAssignmentMemberValue(Message):
+    """What a member shall have."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topic_partitions: list[TargetTopicPartitions] = []
+
+
+class TopicPartitions(Message):
+    """Partitions of one topic that a member has, and since which epochs."""
+
+    topic_id: uuid = ZERO_UUID
+    partitions: list[int32] = []
+    assignment_epochs: Annotated[list[int32] | None, V("0+", null="0+", tag=0)] = None
+
+
+class ConsumerGroupCurrentMemberAssignmentValue(Message):
+    """What a member has, and how far it is on its way."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    member_epoch: int32 = 0
+    previous_member_epoch: int32 = 0
+    state: int8 = 0
+    assigned_partitions: list[TopicPartitions] = []
+    partitions_pending_revocation: list[TopicPartitions] = []
+
+
+class ConsumerGroupRegularExpressionValue(Message):
+    """The topics that matched a regular expression when it was last looked."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    topics: list[string] = []
+    version: int64 = 0
+    timestamp: int64 = 0
+
+
+def group_epoch(group: ConsumerGroup) -> KeyValue:
+    """The group's epoch and metadata hash as they are."""
+    value = ConsumerGroupMetadataValue(epoch=group.group_epoch, metadata_hash=group.metadata_hash)
+    return _group_key(GROUP_METADATA, group.group_id), _value(value)
+
+
+def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
+    """What the member said of itself."""
+    classic = member.classic
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+        classic_member_metadata=None
+        if classic is None
+        else ClassicMemberMetadata(
+            session_timeout_ms=classic.session_timeout_ms,
+            supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
+        ),
+    )
+    return _member_key(MEMBER_METADATA, group_id, member.member_id), _value(value)
+
+
+def target_epoch(group: ConsumerGroup) -> KeyValue:
+    """The epoch of the group's target assignment, and when that was made."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assignment_timestamp_ms
+    )
+    return _group_key(TARGET_METADATA, group.group_id), _value(value)
+
+
+def target_assignment(group_id: str, member_id: str, target: Assignment) -> KeyValue:
+    """What the member shall have."""
+    topics = [TargetTopicPartitions(topic_id=topic, partitions=sorted(those)) for topic, those in target.items()]
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    return _member_key(TARGET_MEMBER, group_id, member_id), _value(value)
+
+
+def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
+    """What the member has."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        state=member.state,
+        assigned_partitions=_with_epochs(member.assigned),
+        partitions_pending_revocation=_with_epochs(member.pending_revocation),
+    )
+    return _member_key(CURRENT_ASSIGNMENT, group_id, member.member_id), _value(value)
+
+
+def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
+    """The topics that match."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+    )
+    return _regex_key(group_id, regex), _value(value)
+
+
+def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
+    """Nobody subscribes to it any more."""
+    return _regex_key(group_id, regex), None
+
+
+def partition_metadata_tombstone(group_id: str) -> KeyValue:
+    """The topics are not told one by one any more."""
+    return _group_key(PARTITION_METADATA, group_id), None
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
+    """The member is no more."""
+    kinds = CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA
+    return [(_member_key(kind, group_id, member_id), None) for kind in kinds]
+
+
+def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[KeyValue]:
+    """The group is no more."""
+    members = list(member_ids)
+    return [
+        *((_member_key(CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
+        *((_member_key(TARGET_MEMBER, group_id, member_id), None) for member_id in members),
+        (_group_key(TARGET_METADATA, group_id), None),
+        *((_member_key(MEMBER_METADATA, group_id, member_id), None) for member_id in members),
+        *(regular_expression_tombstone(group_id, regex) for regex in regexes),
+        partition_metadata_tombstone(group_id),
+        (_group_key(GROUP_METADATA, group_id), None),
+    ]
+
+
+def _with_epochs(partitions: PartitionEpochs) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values()))
+        for topic, epochs in partitions.items()
+    ]
+
+
+def _group_key(kind: int, group_id: str) -> bytes:
+    return encode_record(kind, GroupKey(group_id=group_id), 0)
+
+
+def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
+    return encode_record(kind, MemberKey(group_id=group_id, member_id=member_id), 0)
+
+
+def _regex_key(group_id: str, regex: str) -> bytes:
+    key = RegularExpressionKey(group_id=group_id, regular_expression=regex)
+    return encode_record(REGULAR_EXPRESSION, key, 0)
+
+
+def _value(message: Message) -> bytes:
+    return encode_record(0, message, 0)

@@ -1,0 +1,88 @@
+"""The regular expressions that members of a consumer group subscribe to, and when they are looked at again. Follows
+Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult).
+
+They are all looked at together: when one of them never was, when topics have been created since, or when the last time
+is `group.consumer.regex.refresh.interval.ms` ago; but never within 10 s of the last time.
+"""
+
+from typing import NamedTuple
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import refused
+
+from .group import ConsumerGroup
+from .member import ConsumerMember
+from .records import regular_expression, regular_expression_tombstone
+from .topic_regex import ResolvedRegex, resolve
+
+_MIN_REFRESH_INTERVAL_MS = 10_000  # Kafka's own
+
+
+class RegexChange(NamedTuple):
+    """What a heartbeat changed about its member's regular expression."""
+
+    changed: bool
+    matters: bool  # to the target assignment, already now: a new expression has no topics before it is looked at
+    forgotten: str | None  # an expression that nobody subscribes to any more
+
+
+class Regexes:
+    """Looks at the regular expressions of all groups of one coordinator."""
+
+    __slots__ = ("_cluster", "_refresh_interval_ms")
+
+    def __init__(self, cluster: Cluster, refresh_interval_ms: int) -> None:
+        self._cluster = cluster
+        self._refresh_interval_ms = refresh_interval_ms
+
+    def change(self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
+        """Takes note of another expression; the group has the member as it was."""
+        old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
+        if old == new:
+            return RegexChange(False, False, None)
+        forgotten = None
+        if old and group.regex_subscribers()[old] == 1:
+            forgotten = old
+            group.regexes.pop(old, None)
+        return RegexChange(True, new in group.regexes if new else True, forgotten)
+
+    def forget_unused(self, group: ConsumerGroup) -> list[KeyValue]:
+        """Forgets what nobody subscribes to any more."""
+        subscribers = group.regex_subscribers()
+        unused = [regex for regex in group.regexes if regex not in subscribers]
+        for regex in unused:
+            del group.regexes[regex]
+        return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
+
+    def resolved(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
+        """Looks at the group's expressions, if that is due: the records about it, and whether topics came or went. The
+        whole group has the topics that the member whose request this is may know of.
+        """
+        subscribers = group.regex_subscribers()
+        if not subscribers or not self._is_due(group, len(subscribers), now_ms):
+            return None
+        records, changed = [], False
+        for regex in subscribers:
+            before = group.regexes.get(regex)
+            matching = resolve(regex, self._cluster.topics)
+            hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, matching, log_denied=False)
+            topics = matching.difference(hidden)
+            changed |= topics != (frozenset() if before is None else before.topics)
+            group.regexes[regex] = found = ResolvedRegex(topics, self._cluster.topics_created, now_ms)
+            records.append(regular_expression(group.group_id, regex, found))
+        return records, changed
+
+    def _is_due(self, group: ConsumerGroup, subscribed: int, now_ms: int) -> bool:
+        last = next(iter(group.regexes.values()), None)
+        if last is None:
+            return True
+        if now_ms <= last.timestamp_ms + _MIN_REFRESH_INTERVAL_MS:
+            return False
+        return (
+            subscribed != len(group.regexes)
+            or last.version < self._cluster.topics_created
+            or now_ms > last.timestamp_ms + self._refresh_interval_ms
+        )

@@ -1,0 +1,146 @@
+"""From records back to consumer groups. Follows the `replay` methods of Kafka's GroupMetadataManager for the
+ConsumerGroup* records, and ConsumerGroupMember.Builder.
+
+Different on purpose: a partition that two members have by their records, which no coordinator writes, is the one's
+that comes first; Kafka cannot load such a log.
+"""
+
+from collections.abc import Iterable
+
+from sluice.broker.coordinator.common.loader import Kind
+from sluice.protocol.message import Message
+
+from . import records as records
+from .group import ConsumerGroup
+from .member import ClassicMetadata, ConsumerMember, MemberState
+from .records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupKey,
+    MemberKey,
+    RegularExpressionKey,
+    TopicPartitions,
+)
+from .topic_regex import ResolvedRegex
+
+_V0 = range(1)
+CONSUMER_KINDS = {
+    records.GROUP_METADATA: Kind(GroupKey, ConsumerGroupMetadataValue, _V0),
+    records.PARTITION_METADATA: Kind(GroupKey, records.ConsumerGroupPartitionMetadataValue, _V0),
+    records.MEMBER_METADATA: Kind(MemberKey, ConsumerGroupMemberMetadataValue, _V0),
+    records.TARGET_METADATA: Kind(GroupKey, ConsumerGroupTargetAssignmentMetadataValue, _V0),
+    records.TARGET_MEMBER: Kind(MemberKey, ConsumerGroupTargetAssignmentMemberValue, _V0),
+    records.CURRENT_ASSIGNMENT: Kind(MemberKey, ConsumerGroupCurrentMemberAssignmentValue, _V0),
+    records.REGULAR_EXPRESSION: Kind(RegularExpressionKey, ConsumerGroupRegularExpressionValue, _V0),
+}
+
+
+class ConsumerParts:
+    """Consumer groups, put together from records that come in any order."""
+
+    __slots__ = ("_current", "_groups", "_said")
+
+    def __init__(self) -> None:
+        self._groups: dict[str, ConsumerGroup] = {}
+        # By group and member id: what a member said of itself, and what it has.
+        self._said: dict[tuple[str, str], ConsumerGroupMemberMetadataValue] = {}
+        self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
+
+    def take(self, key: Message, value: Message) -> None:
+        """Takes one record in."""
+        assert isinstance(key, GroupKey | MemberKey | RegularExpressionKey)
+        group = self._groups.get(key.group_id)
+        if group is None:
+            group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
+        if isinstance(key, GroupKey):
+            _take_group_record(group, value)
+        elif isinstance(key, RegularExpressionKey):
+            assert isinstance(value, ConsumerGroupRegularExpressionValue)
+            resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+            group.regexes[key.regular_expression] = resolved
+        elif isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
+            targets = {one.topic_id: frozenset(one.partitions) for one in value.topic_partitions}
+            group.target[key.member_id] = targets
+        elif isinstance(value, ConsumerGroupMemberMetadataValue):
+            self._said[key.group_id, key.member_id] = value
+        else:
+            assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+            self._current[key.group_id, key.member_id] = value
+
+    def groups(self) -> dict[str, ConsumerGroup]:
+        """The groups, by id, with their members in the order of their ids."""
+        for (group_id, member_id), said in sorted(self._said.items(), key=_key):
+            group = self._groups[group_id]
+            group.put(_with_current(group, _member(member_id, said), self._current.get((group_id, member_id))))
+        return self._groups
+
+
+def _key(item: tuple[tuple[str, str], ConsumerGroupMemberMetadataValue]) -> tuple[str, str]:
+    return item[0]
+
+
+def _take_group_record(group: ConsumerGroup, value: Message) -> None:
+    if isinstance(value, ConsumerGroupMetadataValue):
+        group.group_epoch, group.metadata_hash = value.epoch, value.metadata_hash
+    elif isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+        group.assignment_epoch, group.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
+    else:
+        group.has_partition_metadata = True
+
+
+def _member(member_id: str, said: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    classic = said.classic_member_metadata
+    return ConsumerMember(
+        member_id,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        rebalance_timeout_ms=said.rebalance_timeout_ms,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=frozenset(said.subscribed_topic_names),
+        subscribed_topic_regex=said.subscribed_topic_regex or "",
+        server_assignor=said.server_assignor,
+        classic=None
+        if classic is None
+        else ClassicMetadata(
+            classic.session_timeout_ms, tuple((one.name, one.metadata) for one in classic.supported_protocols)
+        ),
+    )
+
+
+def _with_current(
+    group: ConsumerGroup, member: ConsumerMember, current: ConsumerGroupCurrentMemberAssignmentValue | None
+) -> ConsumerMember:
+    """The member with what it has; one of which that is not known yet is about to join."""
+    if current is None:
+        return member
+    taken: set[tuple[bytes, int]] = set()
+    # An epoch for each partition is written since 4.1; -2 is that of a static member that is away.
+    epoch = max(current.member_epoch, 0)
+    return member._replace(
+        member_epoch=current.member_epoch,
+        previous_member_epoch=current.previous_member_epoch,
+        state=MemberState(current.state),
+        assigned=_with_epochs(group, current.assigned_partitions, epoch, taken),
+        pending_revocation=_with_epochs(group, current.partitions_pending_revocation, epoch, taken),
+    )
+
+
+def _with_epochs(
+    group: ConsumerGroup, topics: Iterable[TopicPartitions], epoch: int, taken: set[tuple[bytes, int]]
+) -> dict[bytes, dict[int, int]]:
+    held: dict[bytes, dict[int, int]] = {}
+    for one in topics:
+        epochs = one.assignment_epochs
+        if epochs is None or len(epochs) != len(one.partitions):
+            epochs = [epoch] * len(one.partitions)
+        for partition, since in zip(one.partitions, epochs, strict=True):
+            where = one.topic_id, partition
+            if where not in taken and group.owner_of(*where) is None:
+                taken.add(where)
+                held.setdefault(one.topic_id, {})[partition] = since
+    return held

@@ -1,0 +1,99 @@
+"""What consumers tell each other through a classic group, in the bytes of which their subscriptions and assignments
+are: read and written by the coordinator, where a group has members of both protocols (Kafka's ConsumerProtocol).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, bytes_, int32, string
+
+PROTOCOL_TYPE = "consumer"
+_NEWEST = 3
+
+
+class TopicPartition(Message):
+    """Partitions of one topic."""
+
+    topic: string = ""
+    partitions: list[int32] = []
+
+
+class Subscription(Message):
+    """What a member wants and has."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
+
+    topics: list[string] = []
+    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
+    owned_partitions: Annotated[list[TopicPartition], V("1+")] = []
+    generation_id: Annotated[int32, V("2+")] = -1
+    rack_id: Annotated[string | None, V("3+", null="3+")] = None
+
+
+class MemberAssignment(Message):
+    """What a member shall have."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
+
+    assigned_partitions: list[TopicPartition] = []
+    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
+
+
+def read_subscription(data: bytes) -> Subscription | None:
+    """A member's metadata; None where it cannot be read."""
+    try:
+        return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
+    except RemoteProtocolError:
+        return None
+
+
+def subscribed_topics(metadata: bytes) -> list[str] | None:
+    """The topics in a member's metadata; None where it cannot be read."""
+    try:
+        # Two bytes of version come first; every version begins as version 0 does.
+        subscription, _ = decode_prefix(Subscription, 0)(memoryview(metadata), 2, len(metadata))
+    except RemoteProtocolError:
+        return None
+    return subscription.topics
+
+
+def read_assignment(data: bytes) -> MemberAssignment | None:
+    """A member's assignment; None where it cannot be read."""
+    try:
+        return decode_prefix(MemberAssignment, _version(data))(memoryview(data), 2, len(data))[0]
+    except RemoteProtocolError:
+        return None
+
+
+def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:
+    """An assignment in the version of the member's metadata, without topics that are no more."""
+    version = _version(metadata)
+    topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
+    assignment = MemberAssignment(
+        assigned_partitions=[
+            TopicPartition(topic=topic.name, partitions=sorted(those)) for topic, those in topics if topic is not None
+        ]
+    )
+    parts: list[bytes | memoryview] = [version.to_bytes(2)]
+    encoder(MemberAssignment, version)(assignment, parts)
+    return b"".join(parts)
+
+
+def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:
+    """Partitions by the ids of their topics, without topics that are not there."""
+    known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
+    return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
+
+
+def _version(data: bytes) -> int:
+    """Versions to come begin as the newest known one does."""
+    version = int.from_bytes(data[:2], signed=True)
+    if len(data) < 2 or version < 0:
+        raise RemoteProtocolError("no version of the consumer protocol")
+    return min(version, _NEWEST)

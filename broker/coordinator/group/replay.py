@@ -1,0 +1,131 @@
+"""From the records in a partition of __consumer_offsets back to groups and their offsets. Follows the `replay` methods
+of Kafka's GroupMetadataManager and OffsetMetadataManager.
+
+A classic group comes back Stable in its generation, or Empty: what went on in a round is not written down, and of what
+its members can do there is only the protocol that was chosen. A group of which there are offsets and nothing else is a
+simple one. Different on purpose: records of a type that Kafka knows and sluice does not (share groups, streams groups)
+are left out as those of a newer Kafka are.
+"""
+
+from typing import NamedTuple
+
+from sluice.broker.coordinator.common.loader import Kind, RecordReader, Replay, Stored
+from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
+from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.consumer.replay import CONSUMER_KINDS, ConsumerParts
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+
+from .group import Group
+from .offsets import CommittedOffset, TopicPartition
+from .records import (
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+_NO_TIME = -1  # of a commit that does not expire by itself; of a group in a version before 2
+_NO_REBALANCE_TIMEOUT = -1  # in version 0
+
+_KINDS = {
+    LEGACY_OFFSET_COMMIT: Kind(OffsetCommitKey, OffsetCommitValue, range(1)),
+    OFFSET_COMMIT: Kind(OffsetCommitKey, OffsetCommitValue, range(5)),
+    GROUP_METADATA: Kind(GroupMetadataKey, GroupMetadataValue, range(5)),
+    **CONSUMER_KINDS,
+}
+
+
+class Offset(NamedTuple):
+    """A committed offset, and whose it is."""
+
+    group_id: str
+    partition: TopicPartition
+    committed: CommittedOffset
+
+
+class Recovered(NamedTuple):
+    """All that a partition says."""
+
+    groups: dict[str, Group]
+    offsets: list[Offset]
+    pending: list[tuple[int, Offset]]  # with the producer whose transaction is open
+
+
+def recover(log: PartitionLog, now_ms: int) -> Recovered:
+    """Reads a partition of __consumer_offsets. `now_ms`: since when a simple group is there (wall clock)."""
+    replay = Replay(log)
+    reader = RecordReader(log.name, _KINDS)
+    recovered = Recovered({}, [], [])
+    consumers = ConsumerParts()
+    for key, stored in replay.values.items():
+        record = reader.read(key, stored)
+        if record is not None:
+            of, value = record
+            if isinstance(of, OffsetCommitKey):
+                assert isinstance(value, OffsetCommitValue)
+                recovered.offsets.append(_offset(of, value, stored))
+            elif isinstance(of, GroupMetadataKey):
+                assert isinstance(value, GroupMetadataValue)
+                recovered.groups[of.group] = _classic_group(of.group, value)
+            else:
+                consumers.take(of, value)
+    recovered.groups.update(consumers.groups())
+    for producer_id, values in replay.pending.items():
+        for key, stored in values.items():
+            record = reader.read(key, stored)
+            if record is not None and isinstance(record[0], OffsetCommitKey):
+                assert isinstance(record[1], OffsetCommitValue)
+                recovered.pending.append((producer_id, _offset(record[0], record[1], stored)))
+    for offset in (*recovered.offsets, *(offset for _, offset in recovered.pending)):
+        if offset.group_id not in recovered.groups:
+            recovered.groups[offset.group_id] = ClassicGroup(offset.group_id, now_ms)
+    reader.report()
+    return recovered
+
+
+def _offset(key: OffsetCommitKey, value: OffsetCommitValue, stored: Stored) -> Offset:
+    committed = CommittedOffset(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp,
+        expire_timestamp_ms=None if value.expire_timestamp == _NO_TIME else value.expire_timestamp,
+        topic_id=value.topic_id,
+        order=stored.offset,
+    )
+    return Offset(key.group, (key.topic, key.partition), committed)
+
+
+def _classic_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    since_ms = value.current_state_timestamp
+    group = ClassicGroup(group_id, None if since_ms == _NO_TIME else since_ms)
+    group.generation_id = value.generation
+    group.protocol_name = value.protocol
+    for member in value.members:
+        group.add(_classic_member(value, member))
+    group.protocol_type = value.protocol_type or None
+    group.state = STABLE if group.members else EMPTY
+    group.leader_id = value.leader if value.leader in group.members else next(iter(group.members), None)
+    group.find_subscribed_topics()
+    return group
+
+
+def _classic_member(value: GroupMetadataValue, stored: MemberMetadata) -> ClassicMember:
+    timeout_ms = stored.rebalance_timeout
+    member = ClassicMember(
+        stored.member_id,
+        stored.group_instance_id,
+        stored.client_id,
+        stored.client_host,
+        stored.session_timeout if timeout_ms == _NO_REBALANCE_TIMEOUT else timeout_ms,
+        stored.session_timeout,
+        value.protocol_type,
+        [JoinGroupRequestProtocol(name=value.protocol or "", metadata=stored.subscription)],
+    )
+    member.assignment = stored.assignment
+    return member

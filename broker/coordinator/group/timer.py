@@ -1,0 +1,36 @@
+"""What happens to a group when a time is over."""
+
+from collections.abc import Callable
+
+from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+
+class GroupTimer(DelayedOperation):
+    """Acts once, when its time is over, unless it is cancelled before."""
+
+    __slots__ = ("_action", "_dispatcher")
+
+    def __init__(
+        self,
+        purgatory: DelayedOperationPurgatory,
+        dispatcher: Dispatcher,
+        delay_ms: float,
+        action: Callable[[], object],
+    ) -> None:
+        super().__init__(delay_ms)
+        self._action = action
+        self._dispatcher = dispatcher
+        purgatory.delay(self)
+
+    def cancel(self) -> None:
+        """It will not act; does nothing where it has acted."""
+        self.force_complete()
+
+    def on_complete(self) -> None:
+        pass  # cancelled, or about to act
+
+    def on_expiration(self) -> None:
+        self._action()
+        self._dispatcher.end_turn()  # no read ends here that would send the answers and wake readers of the log

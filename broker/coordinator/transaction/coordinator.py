@@ -1,0 +1,489 @@
+"""The transaction coordinator: who may write under a transactional id, and how its transactions begin and end.
+
+Theory of operation. Every request about a transactional id is judged by the metadata that is current; then the step is
+written to `__transaction_state`; when that is replicated, the new metadata is current and the request is answered. So
+what a method decides may be told later: it takes `done`, and calls it once. While a step is pending, others are told
+CONCURRENT_TRANSACTIONS, and come again. From the decision to commit or abort until all markers are written the last
+step, to Complete*, is pending.
+
+EndTxn is answered when the decision is written, before the markers are.
+
+What aborts a transaction without being asked by its producer, a timeout or a new producer of the same id, takes its
+epoch away too.
+
+The broker has the ids of those partitions of `__transaction_state` that it leads. When it becomes the leader of one it
+reads there what is known, and completes what was decided: a Prepare* state has its markers written, again maybe, which
+changes nothing. When it is the leader no more, it forgets all that; steps that are pending then are never taken here,
+and whoever waits for one is told NOT_COORDINATOR.
+
+Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
+purpose: markers are written at once, in this process, and only wait to be replicated.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.common.shards import CoordinatorPartitions
+from sluice.broker.metadata.features import TRANSACTION_VERSION
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.replica.delayed_append import when_replicated
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from sluice.purgatory.operation import DelayedOperation
+
+from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriting
+from .metadata import (
+    AT_REST,
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    DEAD,
+    EMPTY,
+    EPOCH_RAISING_CLIENT,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    TopicPartition,
+    TransactionMetadata,
+    TransactionState,
+    completed,
+    fenced,
+    is_exhausted,
+    prepared,
+    with_new_producer_id,
+    with_next_epoch,
+    with_partitions,
+)
+from .records import key_bytes, value_bytes
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+_LAST_USABLE_EPOCH = 2**15 - 2
+_RETRY_MS = 100  # until the last record of a transaction is tried again
+# EndTxn, by state and what is asked for (true: commit). None: the transaction ends; NONE: it has ended so already; what
+# is not there is INVALID_TXN_STATE. In the Prepare* states a step is always pending, and nothing else is looked at.
+_END_OF_LEGACY_CLIENT: dict[tuple[TransactionState, bool], ErrorCode | None] = {
+    (ONGOING, True): None,
+    (ONGOING, False): None,
+    (COMPLETE_COMMIT, True): ErrorCode.NONE,
+    (COMPLETE_ABORT, False): ErrorCode.NONE,
+}
+# The same for a client whose epoch is raised by it. Third: whether it has the epoch from before, and so asks again.
+_END_OF_EPOCH_RAISING_CLIENT: dict[tuple[TransactionState, bool, bool], ErrorCode | None] = {
+    (ONGOING, True, False): None,
+    (ONGOING, False, False): None,
+    (EMPTY, False, False): None,
+    (COMPLETE_COMMIT, False, False): None,
+    (COMPLETE_ABORT, False, False): None,
+    (COMPLETE_COMMIT, True, True): ErrorCode.NONE,
+    (COMPLETE_ABORT, False, True): ErrorCode.NONE,
+}
+
+
+class ProducerResult(NamedTuple):
+    """What a producer is told: an error, or the id and epoch to go on with."""
+
+    error_code: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class _Entry:
+    """One transactional id: what is known, the state it is going to, if a step is pending, and what that waits for."""
+
+    __slots__ = ("append", "current", "markers", "pending")
+
+    def __init__(self, current: TransactionMetadata) -> None:
+        self.current = current
+        self.pending: TransactionState | None = None
+        self.append: DelayedOperation | None = None
+        self.markers: MarkerWriting | None = None
+
+
+class TransactionCoordinator:
+    """The transactional ids whose partitions of `__transaction_state` the broker leads."""
+
+    def __init__(self, broker: "Broker") -> None:
+        config = broker.config
+        self._broker = broker
+        self._log = CoordinatorLog(broker, TRANSACTION_STATE_TOPIC)
+        feature = broker.features.get(TRANSACTION_VERSION)
+        self._version = 0 if feature is None else feature.finalized_level
+        self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
+        self._expiration_ms = config.integer("transactional.id.expiration.ms")
+        self._entries: dict[str, _Entry] = {}
+        self.partitions = CoordinatorPartitions(broker, self._log, self._recover, self._resign)
+        broker.every(
+            config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self.abort_timed_out
+        )
+        broker.every(config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired)
+        self.partitions.load_led()
+
+    def __iter__(self) -> Iterator[TransactionMetadata]:
+        return (entry.current for entry in self._entries.values())
+
+    def get(self, transactional_id: str) -> TransactionMetadata | None:
+        """What is known of a transactional id, if anything is."""
+        entry = self._entries.get(transactional_id)
+        return None if entry is None else entry.current
+
+    # Partitions that come and go
+
+    def load(self, partition: Partition) -> None:
+        """The broker leads this partition: its transactional ids are here from when they are loaded."""
+        self.partitions.load(partition)
+
+    def unload(self, partition: Partition) -> None:
+        """It leads it no more: its ids are elsewhere, and whoever waits here is told so."""
+        self.partitions.unload(partition)
+
+    def _recover(self, partition: Partition) -> None:
+        log = partition.log
+        if log.log_start_offset == log.log_end_offset:
+            return
+        from .replay import recover  # not before: a fresh broker has nothing to load
+
+        loaded = [_Entry(metadata) for metadata in recover(log)]
+        self._entries.update((entry.current.transactional_id, entry) for entry in loaded)
+        for entry in loaded:
+            if entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
+                self._complete(entry, completed(entry.current, self._now_ms()))
+
+    def _resign(self, partition: Partition) -> None:
+        gone = [name for name in self._entries if self._log.partition_of(name).index == partition.index]
+        for entry in [self._entries.pop(name) for name in gone]:
+            if entry.markers is not None:
+                entry.markers.cancel()
+            if entry.append is not None:
+                entry.append.force_complete()
+
+    def _unknown(self, transactional_id: str) -> ErrorCode:
+        """What is said to a producer of whose id nothing is known here."""
+        return self.partitions.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    def _is_here(self, entry: _Entry) -> bool:
+        return self._entries.get(entry.current.transactional_id) is entry
+
+    # What producers ask for
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: tuple[int, int] | None,
+        done: Callable[[ProducerResult], None],
+    ) -> None:
+        """Gives the caller an epoch of its own; whoever had the id before is fenced, and its transaction aborted.
+
+        `expected`: id and epoch that the producer says it has (KIP-360).
+        """
+        if not transactional_id:
+            done(ProducerResult(ErrorCode.INVALID_REQUEST))
+            return
+        if not 0 < timeout_ms <= self._max_timeout_ms:
+            done(ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+            return
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            error = self.partitions.error(transactional_id)
+            if error:
+                done(ProducerResult(error))
+                return
+            created = TransactionMetadata(transactional_id, self._broker.new_producer_id(), timeout_ms, self._now_ms())
+            entry = self._entries[transactional_id] = _Entry(created)
+        current = entry.current
+        if entry.pending is not None:
+            done(ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        elif expected is not None and not _may_continue(current, *expected):
+            done(ProducerResult(ErrorCode.PRODUCER_FENCED))
+        elif current.state == ONGOING:
+            # The caller gets its epoch when it comes again.
+            self._fence(entry, lambda code: done(ProducerResult(code or ErrorCode.CONCURRENT_TRANSACTIONS)))
+        else:
+            target = self._initialized(current, timeout_ms, None if expected is None else expected[1])
+            if isinstance(target, TransactionMetadata):
+                granted = ProducerResult(ErrorCode.NONE, target.producer_id, target.producer_epoch)
+                self._take_step(entry, target, lambda code: done(ProducerResult(code) if code else granted))
+            else:
+                done(ProducerResult(target))
+
+    def _initialized(
+        self, current: TransactionMetadata, timeout_ms: int, expected_epoch: int | None
+    ) -> TransactionMetadata | ErrorCode:
+        if current.is_epoch_exhausted and expected_epoch in (None, current.producer_epoch):
+            new_id = self._broker.new_producer_id()
+            return with_new_producer_id(current, new_id, timeout_ms, expected_epoch, self._now_ms())
+        return with_next_epoch(current, timeout_ms, expected_epoch, self._now_ms())
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[TopicPartition],
+        client_version: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        """Takes partitions into the transaction, which the first ones begin: all, or none."""
+        entry = self._entries.get(transactional_id)
+        if not transactional_id:
+            code = ErrorCode.INVALID_REQUEST
+        elif entry is None:
+            code = self._unknown(transactional_id)
+        elif entry.pending is not None:
+            # Before the producer is looked at: it may have got its new id with the answer to EndTxn already.
+            code = ErrorCode.CONCURRENT_TRANSACTIONS
+        else:
+            code = _producer_error(entry.current, producer_id, producer_epoch)
+        if code or entry is None:
+            done(code)
+        elif entry.current.state == ONGOING and partitions <= entry.current.partitions:
+            done(ErrorCode.NONE)
+        else:
+            self._take_step(entry, with_partitions(entry.current, partitions, client_version, self._now_ms()), done)
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether the producer may write to each of these now; changes nothing (KIP-890)."""
+        entry = self._entries.get(transactional_id)
+        if not transactional_id:
+            code = ErrorCode.INVALID_REQUEST
+        elif entry is None:
+            code = self._unknown(transactional_id)
+        else:
+            code = _producer_error(entry.current, producer_id, producer_epoch)
+            if not code and entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
+                code = ErrorCode.CONCURRENT_TRANSACTIONS
+        if code or entry is None:
+            return dict.fromkeys(partitions, code)
+        inside = entry.current.partitions
+        return {one: ErrorCode.NONE if one in inside else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
+
+    def end_transaction(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        client_version: int,
+        done: Callable[[ProducerResult], None],
+    ) -> None:
+        """Commits or aborts. A client of transaction version 2 is told the epoch of its next transaction."""
+        if not transactional_id:
+            done(ProducerResult(ErrorCode.INVALID_REQUEST))
+            return
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            done(ProducerResult(self._unknown(transactional_id)))
+            return
+        raises_epoch = client_version >= EPOCH_RAISING_CLIENT
+        judge = _judge_end_of_epoch_raising_client if raises_epoch else _judge_end_of_legacy_client
+        code = judge(entry, producer_id, producer_epoch, committed)
+        if code is None:
+            self._prepare(entry, entry.current, committed, client_version, done)
+        elif code or not raises_epoch:
+            done(ProducerResult(code))
+        else:  # the same answer again
+            done(ProducerResult(code, entry.current.producer_id, entry.current.producer_epoch))
+
+    # Ends of transactions
+
+    def _fence(self, entry: _Entry, done: Callable[[ErrorCode], None]) -> None:
+        """Aborts a transaction and takes its producer's epoch away."""
+        current = entry.current
+        if self._version < EPOCH_RAISING_CLIENT:
+            current = fenced(current)
+        self._prepare(entry, current, False, self._version, lambda result: done(result.error_code))
+
+    def _prepare(
+        self,
+        entry: _Entry,
+        current: TransactionMetadata,
+        committed: bool,
+        client_version: int,
+        done: Callable[[ProducerResult], None],
+    ) -> None:
+        next_producer_id = NO_PRODUCER_ID
+        if client_version >= EPOCH_RAISING_CLIENT and current.is_epoch_exhausted:
+            next_producer_id = self._broker.new_producer_id()
+        state = PREPARE_COMMIT if committed else PREPARE_ABORT
+        target = prepared(current, state, client_version, next_producer_id, self._now_ms())
+
+        def decided(code: ErrorCode) -> None:
+            if code:
+                done(ProducerResult(code))
+                return
+            complete = completed(target, self._now_ms())
+            if client_version >= EPOCH_RAISING_CLIENT:
+                done(ProducerResult(code, complete.producer_id, complete.producer_epoch))
+            else:
+                done(ProducerResult(code))
+            self._complete(entry, complete)
+
+        self._take_step(entry, target, decided)
+
+    def _complete(self, entry: _Entry, complete: TransactionMetadata) -> None:
+        """Ends the transaction in its partitions; it is complete when that is replicated."""
+        current = entry.current
+        entry.pending = complete.state
+        marker = Marker(
+            current.producer_id,
+            current.producer_epoch,
+            current.state == PREPARE_COMMIT,
+            self._log.partition_of(current.transactional_id).leader_epoch,
+            current.client_version,
+        )
+
+        def written() -> None:
+            entry.markers = None
+            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
+
+        entry.markers = MarkerWriting(self._broker, current.transactional_id, marker, written)
+        entry.markers.write(current.partitions)
+
+    def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
+        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # with its markers written there is no way back
+            entry.pending = complete.state
+            self._broker.later(_RETRY_MS, lambda: self._complete_again(entry, complete))
+
+    def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
+        if self._is_here(entry):
+            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
+
+    # What happens in time
+
+    def abort_timed_out(self) -> None:
+        """Aborts what has been open for longer than its producer said; the producer is fenced."""
+        now_ms = self._now_ms()
+        for entry in list(self._entries.values()):
+            current = entry.current
+            if entry.pending is None and current.state == ONGOING and current.start_ms + current.timeout_ms < now_ms:
+                self._fence(entry, _ignore)
+        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read on
+
+    def remove_expired(self) -> None:
+        """Forgets ids that nobody has used for transactional.id.expiration.ms."""
+        oldest_ms = self._now_ms() - self._expiration_ms
+        for entry in list(self._entries.values()):
+            current = entry.current
+            if entry.pending is None and current.state in AT_REST and current.last_update_ms <= oldest_ms:
+                self._remove(entry)
+
+    def _remove(self, entry: _Entry) -> None:
+        transactional_id = entry.current.transactional_id
+
+        def written(code: ErrorCode) -> None:
+            entry.pending = None
+            if not code:
+                self._note(entry.current, DEAD, entry.current.producer_id, entry.current.producer_epoch)
+                del self._entries[transactional_id]
+
+        entry.pending = DEAD
+        self._append(entry, None, MARKER_TIMEOUT_MS, written)
+
+    # The log
+
+    def _take_step(self, entry: _Entry, target: TransactionMetadata, done: Callable[[ErrorCode], None]) -> None:
+        """Writes the step down; when that is replicated, or has failed, nothing is pending and `done` is called."""
+
+        def written(code: ErrorCode) -> None:
+            entry.pending = None
+            if not code:
+                self._note(entry.current, target.state, target.producer_id, target.producer_epoch)
+                entry.current = target
+            done(code)
+
+        entry.pending = target.state
+        self._append(entry, value_bytes(target, self._version), target.timeout_ms, written)
+
+    def _append(self, entry: _Entry, value: bytes | None, timeout_ms: int, done: Callable[[ErrorCode], None]) -> None:
+        transactional_id = entry.current.transactional_id
+        code = self._log.append(transactional_id, [(key_bytes(transactional_id), value)], self._now_ms())
+        if code:
+            done(code)
+            return
+        partition = self._log.partition_of(transactional_id)
+        leader_epoch = partition.leader_epoch
+
+        def replicated(lost: Collection[Partition]) -> None:
+            entry.append = None
+            if not self._is_here(entry) or partition.leader_epoch != leader_epoch:
+                done(ErrorCode.NOT_COORDINATOR)
+            else:
+                done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
+
+        required = {partition: partition.log.log_end_offset}
+        waiting = when_replicated(self._broker, required, timeout_ms, replicated)
+        if waiting is not None:
+            entry.append = waiting
+
+    def _note(self, current: TransactionMetadata, state: TransactionState, producer_id: int, epoch: int) -> None:
+        """A step was taken, which the journal tells where the state is another."""
+        journal = self._broker.dispatcher.journal
+        if journal is not None and state is not current.state:
+            journal.note_of_cluster(
+                "transaction-state",
+                self._broker.node_id,
+                transactional_id=current.transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                before=current.state.label,
+                after=state.label,
+            )
+
+    def _now_ms(self) -> int:
+        return self._broker.clock.wall_ms()
+
+
+def _may_continue(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:
+    """Whether a producer that has this id and epoch is not fenced; its epoch is looked at when it is raised."""
+    return (
+        current.producer_epoch == NO_PRODUCER_EPOCH  # nobody is initialized: the id was forgotten here
+        or producer_id == current.producer_id
+        or (producer_id == current.previous_producer_id and is_exhausted(epoch))  # the answer was lost
+    )
+
+
+def _producer_error(current: TransactionMetadata, producer_id: int, producer_epoch: int) -> ErrorCode:
+    if current.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.NONE
+
+
+def _judge_end_of_legacy_client(
+    entry: _Entry, producer_id: int, producer_epoch: int, committed: bool
+) -> ErrorCode | None:
+    current = entry.current
+    if code := _producer_error(current, producer_id, producer_epoch):
+        return code
+    if entry.pending is not None:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return _END_OF_LEGACY_CLIENT.get((current.state, committed), ErrorCode.INVALID_TXN_STATE)
+
+
+def _judge_end_of_epoch_raising_client(
+    entry: _Entry, producer_id: int, producer_epoch: int, committed: bool
+) -> ErrorCode | None:
+    current = entry.current
+    if entry.pending is not None:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    repeats_over_rotation = (
+        current.previous_producer_id == producer_id
+        and producer_epoch == _LAST_USABLE_EPOCH
+        and current.producer_epoch == 0
+    )
+    if current.producer_id != producer_id and not repeats_over_rotation:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    repeats = repeats_over_rotation or current.producer_epoch == producer_epoch + 1
+    has_ended = current.state in (COMPLETE_COMMIT, COMPLETE_ABORT)
+    if producer_epoch != current.producer_epoch and not (has_ended and repeats):
+        return ErrorCode.PRODUCER_FENCED
+    return _END_OF_EPOCH_RAISING_CLIENT.get((current.state, committed, repeats), ErrorCode.INVALID_TXN_STATE)
+
+
+def _ignore(code: ErrorCode) -> None:
+    """What failed to time out is looked at again next time."""

@@ -1,0 +1,148 @@
+"""The ends of transactions, as they stand in the logs of partitions: Kafka's WriteTxnMarkers, and what the coordinator
+does with it, in one process.
+
+Follows TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler, without their network.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
+from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.inter_broker import leader_known_to, reaches
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.purgatory.operation import DelayedOperation
+
+from .metadata import TopicPartition
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+_logger = logging.getLogger("sluice.broker")
+
+# Kafka's request.timeout.ms: how long markers wait for their replicas before somebody is told.
+MARKER_TIMEOUT_MS = 30_000
+# A partition that cannot take its marker now is asked again, as often as Kafka's sender looks what there is to send.
+_RETRY_MS = 100
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+class Marker(NamedTuple):
+    """What is written to each partition of a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
+def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
+    """Ends the transaction in one partition, which this broker is to lead. Offsets that are committed with it belong
+    to the group from then on.
+    """
+    if not broker.leads(partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if len(partition.isr) < partition.min_isr:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    data = build_transaction_marker(
+        COMMIT if marker.committed else ABORT,
+        offset=0,
+        timestamp=now_ms,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+    )
+    result = partition.log.append(
+        memoryview(data), now_ms, partition.leader_epoch, COORDINATOR, marker.transaction_version
+    )
+    if result.error_code:
+        return ErrorCode(result.error_code)
+    broker.appended(partition)
+    if partition.topic.name == GROUP_METADATA_TOPIC and broker.groups_in_use is not None:
+        broker.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
+    return ErrorCode.NONE
+
+
+class MarkerWriting:
+    """The markers of one transaction on their way to all its partitions, wherever these are led.
+
+    `done()` is called when all have theirs, and the replicas too; not where one of them says that somebody else has
+    ended the transaction there: then, as in Kafka, it hangs, and nothing more can be said about it.
+    """
+
+    __slots__ = ("_broker", "_cancelled", "_done", "_marker", "_transactional_id", "_waiting")
+
+    def __init__(self, broker: "Broker", transactional_id: str, marker: Marker, done: Callable[[], None]) -> None:
+        self._broker = broker
+        self._transactional_id = transactional_id
+        self._marker = marker
+        self._done = done
+        self._cancelled = False
+        self._waiting: DelayedOperation | None = None
+
+    def cancel(self) -> None:
+        """The coordinator is another one, which writes them itself."""
+        self._cancelled = True
+        if self._waiting is not None:
+            self._waiting.force_complete()
+
+    def write(self, names: Collection[TopicPartition]) -> None:
+        """Writes them to these partitions; those that are deleted need none."""
+        if self._cancelled:
+            return
+        written: dict[Partition, int] = {}
+        left: list[TopicPartition] = []
+        for name in sorted(names):
+            partition = self._broker.cluster.partition(*name)
+            if partition is None:
+                continue
+            leader = leader_known_to(self._broker, partition)
+            if leader is None or not reaches(self._broker, leader):
+                left.append(name)
+                continue
+            code = write_marker(leader, partition, self._marker, self._broker.clock.wall_ms())
+            if code in _TRY_AGAIN:
+                left.append(name)
+            elif code:
+                extra = {"transactional_id": self._transactional_id, "partition": str(partition), "error": code.name}
+                _logger.warning("transaction marker refused", extra=extra)
+                return
+            else:
+                written[partition] = partition.log.log_end_offset
+        self._await(written, left)
+
+    def _await(self, written: Mapping[Partition, int], left: Sequence[TopicPartition]) -> None:
+        """Waits for the replicas of what is written; then the markers that are left are written, again maybe."""
+        epochs = {partition: partition.leader_epoch for partition in written}
+
+        def waited(missing: Collection[Partition]) -> None:
+            if self._cancelled:
+                return
+            # Out of time, Kafka sends markers again; while the leader is the same they cannot have been lost.
+            slow = {one: written[one] for one in missing if one.leader_epoch == epochs[one]}
+            lost = [TopicPartition(one.topic.name, one.index) for one in missing if one not in slow]
+            if slow:
+                self._await(slow, [*left, *lost])
+            elif left or lost:
+                self._broker.later(_RETRY_MS, partial(self._write_again, [*left, *lost]))
+            else:
+                self._done()
+
+        waiting = when_replicated(self._broker, written, MARKER_TIMEOUT_MS, waited)
+        if waiting is not None:
+            self._waiting = waiting
+
+    def _write_again(self, names: Collection[TopicPartition]) -> None:
+        self.write(names)
+        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read on

@@ -1,0 +1,1 @@
+"""From frame to handler to response: routing, decoding, encoding, and forwarding to the controller."""

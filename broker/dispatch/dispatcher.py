@@ -1,0 +1,384 @@
+"""The way of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
+
+A handler is a plain function `handle(ctx, request)` that returns the response, `NO_RESPONSE`, or `PARKED` after it
+handed a delayed operation to a purgatory; that operation's completion comes back here, to `Dispatcher.complete`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Hashable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Protocol, cast
+
+from sluice.broker.network.connection import Connection
+from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
+from sluice.broker.throttling.throttler import Enforcement
+from sluice.clock import Clock
+from sluice.errors import RemoteProtocolError
+from sluice.metrics import REQUEST_SECONDS_BOUNDS
+from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
+from sluice.protocol.apis.header import RequestHeader
+from sluice.protocol.codec.compile import PrefixDecoder, decode_prefix, encoder
+from sluice.protocol.codec.wire import Parts
+from sluice.protocol.message import Message
+
+from .registry import HANDLERS, Handler
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.requests.route_faults import RouteFaults
+    from sluice.broker.journal.about import Reader
+    from sluice.broker.journal.journal import Journal
+    from sluice.broker.server.broker import Broker
+
+    from .forwarding import Forwarded
+
+_SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
+_API_AND_VERSION = Struct(">hh")
+_NO_TURN = -1.0  # no request began then
+_NOT_SERVED = (0, -1)  # first and last version of an API that has none
+_pack_head = Struct(">ii").pack  # size, correlation id
+_pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
+
+
+class Route:
+    """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
+
+    __slots__ = (
+        "about",
+        "api_key",
+        "api_name",
+        "decode",
+        "encode",
+        "errors",
+        "faults",
+        "finish",
+        "flexible",
+        "flexible_response",
+        "handle",
+        "label",
+        "latency_counts",
+        "latency_sum_s",
+        "requests",
+        "serve",
+        "version",
+    )
+
+    def __init__(
+        self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
+    ) -> None:
+        api = API_KEYS[handler.api_key]
+        self.api_key = api.key
+        self.api_name = api.name
+        self.label = f"{api.name} v{version}"
+        self.version = version
+        self.serve = handler.load()
+        self.handle = self.serve  # what is called with each request
+        self.faults: RouteFaults | None = None  # the rules that may hit, and stand before the handler
+        self.finish = finish
+        self.about: Reader  # what a request is about, for the journal; there only if that is
+        # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
+        self.decode = decode_prefix(api.request, version)
+        # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
+        self.encode = cast("Callable[[Message | Outcome, Parts], None]", encoder(api.response, version))
+        if api.key == PRODUCE:
+            from sluice.protocol.codec.one_batch import (  # with the first such request
+                one_batch_decoder,
+                one_batch_encoder,
+            )
+
+            self.decode = cast("PrefixDecoder[Message]", one_batch_decoder(version))
+            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_batch_encoder(version))
+        elif api.key == FETCH:
+            from sluice.protocol.codec.one_partition import one_partition_decoder, one_partition_encoder  # as above
+
+            self.decode = cast("PrefixDecoder[Message]", one_partition_decoder(version))
+            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_partition_encoder(version))
+        self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
+        self.flexible_response = api.response_header_version(version) >= 1
+        self.requests = 0
+        self.errors: dict[int, int] = {}  # error code -> requests; those without an error are the rest
+        self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
+        self.latency_sum_s = 0.0
+
+
+class Waiting(Protocol):
+    """Where something waits under a key: a purgatory, or answers that are ready."""
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Completes what can be completed under `key`; returns how much that was."""
+
+
+class AfterTurn:
+    """What is to be checked once the turn's answers went out: one for all brokers, for what a request does on one may
+    be what others wait for.
+    """
+
+    def __init__(self) -> None:
+        self._checks: dict[tuple[Waiting, Hashable], None] = {}
+        self._completing = False
+
+    def check(self, waiting: Waiting, key: Hashable) -> None:
+        """Checks what waits under `key`, once."""
+        self._checks[waiting, key] = None
+
+    def complete(self) -> None:
+        """Completes what can be completed now, and what that makes possible."""
+        if self._completing:
+            return
+        self._completing = True
+        try:
+            while self._checks:
+                (waiting, key), _ = self._checks.popitem()
+                waiting.check_and_complete(key)
+        finally:
+            self._completing = False
+
+
+class Dispatcher:
+    """Takes frames from connections to handlers, and responses back."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        clock: Clock,
+        enforcement: Enforcement,
+        after_turn: AfterTurn,
+        journal: "Journal | None" = None,
+    ) -> None:
+        self.clock = clock
+        self.journal = journal
+        self.faults: Faults | None = None  # there from when the first rule is added
+        self._broker = broker
+        self._enforcement = enforcement
+        self._routes: dict[int, Route] = {}
+        self._held: Collection[int] = ()
+        self._holding: list[Forwarded] = []
+        self._after_turn = after_turn
+        # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
+        self.check_after_turn = after_turn.check
+        self._turn_ms = _NO_TURN  # when the turn began, monotonic
+        self._answered: list[Route] = []  # in this turn
+
+    @property
+    def routes(self) -> Iterable[Route]:
+        """The API versions that were asked for so far."""
+        return self._routes.values()
+
+    def route(self, api_and_version: int) -> Route | None:
+        """The route of an API version, as a request begins with it; None where it is not served."""
+        return self._routes.get(api_and_version) or self._open_route(api_and_version)
+
+    def context(self, connection: Connection) -> RequestContext:
+        """What a new connection's requests are handled with."""
+        return RequestContext(self._broker, connection)
+
+    # -- a turn: what one read brought ---------------------------------------------------------------------------------
+
+    def begin_turn(self, ctx: RequestContext) -> float:
+        """Reads the clocks for all requests of this turn, which are those of one connection. Returns monotonic ms."""
+        ctx.now_ms = self.clock.wall_ms()
+        ctx.started_ms = self._turn_ms = self.clock.monotonic_ms()
+        return self._turn_ms
+
+    def end_turn(self) -> None:
+        """The turn's answers went out: counts them, then completes what its requests made possible, as Kafka does."""
+        started_ms, self._turn_ms = self._turn_ms, _NO_TURN
+        if self._answered:
+            self._observe(self._answered, started_ms)
+            self._answered = []
+        self._after_turn.complete()
+
+    # -- one request ---------------------------------------------------------------------------------------------------
+
+    def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+        """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
+        header = ctx.header
+        body = start + header.size
+        if body <= end:
+            api_and_version, ctx.correlation_id, id_as_sent = header.unpack_from(view, start)
+        if body > end or id_as_sent != ctx.id_as_sent:
+            api_and_version, ctx.correlation_id = _read_header(ctx, view, start, end)
+            body = start + ctx.header.size
+        ctx.request_bytes = end - start
+        route = self._routes.get(api_and_version) or self._open_route(api_and_version)
+        if route is None:
+            ctx.api = ""
+            self._answer_unsupported(ctx, *_API_AND_VERSION.unpack_from(view, start))
+            return
+        ctx.route = route
+        ctx.api = route.label
+        if route.flexible:
+            # Nearly always there are no tagged fields: a zero.
+            if body < end and view[body] == 0:
+                body += 1
+            else:
+                body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
+        request, _ = route.decode(view, body, end)
+        ctx.version = route.version
+        ctx.error_code = 0
+        if self.journal is not None:
+            ctx.about = route.about(request)
+        outcome = route.handle(ctx, request)
+        if outcome is not PARKED:
+            route.finish(self, ctx, outcome)
+            return
+        if self._enforcement.quotas.request is not None:
+            self._enforcement.request_time.park(ctx)
+        if self.journal is not None and ctx.about is not None:
+            self.journal.parked(ctx)
+
+    def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
+        """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
+        connection = ctx.connection
+        if connection.closed:
+            return
+        ctx.now_ms = self.clock.wall_ms()
+        if self._enforcement.quotas.request is not None:
+            self._enforcement.request_time.go_on()
+        connection.waiting = False
+        try:
+            outcome = answer()
+            if ctx.fault is not None and outcome is not PARKED:
+                outcome = ctx.fault.after(outcome)
+            if outcome is not PARKED:
+                ctx.route.finish(self, ctx, outcome)
+        except Exception:
+            connection.fail()
+            return
+        if not connection.waiting:
+            connection.resume()
+        if self._turn_ms == _NO_TURN:  # no read ends here that would wake who may read what was appended
+            self._after_turn.complete()
+
+    def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
+        body: list[bytes | memoryview] = []
+        if outcome is not NO_RESPONSE:
+            ctx.route.encode(outcome, body)
+        self.send(ctx, body, len(body[0]) if len(body) == 1 else sum(map(len, body)))
+
+    def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
+        """Sends a response of `size` bytes that is encoded already, record bytes by reference. An empty body is no
+        answer at all.
+        """
+        route = ctx.route
+        fault = ctx.fault
+        if fault is not None:
+            ctx.fault = None
+            body = fault.answering(body) if body else body
+            size = sum(map(len, body))
+        if body:
+            size += 4  # the correlation id
+            if route.flexible_response:
+                size += 1
+                head = _pack_flexible_head(size, ctx.correlation_id, 0)
+            else:
+                head = _pack_head(size, ctx.correlation_id)
+            if (journal := self.journal) is not None:
+                journal.answered(ctx, body, size)
+            if fault is None:
+                ctx.connection.send(head, body, 4 + size)
+            else:
+                fault.send(head, body)
+        elif self.journal is not None:
+            self.journal.answered(ctx, body, 0)
+        if ctx.error_code:
+            route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
+        if ctx.started_ms == self._turn_ms:
+            self._answered.append(route)  # it leaves with the turn's other answers, and took as long
+        else:
+            self._observe([route], ctx.started_ms)
+
+    def hold(self, api_keys: Collection[int]) -> None:
+        """Requests of these APIs wait from now on, as long as they can; those that waited are handled."""
+        if api_keys == self._held:
+            return
+        self._held = api_keys
+        for api_and_version, route in self._routes.items():
+            self._hold_route(route, api_and_version >> 16)
+        holding, self._holding = self._holding, []
+        for forwarded in holding:
+            forwarded.pass_on()
+
+    def _hold_route(self, route: Route, api_key: int) -> None:
+        before = route.serve
+        route.serve = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
+        if route.handle is before:  # no fault rules stand before it
+            route.handle = route.serve
+
+    def _keep_waiting(self, ctx: RequestContext, request: Message) -> Outcome:
+        from .forwarding import Forwarded  # few brokers are ever cut off
+
+        forwarded = Forwarded(ctx, request)
+        self._holding.append(forwarded)
+        ctx.connection.park(forwarded.force_complete)
+        self._broker.housekeeping.delay(forwarded)
+        return PARKED
+
+    def _observe(self, routes: list[Route], started_ms: float) -> None:
+        """Counts requests that were answered now and began together."""
+        seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
+        bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
+        while routes:
+            route = routes[0]
+            count = routes.count(route)
+            route.requests += count
+            route.latency_counts[bucket] += count
+            route.latency_sum_s += count * seconds
+            # A turn's requests are nearly always of one kind.
+            routes = [other for other in routes if other is not route] if count < len(routes) else []
+
+    def _open_route(self, api_and_version: int) -> Route | None:
+        api_key, version = _API_AND_VERSION.unpack(api_and_version.to_bytes(4, "big"))
+        first, last = self._broker.served.get(api_key, _NOT_SERVED)
+        if not first <= version <= last:
+            return None
+        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
+        if self.journal is not None:
+            route.about = self.journal.reader_of(api_key)
+        if api_key in self._held:
+            self._hold_route(route, api_key)
+        if self.faults is not None:
+            self.faults.equip_route(self._broker, route)
+        self._routes[api_and_version] = route
+        return route
+
+    def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
+        # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
+        served = self._broker.served.get(api_key)
+        if api_key == API_VERSIONS and served:
+            from sluice.broker.handlers.cluster.api_versions import (
+                unsupported_version,  # as all handlers: with the first request of its API
+            )
+
+            route = self._routes.get(API_VERSIONS << 16) or self._open_route(API_VERSIONS << 16)
+            assert route is not None  # version 0 of ApiVersions is always served
+            ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
+            if self.journal is not None:
+                ctx.about = self.journal.about_nothing
+            self.answer(ctx, unsupported_version(ctx))
+            return
+        api = API_KEYS.get(api_key)
+        name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
+        instead = f"; served are {served[0]} to {served[1]}" if served else ""
+        raise RemoteProtocolError(f"{name} is not served{instead}")
+
+
+def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
+    """API and version, and correlation id, of a header with another client id than the one before it."""
+    ctx.api = ""
+    if end - start < _SHORTEST.size:
+        raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_SHORTEST.size} or more")
+    api_and_version, correlation_id, id_bytes = _SHORTEST.unpack_from(view, start)
+    if id_bytes > end - start - _SHORTEST.size:
+        raise RemoteProtocolError("the client id is longer than the request")
+    header = header_of(max(id_bytes, 0))
+    client_id = bytes(view[start + _SHORTEST.size : start + header.size])
+    try:
+        ctx.client_id = client_id.decode()
+    except UnicodeDecodeError:
+        raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
+    ctx.seen = None
+    ctx.header = header
+    ctx.id_as_sent = header.unpack_from(view, start)[2]
+    return api_and_version, correlation_id

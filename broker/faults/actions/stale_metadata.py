@@ -1,0 +1,46 @@
+"""Actions on what brokers know of the cluster, and so tell of it."""
+
+from math import inf
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.undo import Undo, undo_all
+
+from .action import StateAction
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.fault import Fault
+    from sluice.broker.server.cluster_server import ClusterServer
+
+
+class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
+    """Brokers tell of topics, leaders and brokers what was so when the rule began."""
+
+    SUMMARY: ClassVar[str] = "Freezes what brokers know, and tell, of leaders, brokers and new topics."
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return _hold_back(fault, server, inf)
+
+
+class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
+    """Brokers learn later than others who leads, who lives, and which topics are new."""
+
+    SUMMARY: ClassVar[str] = "Has brokers learn late of leaders, brokers and new topics."
+
+    lag: Annotated[Duration, msgspec.Meta(description="how much later")]
+
+    def check(self, match: Match) -> None:
+        if parse_ms(self.lag, "action.lag") <= 0:
+            raise Problem("action.lag", f"{self.lag}: must be longer than 0")
+
+    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+        return _hold_back(fault, server, parse_ms(self.lag, "action.lag"))
+
+
+def _hold_back(fault: "Fault", server: "ClusterServer", lag_ms: float) -> Undo:
+    publisher = server.cluster.controller.publisher
+    return undo_all(publisher.hold_back(node_id, lag_ms) for node_id in fault.nodes(server))

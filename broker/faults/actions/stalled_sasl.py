@@ -1,0 +1,71 @@
+"""A SASL exchange that stops: what stands before the SaslAuthenticator of a connection that a rule has stalled.
+
+Requests pass until the one comes that is not answered. That one waits, and with it all behind it; when the rule ends
+it is handled as if it had come then.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from sluice.broker.requests.context import RequestContext
+from sluice.clock import Clock
+from sluice.protocol.apis import SASL_HANDSHAKE
+
+if TYPE_CHECKING:
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.security.sasl.authenticator import SaslAuthenticator
+
+_API_KEY_BYTES = 2
+
+
+class StalledSasl:
+    """Takes the requests of one connection in place of its authenticator (`Requests` of the connection)."""
+
+    def __init__(
+        self, connection: "Connection", sasl: "SaslAuthenticator", at: Literal["handshake", "authenticate"]
+    ) -> None:
+        self._connection = connection
+        self._sasl = sasl
+        self._at = at
+        self._stalled: bytes | None = None  # the request that waits
+
+    @property
+    def clock(self) -> Clock:
+        return self._sasl.clock
+
+    def begin_turn(self, ctx: RequestContext) -> float:
+        return self._sasl.begin_turn(ctx)
+
+    def end_turn(self) -> None:
+        self._sasl.end_turn()
+
+    def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+        """Passes a request on, or keeps it."""
+        if self._stalls(view, start, end):
+            self._stalled = bytes(view[start:end])
+            self._connection.park(self._forget)
+        else:
+            self._sasl.dispatch(ctx, view, start, end)
+
+    def go_on(self) -> None:
+        """The rule has ended."""
+        connection = self._connection
+        connection.hand_to(self._sasl)
+        request, self._stalled = self._stalled, None
+        if request is None or connection.closed:
+            return
+        ctx = connection.ctx
+        self._sasl.begin_turn(ctx)
+        connection.waiting = False
+        self._sasl.dispatch(ctx, memoryview(request), 0, len(request))
+        if not connection.waiting:
+            connection.resume()
+        self._sasl.end_turn()
+
+    def _stalls(self, view: memoryview, start: int, end: int) -> bool:
+        if self._at == "authenticate" and self._sasl.expects_token():
+            return True  # whatever comes now, of SaslAuthenticate or a token without a header, is of the exchange
+        api_key = int.from_bytes(view[start : start + _API_KEY_BYTES])
+        return self._at == "handshake" and api_key == SASL_HANDSHAKE
+
+    def _forget(self) -> None:
+        self._stalled = None

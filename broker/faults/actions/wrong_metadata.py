@@ -1,0 +1,263 @@
+"""Answers that lie: about who leads, about what there is, about where logs begin and end.
+
+The request is handled as always; what is told differs from what is so.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+
+import msgspec
+
+from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.metadata.topic import NO_LEADER
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.request_names import name_of
+from sluice.config.broker_config import Config
+from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import fetch as fetch_api
+from sluice.protocol.apis import produce as produce_api
+from sluice.protocol.apis.describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+)
+from sluice.protocol.apis.fetch import FetchResponse, PartitionData
+from sluice.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
+from sluice.protocol.apis.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceResponse, ProduceResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID
+
+from .action import Hit, RequestAction, node_ids_of
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.requests.fault_execution import Course
+
+_METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
+# The first version whose answers name the leader (KIP-951).
+_HINTS_SINCE = {PRODUCE: 10, FETCH: 16}
+_MAX_OFFSET = 2**63 - 1
+_LATEST, _EARLIEST = (-1,), (-2, -4)
+_TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
+
+_Told = MetadataResponsePartition | DescribeTopicPartitionsResponsePartition
+_Hinted = PartitionProduceResponse | PartitionData
+Leader = Annotated[int | None, msgspec.Meta(description="node id that is told; left out: another replica's")]
+
+
+class _MetadataLie(RequestAction, frozen=True):
+    """Of answers that tell who leads."""
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key in (_METADATA, _DESCRIBE_TOPIC_PARTITIONS)
+
+
+class UnknownLeader(_MetadataLie, frozen=True, tag="unknown-leader"):
+    """Metadata tells of partitions that they have no leader: LEADER_NOT_AVAILABLE."""
+
+    SUMMARY: ClassVar[str] = "Tells of partitions that they have no leader (LEADER_NOT_AVAILABLE)."
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        for partition in _partitions_told(outcome, hit.fault.match):
+            partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+            partition.leader_id = NO_LEADER
+            course.ctx.error_code = course.ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
+        return outcome
+
+
+class WrongLeader(_MetadataLie, frozen=True, tag="wrong-leader"):
+    """Metadata names another broker as the leader of partitions."""
+
+    SUMMARY: ClassVar[str] = "Names another broker as the leader of partitions."
+
+    leader: Leader = None
+    epoch: Annotated[
+        Literal["same", "new", "old"],
+        msgspec.Meta(description="the leader epoch that is told: as it is, one more, or one less"),
+    ] = "same"
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_leader(config, self.leader)
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        nodes = [*course.ctx.broker.cluster.brokers]
+        for partition in _partitions_told(outcome, hit.fault.match):
+            if partition.leader_id != NO_LEADER:
+                partition.leader_id = _other(partition, nodes) if self.leader is None else self.leader
+                partition.leader_epoch = max(0, partition.leader_epoch + _STEPS[self.epoch])
+        return outcome
+
+
+_STEPS = {"same": 0, "new": 1, "old": -1}
+
+
+class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
+    """Where Produce and Fetch name the leader of a partition that has moved (KIP-951), they name one that was."""
+
+    SUMMARY: ClassVar[str] = "Names an old leader in the hints of Produce and Fetch (KIP-951)."
+
+    leader: Annotated[int | None, msgspec.Meta(description="node id that is named; left out: the broker asked")] = None
+    epoch: Annotated[
+        Literal["old", "current"],
+        msgspec.Meta(description="the leader epoch that is told: old ones are not believed, the current one is"),
+    ] = "old"
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return version >= _HINTS_SINCE.get(api_key, version + 1)
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        _check_leader(config, self.leader)
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        hinted = list(_hints(course.ctx, outcome, hit.fault.match))
+        if not hinted:
+            return outcome
+        ctx = course.ctx
+        broker = ctx.broker if self.leader is None else ctx.broker.cluster.brokers[self.leader]
+        for partition in hinted:
+            assert partition.current_leader is not None
+            partition.current_leader.leader_id = broker.node_id
+            partition.current_leader.leader_epoch -= self.epoch == "old"
+        at = ctx.endpoint_of(broker)
+        if isinstance(outcome, ProduceResponse):
+            outcome.node_endpoints = [produce_api.NodeEndpoint(broker.node_id, at.host, at.port)]
+        elif isinstance(outcome, FetchResponse):
+            outcome.node_endpoints = [fetch_api.NodeEndpoint(broker.node_id, at.host, at.port)]
+        return outcome
+
+
+class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
+    """Metadata tells of no broker and no topic, as some brokers did that had just started."""
+
+    SUMMARY: ClassVar[str] = "Tells of no brokers and no topics, for ever or after a broker's start."
+
+    after_start: Annotated[
+        Duration | None,
+        msgspec.Meta(description="for so long after the start of the broker that is asked; left out: always"),
+    ] = None
+
+    def check(self, match: Match) -> None:
+        if self.after_start is not None and parse_ms(self.after_start, "action.after_start") <= 0:
+            raise Problem("action.after_start", f"{self.after_start}: must be longer than 0")
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key == _METADATA
+
+    def concerns(self, ctx: RequestContext) -> bool:
+        if self.after_start is None:
+            return True
+        broker = ctx.broker
+        return broker.clock.monotonic_ms() - broker.started_ms < parse_ms(self.after_start, "action.after_start")
+
+    def before(self, course: "Course", hit: Hit) -> Message | Outcome | None:
+        ctx, request = course.ctx, cast("MetadataRequest", course.request)  # the only API that it can hit
+        topics = [_unknown(topic.name, topic.topic_id) for topic in request.topics or ()]
+        if topics:
+            ctx.error_code = ctx.error_code or topics[0].error_code
+        return MetadataResponse(cluster_id=ctx.broker.cluster.cluster_id, topics=topics)
+
+
+class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
+    """ListOffsets answers other offsets than there are."""
+
+    SUMMARY: ClassVar[str] = "Answers other offsets to ListOffsets than there are."
+
+    offset: Annotated[Annotated[int, msgspec.Meta(ge=0)] | None, msgspec.Meta(description="what is told")] = None
+    shift: Annotated[int | None, msgspec.Meta(description="or so much more than there is; less, if negative")] = None
+    of: Annotated[Literal["any", "earliest", "latest", "timestamp"], msgspec.Meta(description="of which questions")] = (
+        "any"
+    )
+
+    def check(self, match: Match) -> None:
+        if (self.offset is None) == (self.shift is None):
+            raise Problem("action", "an offset lie has offset or shift, one of the two")
+        if self.shift == 0:
+            raise Problem("action.shift", "0 is no lie")
+        for name, value in (("offset", self.offset or 0), ("shift", self.shift or 0)):
+            if abs(value) > _MAX_OFFSET:
+                raise Problem(f"action.{name}", f"at most {_MAX_OFFSET} can be told")
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return api_key == _LIST_OFFSETS
+
+    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+        request = course.request
+        if not isinstance(outcome, ListOffsetsResponse) or not isinstance(request, ListOffsetsRequest):
+            return outcome
+        asked = {
+            (topic.name, one.partition_index): one.timestamp for topic in request.topics for one in topic.partitions
+        }
+        for topic in outcome.topics:
+            for one in topic.partitions:
+                where = topic.name, one.partition_index
+                if not one.error_code and hit.fault.match.hits_partition(*where) and self._is_of(asked.get(where, 0)):
+                    self._lie(one)
+        return outcome
+
+    def _is_of(self, timestamp: int) -> bool:
+        if self.of == "timestamp":
+            return timestamp >= 0
+        return self.of == "any" or timestamp in _TIMESTAMPS[self.of]
+
+    def _lie(self, one: ListOffsetsPartitionResponse) -> None:
+        if one.old_style_offsets:  # version 0
+            one.old_style_offsets = [self._told(offset) for offset in one.old_style_offsets]
+        elif one.offset >= 0 or self.offset is not None:
+            one.offset = self._told(one.offset)
+
+    def _told(self, offset: int) -> int:
+        return self.offset if self.offset is not None else min(max(0, offset + (self.shift or 0)), _MAX_OFFSET)
+
+
+def _partitions_told(outcome: Message | Outcome, match: Match) -> Iterator[_Told]:
+    """The partitions in an answer that a rule is about, those of which something is told."""
+    if isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
+        for topic in outcome.topics:
+            for partition in topic.partitions:
+                if match.hits_partition(topic.name or "", partition.partition_index):
+                    yield partition
+
+
+def _hints(ctx: RequestContext, outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
+    """The partitions in an answer that a rule is about, those whose leader is named."""
+    topics_by_id = ctx.broker.cluster.topics_by_id
+    if isinstance(outcome, ProduceResponse):
+        for topic in outcome.responses:
+            name = topic.name or name_of(topic.topic_id, topics_by_id)
+            for one in topic.partition_responses:
+                if one.current_leader is not None and match.hits_partition(name, one.index):
+                    yield one
+    elif isinstance(outcome, FetchResponse):
+        for fetched in outcome.responses:
+            name = fetched.topic or name_of(fetched.topic_id, topics_by_id)
+            for each in fetched.partitions:
+                if each.current_leader is not None and match.hits_partition(name, each.partition_index):
+                    yield each
+
+
+def _other(partition: _Told, nodes: list[int]) -> int:
+    """A broker that does not lead a partition, one of its replicas if it has others."""
+    others = [*partition.replica_nodes, *nodes]
+    return next(node_id for node_id in others if node_id != partition.leader_id)
+
+
+def _unknown(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id == ZERO_UUID else ErrorCode.UNKNOWN_TOPIC_ID
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id)
+
+
+def _check_leader(config: Config, leader: int | None) -> None:
+    node_ids = node_ids_of(config)
+    if len(node_ids) == 1:
+        raise Problem("action", "a cluster of one broker has no other that could be named")
+    if leader is not None and leader not in node_ids:
+        there = ", ".join(map(str, node_ids))
+        raise Problem("action.leader", f"there is no broker {leader}; those there are: {there}")

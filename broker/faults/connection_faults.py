@@ -1,0 +1,132 @@
+"""The rules for connections: asked as one is made, as a broker begins to listen, and when they come into force.
+
+What a rule says of a client that is not known before the client has said something (its client id, its software, who it
+is, or how old the connection is) is looked at again after each read, until it is so: on a line (shaped_transport.py)
+that is put under the connection for that.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.faults.actions.action import ConnectionAction
+from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.network.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.broker.network.socket_server import Server
+    from sluice.broker.server.cluster_server import ClusterServer
+
+    from .engine import Faults
+    from .fault import Fault
+
+
+class ConnectionRules:
+    """Those of one cluster that are in force, in their order."""
+
+    def __init__(self, engine: "Faults", server: "ClusterServer") -> None:
+        self._engine = engine
+        self._server = server
+        self._faults: dict[Fault, ConnectionAction] = {}
+
+    def begin(self, fault: "Fault") -> None:
+        """A rule comes into force."""
+        action = fault.action
+        assert isinstance(action, ConnectionAction)
+        self._faults[fault] = action
+        for node_id in fault.nodes(self._server):
+            server = self._server.servers[node_id]
+            self._listen(fault, action, server)
+            if action.HITS_OPEN:
+                for connection in [*server.connections]:
+                    self._ask(fault, action, server, connection)
+
+    def end(self, fault: "Fault") -> None:
+        """A rule ends."""
+        self._faults.pop(fault, None)
+
+    def started(self, server: "Server") -> None:
+        """A broker listens again."""
+        for fault, action in [*self._faults.items()]:
+            if fault.match.hits_broker(server.broker.node_id):
+                self._listen(fault, action, server)
+
+    def connected(self, server: "Server", connection: Connection) -> None:
+        """A connection was made."""
+        for fault, action in [*self._faults.items()]:
+            self._ask(fault, action, server, connection)
+
+    def lost(self, connection: Connection) -> None:
+        """A connection is gone: there is nothing to undo any more."""
+        for fault in self._faults:
+            fault.undo.pop(connection, None)
+
+    def _listen(self, fault: "Fault", action: ConnectionAction, server: "Server") -> None:
+        undo = self._done(fault, partial(action.listening, fault, server, partial(self._hits_at_door, fault, server)))
+        if undo is not None:
+            fault.undo[server] = undo
+
+    def _hits_at_door(self, fault: "Fault", server: "Server", listener: str) -> bool:
+        """Whether a rule hits a client of which only its listener is known, or the listener itself."""
+        if fault.is_over or not fault.match.hits_listener(listener) or not self._chooses(fault):
+            return False
+        node_id = server.broker.node_id
+        fault.count(node_id)
+        self._engine.tell_broker(node_id, fault)
+        return True
+
+    def _ask(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+        listener = connection.advertised.name
+        if not (fault.match.hits_broker(server.broker.node_id) and fault.match.hits_listener(listener)):
+            return
+        if not action.looks_at(server, listener):
+            return
+        if fault.match.names_client or fault.match.needs_age:
+            self._watch(fault, action, server, connection)
+        else:
+            self._hit(fault, action, server, connection)
+
+    def _watch(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+        """Hits the connection when its client turns out to be one that the rule is about."""
+        from sluice.broker.network.shaped_transport import line_under
+
+        line = line_under(connection, server.broker)
+        if line is None:
+            return
+
+        def look() -> None:
+            if fault.is_over:
+                line.on_read.remove(look)
+            elif fault.is_about(connection):
+                line.on_read.remove(look)
+                self._hit(fault, action, server, connection)
+
+        line.on_read.append(look)
+        look()
+
+    def _hit(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+        if connection.closed or fault.is_over or not self._chooses(fault):
+            return
+        if not action.TELLS_ITSELF:
+            fault.hit_connection(connection)
+        undo = self._done(fault, partial(action.connected, fault, server, connection))
+        if undo is not None and not connection.closed:
+            fault.undo[connection] = undo
+
+    def _chooses(self, fault: "Fault") -> bool:
+        """Whether it hits one that it matches; a rule that lasts from its first hit on begins to."""
+        is_first = not fault.matched
+        chosen = fault.chooses(self._server.cluster.clock.monotonic_ms())
+        if is_first and chosen and fault.rule.during is not None:
+            during_ms = parse_ms(fault.rule.during, "during")
+            self._server.cluster.housekeeping.later(during_ms, partial(self._engine.end, fault))
+        return chosen
+
+    def _done(self, fault: "Fault", act: "Callable[[], Callable[[], None] | None]") -> "Callable[[], None] | None":
+        """Has a rule act; one that goes wrong ends."""
+        try:
+            return act()
+        except Exception as error:
+            self._engine.disable(fault, error)
+            return None

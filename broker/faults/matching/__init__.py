@@ -1,0 +1,1 @@
+"""When a fault rule fires: conditions on requests, schedules, rates and durations."""

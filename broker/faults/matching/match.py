@@ -1,0 +1,194 @@
+"""What a rule hits, in three parts by when they are known.
+
+- `hits_route`, of an API in a version on a broker: asked once for each route.
+- `hits_client`, who sends: asked once for each client id, software, principal and listener, and remembered.
+- `hits_names`, what a request is about: remembered for each topic and partition, group and transactional id.
+
+What changes from request to request (the connection's age, the nth request, time, chance) is the fault's to see.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from fnmatch import translate
+from typing import TYPE_CHECKING
+
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.requests.request_names import WHOLE_TOPIC
+from sluice.protocol.apis import API_KEYS
+from sluice.text.did_you_mean import did_you_mean
+
+from .durations import Duration, parse_ms
+from .error_answers import Where
+from .errors import Problem
+from .names import Named, fields_named
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.rule import Rule
+
+API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
+_NAMES = ("topic", "partition", "group", "transactional_id")
+_VERSION = re.compile(r"(\d{0,5})(-?)(\d{0,5})", re.ASCII)
+_LAST_VERSION = 0x7FFF
+_ANYTHING = "*"
+
+# Client id, name and version of the software, principal, listener.
+Client = tuple[str, str, str, str, str]
+_LISTENER = 4
+_Test = Callable[[str], object]
+
+
+class Match:
+    """What a rule hits. Raises Problem for what cannot be."""
+
+    def __init__(self, rule: "Rule") -> None:
+        self.brokers = _numbers(rule.broker, "broker")
+        self.partitions = _numbers(rule.partition, "partition")
+        self.versions = _versions(rule.version)
+        self.named_apis = _named_apis(rule.api)
+        self.apis = self._apis(rule)
+        self.names = [name for name in _NAMES if getattr(rule, name) is not None]
+        client = (rule.client_id, rule.software_name, rule.software_version, rule.principal, rule.listener)
+        self._client = [(number, _glob(pattern)) for number, pattern in enumerate(client) if pattern is not None]
+        self._topic = _glob(rule.topic)
+        self._group = _glob(rule.group)
+        self._transactional_id = _glob(rule.transactional_id)
+        self.older_than_ms = _milliseconds(rule.connection_older_than, "connection_older_than")
+        self.younger_than_ms = _milliseconds(rule.connection_younger_than, "connection_younger_than")
+        if None not in (self.older_than_ms, self.younger_than_ms) and self.older_than_ms >= self.younger_than_ms:  # type: ignore[operator]  # neither is None
+            problem = f"{rule.connection_younger_than} contradicts connection_older_than: no connection is both"
+            raise Problem("connection_younger_than", problem)
+
+    @property
+    def needs_age(self) -> bool:
+        return self.older_than_ms is not None or self.younger_than_ms is not None
+
+    @property
+    def names_client(self) -> bool:
+        """Whether it has to be known of a client what only that says."""
+        return any(number != _LISTENER for number, _ in self._client)
+
+    def hits_route(self, node_id: int, api_key: int, version: int) -> bool:
+        """Whether it may hit requests of this API and version on this broker."""
+        first, last = self.versions
+        return self.hits_broker(node_id) and api_key in self.apis and first <= version <= last
+
+    def hits_broker(self, node_id: int) -> bool:
+        return self.brokers is None or node_id in self.brokers
+
+    def hits_client(self, client: Client) -> bool:
+        return all(test(client[number]) for number, test in self._client)
+
+    def hits_listener(self, listener: str) -> bool:
+        """The same of a connection of which nothing else is known."""
+        return all(test(listener) for number, test in self._client if number == _LISTENER)
+
+    def hits_age(self, age_ms: float) -> bool:
+        return (self.older_than_ms is None or age_ms > self.older_than_ms) and (
+            self.younger_than_ms is None or age_ms < self.younger_than_ms
+        )
+
+    def hits_partition(self, topic: str, index: int) -> bool:
+        """Whether it may hit a partition, or a topic as a whole."""
+        return bool(self._topic(topic)) and (
+            self.partitions is None or index == WHOLE_TOPIC or index in self.partitions
+        )
+
+    def hits_group(self, group: str) -> bool:
+        return bool(self._group(group))
+
+    def hits_transactional_id(self, transactional_id: str) -> bool:
+        return bool(self._transactional_id(transactional_id))
+
+    def hits_names(self, named: Named) -> bool:
+        """Whether a request names something of all that the rule names."""
+        names = self.names
+        if ("topic" in names or "partition" in names) and not (
+            named.all_topics or any(self.hits_partition(*each) for each in named.partitions)
+        ):
+            return False
+        if "group" in names and not any(map(self.hits_group, named.groups)):
+            return False
+        return "transactional_id" not in names or any(map(self.hits_transactional_id, named.transactional_ids))
+
+    def hits_part(self, where: Where) -> bool:
+        """Whether it hits a part of a request that it hits."""
+        return (
+            (where.topic is None or bool(self._topic(where.topic)))
+            and (self.partitions is None or where.partition is None or where.partition in self.partitions)
+            and (where.group is None or self.hits_group(where.group))
+            and (where.transactional_id is None or self.hits_transactional_id(where.transactional_id))
+        )
+
+    def _apis(self, rule: "Rule") -> frozenset[int]:
+        wanted = {name for name in _NAMES if getattr(rule, name) is not None}
+        if not self.named_apis:
+            if rule.version is not None:
+                raise Problem("version", f"{rule.version}: versions are those of an API: name it by `api`")
+            return frozenset(key for key in HANDLERS if wanted <= fields_named(key))
+        for key in self.named_apis:
+            for name in sorted(wanted - fields_named(key)):
+                able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in fields_named(each))
+                what = name.replace("_", " ")
+                raise Problem(name, f"{API_KEYS[key].name} requests name no {what}; those that do are {able}")
+        first, last = self.versions
+        served = [(API_KEYS[key].name, HANDLERS[key]) for key in self.named_apis]
+        if not any(handler.min_version <= last and first <= handler.max_version for _, handler in served):
+            known = "; ".join(f"{name} has {handler.min_version} to {handler.max_version}" for name, handler in served)
+            raise Problem("version", f"{rule.version} is not served; {known}")
+        return frozenset(self.named_apis)
+
+
+def _named_apis(given: str | list[str] | None) -> list[int]:
+    if given is None:
+        return []
+    if not given:
+        raise Problem("api", "names none; leave it out for all APIs")
+    if isinstance(given, str):
+        return [_api_key(given, "api")]
+    return [_api_key(name, f"api[{number}]") for number, name in enumerate(given)]
+
+
+def _api_key(name: str, path: str) -> int:
+    key = API_BY_NAME.get(name)
+    if key is None:
+        hint = did_you_mean(name, API_BY_NAME, f"APIs are {', '.join(API_BY_NAME)}")
+        raise Problem(path, f"there is no API {name!r}; {hint}")
+    return key
+
+
+def _numbers(given: int | list[int] | None, path: str) -> Collection[int] | None:
+    if given is None:
+        return None
+    numbers = [given] if isinstance(given, int) else given
+    if not numbers:
+        raise Problem(path, "an empty list hits nothing; leave it out to hit all")
+    for number in numbers:
+        if number < 0:
+            raise Problem(path, f"{number}: must be 0 or more")
+    return frozenset(numbers)
+
+
+def _versions(given: str | int | None) -> tuple[int, int]:
+    if given is None:
+        return 0, _LAST_VERSION
+    text = str(given).replace(" ", "")
+    written = _VERSION.fullmatch(text)
+    if written is None or not (written[1] or written[3]):
+        raise Problem("version", f"{given!r}: write one version or a range of them: 9, 5-9, -3, 9-")
+    first = int(written[1] or 0)
+    last = int(written[3] or _LAST_VERSION) if written[2] else first
+    if first > last:
+        raise Problem("version", f"{given!r}: the range ends before it begins")
+    return first, last
+
+
+def _milliseconds(given: Duration | None, path: str) -> float | None:
+    return None if given is None else parse_ms(given, path)
+
+
+def _glob(pattern: str | None) -> _Test:
+    if pattern is None or pattern == _ANYTHING:
+        return lambda _: True
+    if not {"*", "?", "["} & {*pattern}:
+        return pattern.__eq__
+    return re.compile(translate(pattern)).match

@@ -1,0 +1,1 @@
+"""How the fault rules that match one request are applied to it."""

@@ -1,0 +1,281 @@
+"""The way of one request that rules hit.
+
+    rules that match, in the order they were added: before -> the request is handled -> after, of each that hit
+    -> quotas -> answering -> the journal -> leaving -> sent
+
+Each of the first steps may park the request; whoever ends the wait comes back by `Dispatcher.complete`. A rule that
+answers or ends the request is the last that is tried. A request that is parked before it was handled must not refer to
+the buffer that it was read into, which is used again: its records are copied.
+"""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.faults.actions.response_frame import How, Outgoing
+from sluice.broker.faults.matching.error_answers import Level, merge
+from sluice.broker.network.connection import Connection
+from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.protocol.apis import API_KEYS, PRODUCE
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.purgatory.operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.actions.action import Hit
+    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.fault import Fault
+    from sluice.broker.replica.partition_reader import PartitionReader
+
+Serve = Callable[[RequestContext, Message], Message | Outcome]
+# Longer than anyone waits: what is never answered is, should its rule be removed.
+NEVER_MS = 2.0**40
+
+
+class _Wait(DelayedOperation):
+    """A request that a rule holds up; should the rule end, it goes on."""
+
+    __slots__ = ("_course", "_fault", "_go_on")
+
+    def __init__(
+        self, course: "Course", fault: "Fault", delay_ms: float, go_on: Callable[[], Message | Outcome]
+    ) -> None:
+        super().__init__(delay_ms)
+        self._course = course
+        self._fault = fault
+        self._go_on = go_on
+
+    def try_complete(self) -> bool:
+        return self._fault.has_ended and self.force_complete()
+
+    def on_complete(self) -> None:
+        ctx = self._course.ctx
+        ctx.broker.dispatcher.complete(ctx, self._go_on)
+
+
+class _Muted(DelayedOperation):
+    """A connection that a rule keeps from being read; should the rule end, it is."""
+
+    __slots__ = ("_connection", "_fault")
+
+    def __init__(self, connection: Connection, fault: "Fault", delay_ms: float) -> None:
+        super().__init__(delay_ms)
+        self._connection = connection
+        self._fault = fault
+
+    def try_complete(self) -> bool:
+        return self._fault.has_ended and self.force_complete()
+
+    def on_complete(self) -> None:
+        if self._connection.is_parked_by(self.force_complete):
+            self._connection.resume()
+
+
+class _TakenOut:
+    """What of a request fails and is not handled with the rest."""
+
+    __slots__ = ("code", "failed", "level", "request")
+
+    def __init__(self, level: Level, request: Message, failed: Message, code: ErrorCode) -> None:
+        self.level = level
+        self.request = request
+        self.failed = failed
+        self.code = code
+
+
+class Course:
+    """One request on its way: `ctx.fault`, until its answer leaves."""
+
+    def __init__(
+        self, faults: "Faults", ctx: RequestContext, request: Message, serve: Serve, hits: "Iterator[Hit]"
+    ) -> None:
+        """`hits` are found as it is asked for them, each when those before it have done what they do."""
+        self.ctx = ctx
+        self.request = request
+        self.overwritten: list[Hit] = []
+        self.refused: list[tuple[Fault, ErrorCode]] = []
+        self._faults = faults
+        self._serve = serve
+        self._coming = hits
+        self._hits: list[Hit] = []
+        self._finished = 0  # of the hits, those that had their turn after the request was handled
+        self._taken_out: list[_TakenOut] = []
+        self._repeats = 0
+
+    # -- the way -------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> Message | Outcome:
+        """Goes on to the answer, or to where it is parked."""
+        for hit in self._coming:
+            self._hits.append(hit)
+            try:
+                outcome = hit.action.before(self, hit)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+                continue
+            if outcome is not None:
+                return outcome if outcome is PARKED else self.after(outcome)
+        outcome = self._serve(self.ctx, self.request)
+        return outcome if outcome is PARKED else self.after(outcome)
+
+    def after(self, outcome: Message | Outcome) -> Message | Outcome:
+        """The request was handled; what was done is not done again."""
+        while self._repeats:
+            self._repeats -= 1
+            self.ctx.error_code = 0
+            outcome = self._serve(self.ctx, self.request)
+            if outcome is PARKED:
+                return outcome
+        while self._taken_out:
+            outcome = self._put_back(self._taken_out.pop(), outcome)
+        while self._finished < len(self._hits):
+            hit = self._hits[self._finished]
+            self._finished += 1
+            try:
+                outcome = hit.action.after(self, hit, outcome)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+            if outcome is PARKED:
+                break
+        return outcome
+
+    def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        """What is answered, in place of this."""
+        for hit in self._hits:
+            try:
+                body = hit.action.answering(self, hit, body)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+        return body
+
+    def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
+        """The answer leaves."""
+        outgoing = Outgoing(b"".join((head, *body)))
+        for hit in self._hits:
+            try:
+                hit.action.leaving(self, hit, outgoing)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+        connection = self.ctx.connection
+        for _ in range(outgoing.copies):
+            connection.send(outgoing.frame, [], len(outgoing.frame))
+        if outgoing.close is not None:
+            self.close(self._hits[-1], outgoing.close)
+            return
+        for hit in self._hits:
+            try:
+                hit.action.sent(self, hit)
+            except Exception as error:
+                self._faults.disable(hit.fault, error)
+
+    # -- what actions do -----------------------------------------------------------------------------------------------
+
+    def wait_before(self, hit: "Hit", delay_ms: float) -> Outcome:
+        """Parks the request; then it goes on to be handled."""
+        self._keep()
+        return self._park(hit, delay_ms, self.begin)
+
+    def wait_after(self, hit: "Hit", delay_ms: float, outcome: Message | Outcome) -> Outcome:
+        """Parks the request, which has been handled; then it goes on to be answered."""
+        return self._park(hit, delay_ms, partial(self.after, outcome))
+
+    def close(self, hit: "Hit", how: How) -> Outcome:
+        """Ends the connection; the request has no answer."""
+        reason = f"fault rule {hit.fault.id}"
+        if how == "rst":
+            self.ctx.connection.reset(reason)
+        else:
+            self.ctx.connection.close(reason)
+        return PARKED
+
+    def repeat(self) -> None:
+        """The request is handled once more, when it has been; its first answer is nobody's."""
+        self._keep()
+        self._repeats += 1
+
+    def mute(self, hit: "Hit", delay_ms: float) -> None:
+        """What comes on the connection next waits; unless a quota makes it wait as well, which then says how long."""
+        connection = self.ctx.connection
+        operation = _Muted(connection, hit.fault, delay_ms)
+        connection.park(operation.force_complete)
+        connection.mute()
+        self._faults.waiting_on(self.ctx.broker).try_complete_else_watch(operation, [hit.fault])
+
+    def tell_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
+        """The answer, with this throttle time, which the journal tells of it, too."""
+        ctx, route = self.ctx, self.ctx.route
+        view = memoryview(b"".join(body))
+        answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
+        answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # it is asked for only where there is one
+        changed: list[bytes | memoryview] = []
+        route.encode(answer, changed)
+        if ctx.broker.dispatcher.journal is not None:
+            ctx.broker.dispatcher.journal.throttle_told(ctx, throttle_ms)
+        return changed
+
+    def take_out(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
+        """Only the rest of the request is handled; `failed` is what is answered to the other part of it."""
+        self._taken_out.append(_TakenOut(level, self.request, failed, code))
+        self.request = rest
+
+    def overwrite(self, hit: "Hit") -> None:
+        """The action of this hit wants to see the answer after all."""
+        self.overwritten.append(hit)
+
+    def request_without(self, level: Level) -> Message:
+        """The request, but it asks for nothing of what the level lists."""
+        rest = copy(self.request)
+        setattr(rest, level.steps[0].asked, [])
+        return rest
+
+    def refuse(self, fault: "Fault", code: ErrorCode) -> None:
+        """A fetch finds this error where it would read what the rule is about."""
+        self.refused.append((fault, code))
+
+    def told(self, outcome: Message | Outcome) -> Message | Outcome:
+        """A failure, told to a client that wants no answer in the only way there is: its connection ends."""
+        ctx = self.ctx
+        if not isinstance(self.request, ProduceRequest) or self.request.acks:
+            return outcome
+        ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}, by a fault rule")
+        return NO_RESPONSE
+
+    def reader(self, reader: "PartitionReader") -> "PartitionReader":
+        """What a fetch reads partitions with: finds the errors that are to be found."""
+        if not self.refused:
+            return reader
+        from .failing_reader import RefusingReader  # only where a fetch fails
+
+        return RefusingReader(reader, self.refused)
+
+    # -- details -------------------------------------------------------------------------------------------------------
+
+    def _park(self, hit: "Hit", delay_ms: float, go_on: Callable[[], Message | Outcome]) -> Outcome:
+        ctx = self.ctx
+        return ctx.park(_Wait(self, hit.fault, delay_ms, go_on), self._faults.waiting_on(ctx.broker), [hit.fault])
+
+    def _put_back(self, taken: _TakenOut, outcome: Message | Outcome) -> Message | Outcome:
+        self.ctx.error_code = self.ctx.error_code or taken.code
+        if isinstance(outcome, Outcome):
+            return self.told(outcome)
+        merge(taken.level, taken.request, outcome, taken.failed)
+        return outcome
+
+    def _keep(self) -> None:
+        """Makes the request its own."""
+        request = self.request
+        if self.ctx.route.api_key != PRODUCE:
+            return
+        assert isinstance(request, ProduceRequest)
+        self.request = kept = copy(request)
+        kept.topic_data = []
+        for topic in request.topic_data:
+            own = copy(topic)
+            own.partition_data = [copy(item) for item in topic.partition_data]
+            for item in own.partition_data:
+                if item.records is not None:
+                    item.records = memoryview(bytes(item.records))  # type: ignore[arg-type]  # the decoder gives bytes
+            kept.topic_data.append(own)

@@ -1,0 +1,1 @@
+"""Handlers about brokers, replicas, log directories and served API versions."""

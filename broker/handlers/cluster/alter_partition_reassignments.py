@@ -1,0 +1,110 @@
+"""AlterPartitionReassignments, key 45, versions 0-1 (KIP-455); v1 may forbid another replication factor (KIP-860).
+
+Follows ReplicationControlManager.alterPartitionReassignments. Different on purpose: a broker that is being added stays
+so when another reassignment that has it, too, takes the place of the first.
+"""
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.reassignment import changes_factor, is_reassigned, plan, reverted
+from sluice.broker.controller.replica_placement import assignment_problem
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    """A result for each partition."""
+    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        return _denied(ctx, request, refusal)
+    may_change_factor = request.allow_replication_factor_change
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change_factor,
+        error_message=None,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[_reassign(ctx, topic.name, wanted, may_change_factor) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _denied(
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, refusal: str
+) -> AlterPartitionReassignmentsResponse:
+    """An error for the request, and for each partition."""
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=refusal,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=refusal
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _reassign(
+    ctx: RequestContext, name: str, wanted: ReassignablePartition, may_change_factor: bool
+) -> ReassignablePartitionResponse:
+    code, message = _begin(ctx, name, wanted, may_change_factor)
+    ctx.error_code = ctx.error_code or code
+    return ReassignablePartitionResponse(partition_index=wanted.partition_index, error_code=code, error_message=message)
+
+
+def _begin(
+    ctx: RequestContext, name: str, wanted: ReassignablePartition, may_change_factor: bool
+) -> tuple[ErrorCode, str | None]:
+    cluster = ctx.broker.cluster
+    topic = cluster.topics.get(name)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+    partition = topic.partition(wanted.partition_index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{wanted.partition_index}."
+    if wanted.replicas is None:
+        return _cancel(cluster, partition)
+    target = tuple(wanted.replicas)
+    problem = assignment_problem(target, cluster.brokers.keys())
+    if problem is not None:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem
+    factors = None if may_change_factor else changes_factor(partition, target)
+    if factors is not None:
+        message = f"The replication factor is changed from {factors[0]} to {factors[1]}"
+        return ErrorCode.INVALID_REPLICATION_FACTOR, message
+    if target != partition.replicas or is_reassigned(partition):
+        cluster.controller.reassign(partition, plan(partition, target))
+    return ErrorCode.NONE, None
+
+
+def _cancel(cluster: Cluster, partition: Partition) -> tuple[ErrorCode, str | None]:
+    if not is_reassigned(partition):
+        return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
+    before = reverted(partition)
+    is_clean = set(before.isr) <= set(partition.isr)
+    if not (is_clean or partition.topic.config.boolean("unclean.leader.election.enable")):
+        name = f"{partition.topic.name}:{partition.index}"
+        return (
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {name} because it would require an unclean leader election.",
+        )
+    cluster.controller.settle(partition, before)
+    return ErrorCode.NONE, None

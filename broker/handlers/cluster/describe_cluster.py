@@ -1,0 +1,44 @@
+"""DescribeCluster, key 60, versions 0-2 (KIP-700): the brokers; v1 can ask for controllers instead (KIP-919), which
+are not to be had from a broker.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.auth_helper import operations_on_cluster
+from sluice.protocol.apis.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+_BROKERS, _CONTROLLERS = 1, 2  # endpoint types
+
+
+def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """The brokers that are alive."""
+    if request.endpoint_type == _CONTROLLERS:
+        return _refused(
+            ctx,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
+    if request.endpoint_type != _BROKERS:
+        return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    cluster = ctx.broker.cluster
+    endpoints = {broker.node_id: ctx.endpoint_of(broker) for broker in ctx.broker.known_brokers}
+    response = DescribeClusterResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
+            for node_id, endpoint in endpoints.items()
+        ],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations_on_cluster(ctx)
+    return response
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:
+    ctx.error_code = code
+    return DescribeClusterResponse(error_code=code, error_message=message)

@@ -1,0 +1,70 @@
+"""DescribeLogDirs, key 35, versions 0-5 (KIP-113): how large each partition is, and where; v4 tells how large the
+directory is and what is left (KIP-827), v5 whether it takes new partitions.
+
+Follows ReplicaManager.describeLogDirs. There is one directory, `log.dirs`, or else the memory of all logs: its size is
+`sluice.log.memory.bytes`. Different from Kafka on purpose: what is left is what the logs have not taken, though a full
+memory still takes records, by letting the oldest go.
+"""
+
+from sluice.broker.log.log_manager import LogManager
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+LOG_DIR = "memory"
+
+
+def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """The partitions asked for, of those that are there; all of them for null."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    topics = ctx.broker.cluster.topics
+    wanted: dict[str, set[int]] = {}
+    if request.topics is None:
+        wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
+    for item in request.topics or ():
+        wanted.setdefault(item.topic, set()).update(item.partitions)
+    described = [
+        _describe(ctx.broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics
+    ]
+    path, total_bytes, usable_bytes = _directory(ctx.broker.cluster.logs)
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=path,
+                topics=[topic for topic in described if topic.partitions],
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
+            )
+        ]
+    )
+
+
+def _directory(logs: LogManager) -> tuple[str, int, int]:
+    """Its name, how much it can hold, and how much more."""
+    if logs.directory is not None:
+        return logs.directory.path, *logs.directory.space()
+    budget = logs.budget
+    return LOG_DIR, budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
+
+
+def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
+    """The replicas that this broker has."""
+    return DescribeLogDirsTopic(
+        name=topic.name,
+        partitions=[
+            DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_in_bytes)
+            for partition in topic.partitions
+            if partition.index in indexes and node_id in partition.replicas
+        ],
+    )

@@ -1,0 +1,71 @@
+"""ListPartitionReassignments, key 46, version 0 (KIP-455): which partitions are on their way to other brokers.
+
+Follows ReplicationControlManager.listPartitionReassignments: what is unknown is left out.
+"""
+
+from collections.abc import Iterable
+
+from sluice.broker.controller.reassignment import is_reassigned
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.protocol.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    """Those that are in progress, of the partitions asked for; of all for null."""
+    if (refusal := refusal_on_cluster(ctx, AclOperation.DESCRIBE)) is not None:
+        return _denied(ctx, request, refusal)
+    topics = ctx.broker.cluster.topics
+    if request.topics is None:
+        listed = [_list(name, topic.partitions) for name, topic in topics.items()]
+    else:
+        listed = []
+        for wanted in request.topics:
+            topic = topics.get(wanted.name)
+            if topic is not None:
+                found = [topic.partition(index) for index in wanted.partition_indexes]
+                listed.append(_list(wanted.name, filter(None, found)))
+    ongoing = [topic for topic in listed if topic.partitions]
+    return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
+
+
+def _denied(
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest, refusal: str
+) -> ListPartitionReassignmentsResponse:
+    """An error for the request, with the partitions that it named."""
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ListPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=refusal,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+def _list(name: str, partitions: Iterable[Partition]) -> OngoingTopicReassignment:
+    return OngoingTopicReassignment(
+        name=name,
+        partitions=[
+            OngoingPartitionReassignment(
+                partition_index=partition.index,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
+            )
+            for partition in partitions
+            if is_reassigned(partition)
+        ],
+    )

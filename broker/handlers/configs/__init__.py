@@ -1,0 +1,1 @@
+"""Handlers of the config, client quota and telemetry APIs."""

@@ -1,0 +1,75 @@
+"""AlterClientQuotas, key 49, versions 0-1 (KIP-546): sets and removes the quotas of users and client ids.
+
+Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.quotas.client_quotas`.
+"""
+
+from collections.abc import Mapping
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    EntryResult,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.quotas.client_quotas import Entity
+
+
+def handle(ctx: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """One answer an entity, altered as a whole or not at all. One that comes twice is altered as it first came, and has
+    the answer of the second, an error, as in Kafka.
+    """
+    if not allowed_on_cluster(ctx, AclOperation.ALTER_CONFIGS):
+        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
+    results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
+    for entry in request.entries:
+        # Of a type that comes twice the last holds.
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        identity = frozenset(entity.items())
+        code, message = _alter(ctx, entity, entry, request.validate_only, again=identity in results)
+        results[identity] = _result(ctx, entity, code, message)
+    return AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _alter(
+    ctx: RequestContext, entity: Entity, entry: EntryData, validate_only: bool, *, again: bool
+) -> tuple[ErrorCode, str | None]:
+    changes = {op.key: None if op.remove else op.value for op in entry.ops}
+    if again or len(changes) < len(entry.ops):
+        # Kafka says this also where it is a key of the entity that comes twice.
+        parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
+        return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
+    return alter(ctx.broker.cluster, entity, changes, validate_only=validate_only)
+
+
+def alter(
+    cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool
+) -> tuple[ErrorCode, str | None]:
+    """Alters the quotas of one entity, None removing one: all of it, or nothing and why not."""
+    problem = cluster.client_quotas.refusal(entity, changes)
+    if problem is not None:
+        return ErrorCode.INVALID_REQUEST, problem
+    if not validate_only:
+        if cluster.metadata_log is not None and (failed := cluster.metadata_log.quotas_altered(entity, changes)):
+            return failed, failed.message
+        cluster.client_quotas.alter(entity, changes)
+    return ErrorCode.NONE, None
+
+
+def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str | None) -> EntryResult:
+    ctx.error_code = ctx.error_code or code
+    return EntryResult(
+        error_code=code,
+        error_message=message,
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+    )
+
+
+def _denied(ctx: RequestContext, entry: EntryData) -> EntryResult:
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return EntryResult(error_code=code, error_message=code.message, entity=entry.entity)

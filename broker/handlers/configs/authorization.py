@@ -1,0 +1,26 @@
+"""Whether the client may describe or alter the configs of a resource (ControllerApis.authorizeAlterResource)."""
+
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Refusal
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import CLUSTER_NAME, AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.errors import ErrorCode
+
+_OF_CLUSTER = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+# What the configs of each type belong to, and the error where the client must not see or change them.
+_PROTECTED = {
+    TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    BROKER: _OF_CLUSTER,
+    BROKER_LOGGER: _OF_CLUSTER,
+    CLIENT_METRICS: _OF_CLUSTER,
+}
+
+
+def unauthorized(ctx: RequestContext, operation: AclOperation, kind: int, name: str) -> Refusal | None:
+    """Why the client must not do it to the configs of this resource; None if it may, and for types that are unknown."""
+    if kind not in _PROTECTED:
+        return None
+    resource_type, code = _PROTECTED[kind]
+    resource = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
+    return None if allowed(ctx, operation, resource_type, resource) else Refusal(code, code.message)

@@ -1,0 +1,71 @@
+"""DescribeClientQuotas, key 48, versions 0-1 (KIP-546): the quotas that were altered, of the entities that match.
+
+Follows ClientQuotasImage.describe. What is matched is what was set, not what holds for a client: quotas given by
+properties (KIP-13) are not told, as in Kafka when it had such.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.quotas.client_quotas import IP, TYPES, Entity
+
+_EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types
+_MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
+
+
+def handle(ctx: RequestContext, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    """The entities that match all components; no components match every entity, or with `strict` none."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+        return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    asked: set[str] = set()
+    for component in request.components:
+        code, problem = _refusal(component, asked)
+        if problem is not None:
+            return _refused(ctx, code, problem)
+        asked.add(component.entity_type)
+    if IP in asked and len(asked) > 1:
+        alone = "IP filter component should not be used with user or clientId filter component."
+        return _refused(ctx, ErrorCode.INVALID_REQUEST, f"Invalid entity filter component combination. {alone}")
+    specified = [one.entity_type for one in request.components if one.match_type == _SPECIFIED]
+    exact = {one.entity_type: one.match for one in request.components if one.match_type != _SPECIFIED}
+    found = ctx.broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
+    return DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
+
+
+def _refusal(component: ComponentData, asked: set[str]) -> tuple[ErrorCode, str | None]:
+    type_, match_type = component.entity_type, component.match_type
+    if not type_:
+        return ErrorCode.INVALID_REQUEST, "Invalid empty entity type."
+    if type_ in asked:
+        return ErrorCode.INVALID_REQUEST, f"Entity type {type_} cannot appear more than once in the filter."
+    if type_ not in TYPES:
+        return ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {type_}"
+    if match_type not in _MATCH_TYPES:
+        return ErrorCode.INVALID_REQUEST, f"Unknown match type {match_type}"
+    if match_type == _EXACT and component.match is None:
+        return ErrorCode.INVALID_REQUEST, "Request specified MATCH_TYPE_EXACT, but set match string to null."
+    if match_type != _EXACT and component.match is not None:
+        name = _MATCH_TYPES[match_type]
+        return ErrorCode.INVALID_REQUEST, f"Request specified {name}, but also specified a match string."
+    return ErrorCode.NONE, None
+
+
+def _entry(entity: Entity, quotas: dict[str, float]) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+    )
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
+    ctx.error_code = code
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

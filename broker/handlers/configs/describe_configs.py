@@ -1,0 +1,104 @@
+"""DescribeConfigs, key 32, versions 0-4: the settings of topics, brokers, groups and client metrics subscriptions.
+
+v1 says where a value comes from and what else it could have been (KIP-226), v3 its type and what it is for (KIP-569).
+Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`.
+"""
+
+from sluice.broker.controller.configs.broker_configs import ALTERABLE
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.config.setting import DEFAULT_CONFIG, Setting
+from sluice.protocol.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .authorization import unauthorized
+
+# ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
+_DYNAMIC_BROKER_LOGGER_CONFIG = 6
+CONFIG_TYPES = {
+    "BOOLEAN": 1,
+    "STRING": 2,
+    "INT": 3,
+    "SHORT": 4,
+    "LONG": 5,
+    "DOUBLE": 6,
+    "LIST": 7,
+    "CLASS": 8,
+    "PASSWORD": 9,
+}
+
+
+def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """One answer for each resource."""
+    return DescribeConfigsResponse(results=[_describe(ctx, request, resource) for resource in request.resources])
+
+
+def _describe(
+    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    configs, kind, name = ctx.broker.configs, resource.resource_type, resource.resource_name
+    if (refusal := unauthorized(ctx, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
+        return _refused(ctx, resource, refusal)
+    found: list[DescribeConfigsResourceResult]
+    if kind == BROKER_LOGGER:
+        levels = configs.loggers.describe(name)
+        if isinstance(levels, Refusal):
+            return _refused(ctx, resource, levels)
+        found = [_level(logger, level) for logger, level in levels.items()]
+    elif kind in configs.stores:
+        settings = configs.stores[kind].describe(name)
+        if isinstance(settings, Refusal):
+            return _refused(ctx, resource, settings)
+        found = [_setting(request, kind, setting) for setting in settings]
+    else:
+        message = f"Unexpected resource type {kind} for resource {name}"
+        return _refused(ctx, resource, Refusal(ErrorCode.INVALID_REQUEST, message))
+    keys = resource.configuration_keys  # null or empty: all
+    return DescribeConfigsResult(
+        resource_type=kind,
+        resource_name=name,
+        configs=[one for one in found if not keys or one.name in keys],
+    )
+
+
+def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(name=logger, value=level, config_source=_DYNAMIC_BROKER_LOGGER_CONFIG)
+
+
+def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> DescribeConfigsResourceResult:
+    row, hidden = setting.property, setting.sensitive
+    result = DescribeConfigsResourceResult(
+        name=row.name,
+        value=None if hidden else setting.value,
+        read_only=kind == BROKER and row.name not in ALTERABLE,
+        is_default=setting.source == DEFAULT_CONFIG,
+        config_source=CONFIG_SOURCES[setting.source],
+        is_sensitive=hidden,
+        config_type=CONFIG_TYPES[row.kind.type],
+        documentation=row.doc if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(name=name, value=None if hidden else value, source=CONFIG_SOURCES[source])
+            for name, value, source in setting.synonyms
+        ]
+    return result
+
+
+def _refused(ctx: RequestContext, resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
+    code, message = refusal
+    ctx.error_code = ctx.error_code or code
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message or code.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

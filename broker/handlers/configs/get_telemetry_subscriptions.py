@@ -1,0 +1,51 @@
+"""GetTelemetrySubscriptions, key 71, version 0 (KIP-714): which metrics the client is to send, and how often.
+
+Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTelemetrySubscriptionRequest.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from sluice.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
+from sluice.protocol.types import ZERO_UUID
+from sluice.protocol.uuids import printed_uuid
+
+_ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in the order in which clients are to prefer them
+
+
+def handle(ctx: RequestContext, request: GetTelemetrySubscriptionsRequest) -> GetTelemetrySubscriptionsResponse:
+    """The subscription, for a client that has no id yet with a new one; an error if it asks before its time."""
+    telemetry = ctx.broker.telemetry
+    client_instance_id = request.client_instance_id
+    if client_instance_id == ZERO_UUID:
+        client_instance_id = telemetry.new_instance_id()
+    instance = telemetry.instance(client_instance_id, selectors(ctx, client_instance_id), ctx.now_ms)
+    code = ctx.error_code = telemetry.get(instance, ctx.now_ms)
+    if code:
+        return GetTelemetrySubscriptionsResponse(error_code=code)
+    subscription = instance.subscription
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=client_instance_id,
+        subscription_id=subscription.id,
+        accepted_compression_types=_ACCEPTED_COMPRESSION_TYPES,
+        push_interval_ms=subscription.interval_ms,
+        telemetry_max_bytes=telemetry.max_bytes,
+        delta_temporality=True,
+        requested_metrics=subscription.metrics,
+    )
+
+
+def selectors(ctx: RequestContext, client_instance_id: bytes) -> dict[str, str]:
+    """What a subscription can tell this client apart by."""
+    address, _, port = ctx.connection.peer.rpartition(":")
+    name, version = ctx.client_software
+    return {
+        "client_instance_id": printed_uuid(client_instance_id),
+        "client_id": ctx.client_id,
+        "client_software_name": name,
+        "client_software_version": version,
+        "client_source_address": address,
+        "client_source_port": port,
+    }

@@ -1,0 +1,38 @@
+"""ListConfigResources, key 74, versions 0-1: what has configs. v0 (KIP-1000, ListClientMetricsResources) tells of
+client metrics subscriptions alone, v1 of all types (KIP-1142).
+"""
+
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+# In the order in which Kafka tells of them.
+_TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+
+
+def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """The resources of the types asked for; none asked for are all."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
+    wanted = request.resource_types or supported
+    if not set(supported).issuperset(wanted):
+        code = ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return ListConfigResourcesResponse(error_code=code)
+    stores = ctx.broker.configs.stores
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _TYPES
+            if kind in wanted
+            for name in stores[BROKER if kind == BROKER_LOGGER else kind].names()
+        ]
+    )

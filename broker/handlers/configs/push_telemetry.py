@@ -1,0 +1,29 @@
+"""PushTelemetry, key 72, version 0 (KIP-714): metrics of a client, unpacked and counted.
+
+Served only with `sluice.telemetry`. Follows ClientMetricsManager.processPushTelemetryRequest.
+"""
+
+from sluice.broker.controller.configs.client_metrics_manager import is_reserved
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from sluice.protocol.errors import ErrorCode
+
+from .get_telemetry_subscriptions import selectors
+
+
+def handle(ctx: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
+    """Whether it was accepted."""
+    client_instance_id = request.client_instance_id
+    if is_reserved(client_instance_id):
+        ctx.error_code = ErrorCode.INVALID_REQUEST
+    else:
+        telemetry = ctx.broker.telemetry
+        ctx.error_code = telemetry.push(
+            telemetry.instance(client_instance_id, selectors(ctx, client_instance_id), ctx.now_ms),
+            request.subscription_id,
+            request.metrics,
+            request.compression_type,
+            ctx.now_ms,
+            terminating=request.terminating,
+        )
+    return PushTelemetryResponse(error_code=ctx.error_code)

@@ -1,0 +1,38 @@
+"""ConsumerGroupHeartbeat, key 68, versions 0-1: all that a member of a consumer group does (KIP-848).
+
+v1 has clients make their members' ids (KIP-1082), and knows subscriptions by regular expressions. Follows Kafka's
+GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in
+broker/coordinator/group/consumer/heartbeat.py.
+"""
+
+from sluice.broker.coordinator.group.consumer.heartbeat import Refused
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, refused
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+
+
+def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | Outcome:
+    """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
+    topics = request.subscribed_topic_names or ()
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return _refused(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
+        return _refused(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answer = ctx.broker.groups.consumer.heartbeat(ctx, request)
+    if isinstance(answer, Refused):
+        return _refused(ctx, *answer)
+
+    def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
+        return _refused(ctx, lost[request.group_id]) if lost else answer
+
+    return reply_when_written(ctx, [request.group_id], respond)
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+    ctx.error_code = code
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)

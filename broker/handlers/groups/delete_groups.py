@@ -1,0 +1,35 @@
+"""DeleteGroups, key 42, versions 0-3: deletes groups without members, and their offsets (KIP-229).
+
+v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
+"""
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import refused
+from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+
+
+def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outcome:
+    """One answer for each group; one that is named twice is deleted once."""
+    groups, names = ctx.broker.groups, list(dict.fromkeys(request.groups_names))
+    denied = refused(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
+    results = [
+        DeletableGroupResult(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED if group_id in denied else groups.delete_group(group_id),
+        )
+        for group_id in names
+    ]
+
+    def respond(lost: Lost) -> DeleteGroupsResponse:
+        for result in results if lost else ():
+            result.error_code = result.error_code or lost.get(result.group_id, 0)
+        ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
+        return DeleteGroupsResponse(results=results)
+
+    deleted = [result.group_id for result in results if not result.error_code]
+    return reply_when_written(ctx, deleted, respond)

@@ -1,0 +1,70 @@
+"""DescribeGroups, key 15, versions 0-6: classic groups and their members.
+
+v3 asks for permissions (KIP-430), v4 shows static members (KIP-345). A group that does not exist, or is of another
+kind, is described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
+"""
+
+from sluice.broker.coordinator.group.classic.group import DEAD_NAME, STABLE, ClassicGroup
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, operations
+from sluice.protocol.apis.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+_NOT_FOUND_SINCE = 6
+
+
+def handle(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """One description for each group that was asked for."""
+    described = [_describe(ctx, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in described:
+            if not group.error_code:
+                group.authorized_operations = operations(ctx, ResourceType.GROUP, group.group_id)
+    return DescribeGroupsResponse(groups=described)
+
+
+def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    error = ctx.broker.groups.error(group_id)
+    if error:
+        ctx.error_code = error
+        return DescribedGroup(group_id=group_id, error_code=error)
+    group = ctx.broker.groups.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        return _described(group)
+    dead = DescribedGroup(group_id=group_id, group_state=DEAD_NAME)
+    if ctx.version >= _NOT_FOUND_SINCE:
+        ctx.error_code = dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        problem = "not found" if group is None else "is not a classic group"
+        dead.error_message = f"Group {group_id} {problem}."
+    return dead
+
+
+def _described(group: ClassicGroup) -> DescribedGroup:
+    """Protocol and members' metadata are shown while everyone has its assignment: before, they may change."""
+    stable = group.state is STABLE
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.protocol_name or "" if stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )

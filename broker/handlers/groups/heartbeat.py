@@ -1,0 +1,22 @@
+"""Heartbeat, key 12, versions 0-4: a member of a classic group is alive, and asks whether it must join again.
+
+v3 knows static members (KIP-345). Follows Kafka's GroupCoordinatorService.heartbeat.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    """REBALANCE_IN_PROGRESS for a member that must join again; another error for one that is none (any more)."""
+    error = ctx.error_code = _heartbeat(ctx, request)
+    return HeartbeatResponse(error_code=error)
+
+
+def _heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> ErrorCode:
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ctx.broker.groups.classic.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID

@@ -1,0 +1,50 @@
+"""JoinGroup, key 11, versions 0-9: a member of a classic group wants to be in its next generation.
+
+v1 tells the rebalance timeout apart from the session timeout, v4 wants members to come back with the id they are given
+(KIP-394), v5 knows static members (KIP-345), v7 tells the protocol's type, v9 lets a leader skip the assignment
+(KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; what happens then is told in broker/groups.
+"""
+
+from sluice.broker.coordinator.group.classic.protocol import join_refusal
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+
+_REBALANCE_TIMEOUT_SINCE = 1
+
+
+def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
+    """The next generation of the group, when there is one; or why there is none for this member."""
+    if ctx.version < _REBALANCE_TIMEOUT_SINCE:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    outcome = _join(ctx, request)
+    if not isinstance(outcome, JoinGroupResponse):
+        return outcome
+    ctx.error_code = outcome.error_code
+    if outcome.error_code:
+        return outcome
+
+    def respond(lost: Lost) -> JoinGroupResponse:
+        if not lost:
+            return outcome
+        ctx.error_code = lost[request.group_id]
+        return join_refusal(ctx.version, request.member_id, lost[request.group_id])
+
+    return reply_when_written(ctx, [request.group_id], respond)
+
+
+def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return join_refusal(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not request.group_id:
+        return join_refusal(ctx.version, request.member_id, ErrorCode.INVALID_GROUP_ID)
+    config = ctx.broker.config
+    shortest_ms = config.integer("group.min.session.timeout.ms")
+    if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
+        return join_refusal(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+    return ctx.broker.groups.classic.join(ctx, request)

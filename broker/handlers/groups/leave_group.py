@@ -1,0 +1,43 @@
+"""LeaveGroup, key 13, versions 0-5: members of a classic group leave, or are removed by an administrator.
+
+Up to v2 it is one member; v3 takes many, and static ones by their instance id alone (KIP-345); v5 tells a reason
+(KIP-800), which nobody here reads. Follows Kafka's GroupCoordinatorService.leaveGroup.
+"""
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+
+_MANY_SINCE = 3
+
+
+def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome:
+    """One answer for each member; up to v2 the error of the only one is that of the request."""
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not request.group_id:
+        ctx.error_code = ErrorCode.INVALID_GROUP_ID
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    by_many = ctx.version >= _MANY_SINCE
+    leaving = request.members if by_many else [MemberIdentity(member_id=request.member_id)]
+    members = ctx.broker.groups.classic.leave(request.group_id, leaving)
+    if isinstance(members, ErrorCode):
+        ctx.error_code = members
+        return LeaveGroupResponse(error_code=members)
+    ctx.error_code = next((member.error_code for member in members if member.error_code), ErrorCode.NONE)
+
+    def respond(lost: Lost) -> LeaveGroupResponse:
+        if lost:
+            ctx.error_code = lost[request.group_id]
+            return LeaveGroupResponse(error_code=ctx.error_code)
+        if by_many:
+            return LeaveGroupResponse(members=members)
+        return LeaveGroupResponse(error_code=members[0].error_code)
+
+    return reply_when_written(ctx, [request.group_id], respond)

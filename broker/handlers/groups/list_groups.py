@@ -1,0 +1,36 @@
+"""ListGroups, key 16, versions 0-5: the groups there are; v4 may ask for some states only (KIP-518), v5 for some kinds
+only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, allowed_on_cluster
+from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups that pass both filters and that the client may know of; an empty filter lets all pass, a state or kind
+    nobody knows none. Those of other brokers are not told of, and while some of this one's are being loaded none is.
+    """
+    groups = ctx.broker.groups
+    if groups.partitions.is_loading:
+        ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    sees_all = allowed_on_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                group_state=group.state_name,
+                group_type=group.type,
+            )
+            for group in groups.groups.values()
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.type in types)
+            and (sees_all or allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, log_denied=False))
+        ]
+    )

@@ -1,0 +1,73 @@
+"""OffsetCommit, key 8, versions 0-10: a group, or somebody without members, commits offsets.
+
+v1 says who commits, v2 to v4 how long offsets are kept, v6 the leader epoch (KIP-320), v7 knows static members
+(KIP-345), v9 members of the new protocol (KIP-848), v10 topic ids (KIP-516). Follows KafkaApis.
+handleOffsetCommitRequest. Different on purpose: what v0 commits is kept with all other offsets; Kafka, up to 3.9, kept
+it in ZooKeeper.
+"""
+
+from sluice.broker.coordinator.group.group import Commit, NewOffset
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+from .topic_lookup import partition_error, readable_topics
+
+_TOPIC_IDS_SINCE = 10
+
+
+def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outcome:
+    """One answer for each partition."""
+    new: list[NewOffset] = []
+    asked: list[OffsetCommitResponsePartition] = []  # whose answer is the coordinator's
+    topics = []
+    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
+        answers = []
+        for one in wanted.partitions:
+            error = partition_error(topic, one.partition_index)
+            answer = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            answers.append(answer)
+            if not isinstance(topic, ErrorCode) and not error:
+                metadata = one.committed_metadata or ""
+                offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
+                new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
+                asked.append(answer)
+        topics.append(OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
+    if new:
+        commit = Commit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            ctx.version,
+            new,
+        )
+        codes = ctx.broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
+        for answer, code in zip(asked, codes, strict=True):
+            answer.error_code = code
+
+    def respond(lost: Lost) -> OffsetCommitResponse:
+        for answer in asked if lost else ():
+            answer.error_code = answer.error_code or lost[request.group_id]
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return OffsetCommitResponse(topics=topics)
+
+    committed = any(not answer.error_code for answer in asked)
+    return reply_when_written(ctx, [request.group_id], respond) if committed else respond({})
+
+
+def _find(ctx: RequestContext, request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)

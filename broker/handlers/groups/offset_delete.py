@@ -1,0 +1,61 @@
+"""OffsetDelete, key 47, version 0: deletes committed offsets of topics to which nobody in the group is subscribed
+(KIP-496). Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
+"""
+
+from sluice.broker.coordinator.group.offsets import TopicPartition
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID
+
+from .replicated_response import Lost, reply_when_written
+from .topic_lookup import partition_error, readable_topics
+
+
+def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outcome:
+    """One answer for each partition, or an error for the group."""
+    if not allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    found = readable_topics(ctx, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
+    there: list[TopicPartition] = []
+    asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
+    topics = []
+    for wanted, topic in zip(request.topics, found, strict=True):
+        answers = []
+        for one in wanted.partitions:
+            error = partition_error(topic, one.partition_index)
+            answers.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
+            if not error:
+                there.append((wanted.name, one.partition_index))
+                asked.append(answers[-1])
+        topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=answers))
+    outcome = _delete(ctx, request.group_id, there)
+    if isinstance(outcome, ErrorCode):
+        ctx.error_code = outcome
+        return OffsetDeleteResponse(error_code=outcome)
+    for answer, code in zip(asked, outcome, strict=True):
+        answer.error_code = code
+
+    def respond(lost: Lost) -> OffsetDeleteResponse:
+        if lost:
+            ctx.error_code = lost[request.group_id]
+            return OffsetDeleteResponse(error_code=ctx.error_code)
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return OffsetDeleteResponse(topics=topics)
+
+    return reply_when_written(ctx, [request.group_id], respond)
+
+
+def _delete(ctx: RequestContext, group_id: str, partitions: list[TopicPartition]) -> ErrorCode | list[ErrorCode]:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return ctx.broker.groups.delete_offsets(group_id, partitions)

@@ -1,0 +1,44 @@
+"""SyncGroup, key 14, versions 0-5: a member of a classic group wants its assignment; the leader brings everyone's.
+
+v3 knows static members (KIP-345); v5 must say which protocol the member thinks was chosen (KIP-559). Follows
+KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
+"""
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .replicated_response import Lost, reply_when_written
+
+_PROTOCOL_SINCE = 5
+
+
+def handle(ctx: RequestContext, request: SyncGroupRequest) -> Message | Outcome:
+    """The member's assignment, when the leader has sent it; or why there is none."""
+    outcome = _sync(ctx, request)
+    if not isinstance(outcome, SyncGroupResponse):
+        return outcome
+    ctx.error_code = outcome.error_code
+    if outcome.error_code:
+        return outcome
+
+    def respond(lost: Lost) -> SyncGroupResponse:
+        if not lost:
+            return outcome
+        ctx.error_code = lost[request.group_id]
+        return SyncGroupResponse(error_code=lost[request.group_id])
+
+    return reply_when_written(ctx, [request.group_id], respond)
+
+
+def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+    if ctx.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not request.group_id:
+        return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    return ctx.broker.groups.classic.sync(ctx, request)

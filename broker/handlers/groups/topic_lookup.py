@@ -1,0 +1,44 @@
+"""Which of the partitions that a client names to a group's coordinator are there, and may be read by it.
+
+The three APIs that change offsets check this in the same way before they ask the coordinator (KafkaApis).
+"""
+
+from collections.abc import Sequence
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import refused
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+
+
+def readable_topics(
+    ctx: RequestContext, wanted: Sequence[tuple[str, bytes]], *, by_id: bool
+) -> list[Topic | ErrorCode]:
+    """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
+    it may not read.
+    """
+    found = [find_topic(ctx.broker.cluster, name, topic_id, by_id=by_id) for name, topic_id in wanted]
+    names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, wanted, strict=True)]
+    denied = refused(ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    return [
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one
+        for one, name in zip(found, names, strict=True)
+    ]
+
+
+def find_topic(cluster: Cluster, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
+    """The topic of this id or name, or how a client is told that there is none."""
+    if by_id:
+        topic = cluster.topics_by_id.get(topic_id) if topic_id != ZERO_UUID else None
+        return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else topic
+    return cluster.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def partition_error(topic: Topic | ErrorCode, index: int) -> ErrorCode:
+    """NONE for a partition that is there."""
+    if isinstance(topic, ErrorCode):
+        return topic
+    return ErrorCode.NONE if topic.partition(index) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,0 +1,48 @@
+"""What a client may write and read, where there is an authorizer. Follows KafkaApis.handleProduceRequest and
+handleFetchRequest.
+
+Of a topic that is asked for by its name nobody learns whether it is there who may not write or read it.
+"""
+
+from collections.abc import Collection
+
+from sluice.broker.replica.fetch_session import WantedPartition
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.errors import ErrorCode
+
+_TOPIC_IDS_SINCE = 13  # of Produce
+
+
+def unwritable_topics(ctx: RequestContext, request: ProduceRequest) -> Collection[str]:
+    """The names of topics that the client must not write to."""
+    by_id = ctx.broker.cluster.topics_by_id
+    names = []
+    for data in request.topic_data:
+        if ctx.version < _TOPIC_IDS_SINCE:
+            names += [data.name] * len(data.partition_data)
+        elif (topic := by_id.get(data.topic_id)) is not None:
+            names += [topic.name] * len(data.partition_data)
+    return refused(ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+
+
+def refuse_unreadable(ctx: RequestContext, wanted: Collection[WantedPartition], *, for_follower: bool) -> None:
+    """Makes partitions that the client must not read look as those that are not there, but for the error. In a session
+    they are looked for again with the next request.
+    """
+    if for_follower:
+        denied = [] if allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
+    else:
+        named = [(_name(item), item) for item in wanted]
+        names = refused(ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in named if name is not None])
+        denied = [item for name, item in named if name in names]
+    for item in denied:
+        item.partition = None
+        item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def _name(item: WantedPartition) -> str | None:
+    """The topic's name; None for an id that nobody has."""
+    return item.topic if isinstance(item.topic, str) else item.name

@@ -1,0 +1,174 @@
+"""ListOffsets, key 2, versions 0-11: the offset at a time, or at the beginning or end of a partition.
+
+v0 answers a list of segment offsets before a time, v1 one offset and its timestamp (KIP-79), v2 knows read_committed,
+v7 the greatest timestamp (KIP-734), v8 the earliest local and v9 the latest tiered offset (KIP-405), v11 the earliest
+one pending upload. Consumers see up to the high watermark or the last stable offset, replicas and debugging consumers
+up to the end. Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; for v0 Kafka 3.8's
+legacyFetchOffsetsBefore.
+"""
+
+from collections import Counter
+
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import refused
+from sluice.protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.invalid import InvalidRecords
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+# The first version in which a special timestamp has a meaning; earlier ones get UNSUPPORTED_VERSION for it.
+_SPECIAL_SINCE = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, it is LEADER_NOT_AVAILABLE
+_UNKNOWN = -1
+_CONSUMER = -1  # in place of a replica's id
+_READ_COMMITTED = 1
+
+
+def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """One answer for each partition asked for."""
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics])
+    if ctx.version == 0:
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                        if topic.name in hidden
+                        else _list(ctx, request, topic.name, wanted)
+                        for wanted in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+    times = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        partitions = answers.setdefault(topic.name, {})
+        for wanted in topic.partitions:
+            index = wanted.partition_index
+            if topic.name in hidden:
+                partitions[index] = _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif times[topic.name, index] > 1:
+                partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
+            else:
+                partitions[index] = _answer(ctx, request, topic.name, wanted)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
+            for name, partitions in answers.items()
+        ]
+    )
+
+
+def _answer(
+    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
+        return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
+    partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
+    if partition is None:
+        return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if code := partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch):
+        return _failed(ctx, wanted, code)
+    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, wanted.timestamp):
+        unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
+        return _failed(ctx, wanted, ErrorCode.OFFSET_NOT_AVAILABLE if unavailable else ErrorCode.LEADER_NOT_AVAILABLE)
+    try:
+        timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, _end(request, partition.log))
+    except InvalidRecords as invalid:
+        return _failed(ctx, wanted, invalid.code)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+    )
+
+
+def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
+    """Whether the answer is behind a high watermark that a new leader has still to learn (fetchOffsetForTimestamp)."""
+    log = partition.log
+    if partition.epoch_start_offset <= log.high_watermark:
+        return False
+    if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+        return timestamp == LATEST
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    return found is not None and found.offset >= log.high_watermark
+
+
+def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
+    """Where the log ends for whoever asks."""
+    if request.replica_id != _CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+
+
+def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+    """Timestamp, offset and leader epoch; -1 where there is none."""
+    log = partition.log
+    if timestamp == LATEST:
+        return _UNKNOWN, end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):  # nothing is tiered: all of the log is local
+        return _UNKNOWN, log.log_start_offset, log.leader_epoch_at(log.log_start_offset)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _UNKNOWN, _UNKNOWN, _UNKNOWN
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= end:
+        return _UNKNOWN, _UNKNOWN, _UNKNOWN
+    return found.timestamp, found.offset, found.leader_epoch
+
+
+def _list(
+    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
+    partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
+    if partition is None:
+        return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not ctx.broker.leads(partition):
+        return _failed(ctx, wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    offsets = _offsets_before(partition.log, wanted, ctx.now_ms)
+    high_watermark = partition.log.high_watermark
+    if request.replica_id == _CONSUMER and any(offset > high_watermark for offset in offsets):
+        offsets = [high_watermark] + [offset for offset in offsets if offset <= high_watermark]
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
+
+
+def _offsets_before(log: PartitionLog, wanted: ListOffsetsPartition, now_ms: int) -> list[int]:
+    """Where segments begin that were last written by the time, newest first; first of all the end, written now."""
+    starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
+    if log.size_in_bytes or not starts:
+        starts.append((log.log_end_offset, now_ms))
+    if wanted.timestamp == LATEST:
+        found = starts
+    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        found = starts[:1]
+    else:
+        newest = max((place for place, start in enumerate(starts) if start[1] <= wanted.timestamp), default=-1)
+        found = starts[: newest + 1]
+    return [offset for offset, _ in reversed(found)][: max(wanted.max_num_offsets, 0)]
+
+
+def _failed(ctx: RequestContext, wanted: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    ctx.error_code = ctx.error_code or code
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)

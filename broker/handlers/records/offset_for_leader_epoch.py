@@ -1,0 +1,53 @@
+"""OffsetForLeaderEpoch, key 23, versions 0-4: where a leader's epoch ended, so that a consumer notices a cut log
+(KIP-320).
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
+from sluice.protocol.apis.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """One answer for each partition asked for."""
+    sees_all = allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # as brokers do
+    names = [topic.topic for topic in request.topics]
+    hidden = () if sees_all else refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    _refused(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    if topic.topic in hidden
+                    else _answer(ctx, topic.topic, wanted)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(ctx: RequestContext, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = ctx.broker.cluster.partition(topic_name, wanted.partition)
+    if partition is None:
+        code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        code = partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch)
+    if partition is None or code:
+        return _refused(ctx, wanted, code)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def _refused(ctx: RequestContext, wanted: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
+    ctx.error_code = ctx.error_code or code
+    return EpochEndOffset(partition=wanted.partition, error_code=code)

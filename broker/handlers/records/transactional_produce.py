@@ -1,0 +1,203 @@
+"""Produce of transactional records: verified with the coordinator first, then appended as all others are (KIP-890).
+
+Up to version 11 the client has added the partitions itself, which is verified; from 12 on they are added here, and as
+the coordinator may still be busy with the producer's last transaction, that is tried for some time. What a producer is
+told goes by what it knows: up to version 10 not TRANSACTION_ABORTABLE.
+
+Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+
+from sluice.broker.coordinator.transaction.verification import Errors, verify
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.validate import check_produced
+
+from .produce import Refusals, append, refuse, unanswered, unwritable_topics
+
+_ADDS_PARTITIONS_SINCE = 12
+_KNOWS_ABORTABLE_SINCE = 11
+_TOPIC_IDS_SINCE = 13
+# A client may not know how to try a write again that fails with these; it knows this answer.
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
+    """What Produce's handler answers for a request that seems to have transactional records."""
+    batches = [batch for batch in _first_batches(request) if batch.is_transactional]
+    if not batches:  # bytes of a message set that look like a flag
+        return append(ctx, request, {}, unwritable_topics(ctx, request))
+    if request.transactional_id is None or not allowed(
+        ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        return _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    denied = unwritable_topics(ctx, request)
+    writes = _transactional_writes(ctx, request, denied)
+    producers = {(batch.producer_id, batch.producer_epoch) for batch in writes.values()}
+    if len(producers) > 1:
+        message = "Transactional records contained more than one producer ID"
+        return _refuse_all(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
+    if not producers:
+        return append(ctx, request, {}, denied)
+
+    def verify_first(done: Callable[[Errors], None]) -> None:
+        assert request.transactional_id is not None
+        sequences = {partition: batch.base_sequence for partition, batch in writes.items()}
+        verification = _Verification(ctx, request.transactional_id, *producers.copy().pop(), sequences, done)
+        verification.attempt()
+        if not verification.is_done:
+            _keep_records(request)
+
+    return reply_when_done(
+        ctx, verify_first, lambda errors: append(ctx, request, _refusals(ctx.version, errors), denied)
+    )
+
+
+class _Verification:
+    """Asks the coordinator, and asks again while the last transaction is being completed."""
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        sequences: dict[Partition, int],
+        done: Callable[[Errors], None],
+    ) -> None:
+        self.is_done = False
+        self._broker = broker = ctx.broker
+        self._producer = transactional_id, producer_id, producer_epoch
+        self._sequences = sequences
+        self._adds = ctx.version >= _ADDS_PARTITIONS_SINCE
+        self._done = done
+        self._backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
+        most_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.max.ms")
+        self._last_ms = broker.clock.monotonic_ms() + most_ms
+
+    def attempt(self) -> None:
+        verify(self._broker, *self._producer, self._sequences, self._adds, self._judged)
+
+    def _attempt_again(self) -> None:
+        self.attempt()
+        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read what was appended
+
+    def _judged(self, errors: Errors) -> None:
+        busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+        if busy and self._broker.clock.monotonic_ms() < self._last_ms:
+            self._broker.later(self._backoff_ms, self._attempt_again)
+        else:
+            self.is_done = True
+            self._done(errors)
+
+
+def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            header = _header(item)
+            if header is not None:
+                yield header
+
+
+def _header(item: PartitionProduceData) -> BatchHeader | None:
+    """Of the partition's first batch, if that is of magic 2."""
+    records = item.records
+    if not isinstance(records, memoryview) or len(records) <= MAGIC_AT or records[MAGIC_AT] != 2:
+        return None
+    try:
+        return read_header(records)
+    except InvalidRecords:
+        return None
+
+
+def _transactional_writes(
+    ctx: RequestContext, request: ProduceRequest, denied: Collection[str]
+) -> dict[Partition, BatchHeader]:
+    """What is written to which partition, where that can be written at all."""
+    writes = {}
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            partition, header = _partition(ctx, topic, item.index), _header(item)
+            if (
+                partition is None
+                or partition.topic.name in denied
+                or header is None
+                or not header.is_transactional
+                or header.producer_id < 0
+            ):
+                continue
+            assert isinstance(item.records, memoryview)  # it has a header
+            try:
+                check_produced(ctx.version, item.records)
+            except InvalidRecords:
+                continue
+            writes[partition] = header
+    return writes
+
+
+def _partition(ctx: RequestContext, data: TopicProduceData, index: int) -> Partition | None:
+    cluster = ctx.broker.cluster
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+    return None if topic is None else topic.partition(index)
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """Copies records that are views on what the connection reads into: the request waits."""
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if isinstance(item.records, memoryview):
+                item.records = memoryview(bytearray(item.records))
+
+
+def _refusals(version: int, errors: Errors) -> Refusals:
+    return {partition: _told(version, code) for partition, code in errors.items()}
+
+
+def _told(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _KNOWS_ABORTABLE_SINCE:
+        code = ErrorCode.INVALID_TXN_STATE
+    if code == ErrorCode.INVALID_TXN_STATE:
+        return code, "Partition was not added to the transaction"
+    waits = code == ErrorCode.CONCURRENT_TRANSACTIONS and version >= _ADDS_PARTITIONS_SINCE
+    if code in _TRY_AGAIN and not waits:
+        cause = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
+        return ErrorCode.NOT_ENOUGH_REPLICAS, cause
+    return code, None
+
+
+def _refuse_all(
+    ctx: RequestContext, request: ProduceRequest, code: ErrorCode, message: str | None = None
+) -> ProduceResponse | Outcome:
+    responses = [
+        TopicProduceResponse(
+            name=data.name,
+            topic_id=data.topic_id,
+            partition_responses=[refuse(ctx, item.index, code, message) for item in data.partition_data],
+        )
+        for data in request.topic_data
+    ]
+    return ProduceResponse(responses=responses) if request.acks else unanswered(ctx)

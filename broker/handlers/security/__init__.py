@@ -1,0 +1,1 @@
+"""Handlers of the SASL, SCRAM and ACL APIs."""

@@ -1,0 +1,84 @@
+"""AlterUserScramCredentials, key 51, version 0: sets and removes users' SCRAM credentials (KIP-554).
+
+Follows ScramControlManager.alterCredentials: what cannot be leaves the other users of the request alone, and a user
+that comes twice is not touched at all. A password never comes here, its client has salted it.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.broker.security.sasl.scram_credentials import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from sluice.protocol.errors import ErrorCode
+
+_MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
+
+Change = ScramCredentialDeletion | ScramCredentialUpsertion
+Refusal = tuple[ErrorCode, str]
+
+
+def handle(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
+    """One result a user."""
+    changes: dict[str, Change] = {}
+    refusals: dict[str, Refusal] = {}
+    every: list[Change] = [*request.deletions, *request.upsertions]
+    if (denied := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        refusals = dict.fromkeys(sorted({one.name for one in every}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied))
+    for change in every:
+        if change.name in refusals:
+            continue
+        if changes.pop(change.name, None) is not None:
+            message = "A user credential cannot be altered twice in the same request"
+            refusals[change.name] = ErrorCode.DUPLICATE_RESOURCE, message
+        elif (refusal := _refusal(ctx, change)) is not None:
+            refusals[change.name] = refusal
+        else:
+            changes[change.name] = change
+    for change in list(changes.values()):
+        failed = _make(ctx, change)
+        if failed:
+            del changes[change.name]
+            refusals[change.name] = failed, failed.message
+    results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in changes]
+    for user, (code, message) in refusals.items():
+        ctx.error_code = ctx.error_code or code
+        results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
+    return AlterUserScramCredentialsResponse(results=results)
+
+
+def _refusal(ctx: RequestContext, change: Change) -> Refusal | None:
+    if not change.name:
+        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
+    mechanism = _MECHANISMS.get(change.mechanism)
+    if mechanism is None:
+        return ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
+    if isinstance(change, ScramCredentialUpsertion):
+        if change.iterations < MIN_ITERATIONS:
+            return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
+        if change.iterations > MAX_ITERATIONS:
+            return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
+    elif ctx.broker.cluster.scram_credentials.get(change.name, mechanism) is None:
+        return ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+    return None
+
+
+def _make(ctx: RequestContext, change: Change) -> ErrorCode:
+    """Makes a change, or says why it could not be written down."""
+    mechanism = _MECHANISMS[change.mechanism]
+    known, metadata_log = ctx.broker.cluster.scram_credentials, ctx.broker.cluster.metadata_log
+    if isinstance(change, ScramCredentialUpsertion):
+        new = credential(mechanism, change.salt, change.salted_password, change.iterations)
+        if metadata_log is not None and (failed := metadata_log.scram_credential_set(change.name, mechanism, new)):
+            return failed
+        known.put(change.name, mechanism, new)
+    else:
+        if metadata_log is not None and (failed := metadata_log.scram_credential_removed(change.name, mechanism)):
+            return failed
+        known.remove(change.name, mechanism)
+    return ErrorCode.NONE

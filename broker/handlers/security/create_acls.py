@@ -1,0 +1,95 @@
+"""CreateAcls, key 30, versions 0-3 (KIP-140): new entries of access control lists; one that is there is no error.
+
+v1 adds patterns of names (KIP-290), v3 users as resources (KIP-373). Follows AclApis.handleCreateAcls and
+AclControlManager.createAcls: their checks in their order, with their texts.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.protocol.apis.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from sluice.protocol.errors import ErrorCode
+
+from .describe_acls import expect_known
+
+_TOO_MANY = "Unable to perform excessively large batch operation."
+
+
+def handle(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    """One result an entry; all that have no error are there from now on."""
+    creations = request.creations
+    for wanted in creations:
+        expect_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
+    if ctx.broker.authorizer is None:
+        return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+    acls = [_acl(wanted) for wanted in creations]
+    if any(_is_of_filter(acl) for acl in acls):
+        return _all_refused(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    results = [_result(ctx, _problem(acl)) for acl in acls]
+    valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
+    failed = ctx.broker.cluster.acls.create(acl for acl, _ in valid)
+    if failed:
+        ctx.error_code = ctx.error_code or failed
+        for _, result in valid:
+            result.error_code = failed
+            result.error_message = _TOO_MANY if failed == ErrorCode.POLICY_VIOLATION else failed.message
+    return CreateAclsResponse(results=results)
+
+
+def _acl(wanted: AclCreation) -> Acl:
+    return Acl(
+        ResourceType(wanted.resource_type),
+        wanted.resource_name,
+        PatternType(wanted.resource_pattern_type),
+        wanted.principal,
+        wanted.host,
+        AclOperation(wanted.operation),
+        AclPermissionType(wanted.permission_type),
+    )
+
+
+def _is_of_filter(acl: Acl) -> bool:
+    """Whether it says ANY or MATCH, as only filters may: Kafka fails at it, and refuses the request as a whole."""
+    return (
+        acl.resource_type == ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation == AclOperation.ANY
+        or acl.permission_type == AclPermissionType.ANY
+    )
+
+
+def _problem(acl: Acl) -> str | None:
+    problems = (
+        (
+            acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME,
+            f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}",
+        ),
+        (not acl.resource_name, "Invalid empty resource name"),
+        (acl.resource_type == ResourceType.UNKNOWN, "Invalid resourceType UNKNOWN"),
+        (acl.pattern_type == PatternType.UNKNOWN, "Invalid patternType UNKNOWN"),
+        (acl.operation == AclOperation.UNKNOWN, "Invalid operation UNKNOWN"),
+        (acl.permission_type == AclPermissionType.UNKNOWN, "Invalid permissionType UNKNOWN"),
+        (
+            ":" not in acl.principal,
+            f"Could not parse principal from `{acl.principal}` "
+            "(no colon is present separating the principal type from the principal name)",
+        ),
+        (not acl.host, "Host pattern cannot be null or empty"),
+    )
+    return next((message for is_wrong, message in problems if is_wrong), None)
+
+
+def _result(ctx: RequestContext, problem: str | None) -> AclCreationResult:
+    if problem is None:
+        return AclCreationResult()
+    ctx.error_code = ctx.error_code or ErrorCode.INVALID_REQUEST
+    return AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+
+
+def _all_refused(
+    ctx: RequestContext, request: CreateAclsRequest, code: ErrorCode, message: str | None
+) -> CreateAclsResponse:
+    ctx.error_code = code
+    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in request.creations])

@@ -1,0 +1,93 @@
+"""DeleteAcls, key 31, versions 0-3 (KIP-140): the entries of access control lists that filters match are removed.
+
+v1 adds patterns of names (KIP-290); v0 means literal ones, v3 knows users as resources (KIP-373). Follows
+AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
+"""
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.protocol.apis.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .describe_acls import expect_known
+
+_TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
+
+
+def handle(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    """What each filter removed. One entry may be told of twice: filters match what was there before the request."""
+    for wanted in request.filters:
+        expect_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
+    if ctx.broker.authorizer is None:
+        return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+        return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+    acls = ctx.broker.cluster.acls
+    filters = [_filter(wanted) for wanted in request.filters]
+    found = [acls.matching(wanted) if _problem(wanted) is None else [] for wanted in filters]
+    removed = dict.fromkeys(acl for matching in found for acl in matching)
+    if len(removed) > MAX_PER_REQUEST:
+        return _all_refused(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
+    failed = acls.delete(removed)
+    if failed:
+        return _all_refused(ctx, request, failed, failed.message)
+    return DeleteAclsResponse(
+        filter_results=[
+            _result(ctx, _problem(wanted), matching) for wanted, matching in zip(filters, found, strict=True)
+        ]
+    )
+
+
+def _filter(wanted: DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        ResourceType(wanted.resource_type_filter),
+        wanted.resource_name_filter,
+        PatternType(wanted.pattern_type_filter),
+        wanted.principal_filter,
+        wanted.host_filter,
+        AclOperation(wanted.operation),
+        AclPermissionType(wanted.permission_type),
+    )
+
+
+def _problem(wanted: AclFilter) -> str | None:
+    if wanted.resource_type == ResourceType.UNKNOWN or wanted.pattern_type == PatternType.UNKNOWN:
+        return "Unknown patternFilter."
+    if wanted.operation == AclOperation.UNKNOWN or wanted.permission_type == AclPermissionType.UNKNOWN:
+        return "Unknown entryFilter."
+    return None
+
+
+def _result(ctx: RequestContext, problem: str | None, matching: list[Acl]) -> DeleteAclsFilterResult:
+    if problem is not None:
+        ctx.error_code = ctx.error_code or ErrorCode.INVALID_REQUEST
+        return DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    return DeleteAclsFilterResult(
+        error_message=None,
+        matching_acls=[
+            DeleteAclsMatchingAcl(
+                error_message=None,
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl in matching
+        ],
+    )
+
+
+def _all_refused(ctx: RequestContext, request: DeleteAclsRequest, code: ErrorCode, message: str) -> DeleteAclsResponse:
+    ctx.error_code = code
+    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(code, message) for _ in request.filters])

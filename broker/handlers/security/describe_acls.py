@@ -1,0 +1,70 @@
+"""DescribeAcls, key 29, versions 0-3 (KIP-140): the entries of access control lists that match a filter, by resource.
+
+v1 adds patterns of names (KIP-290); v0 asks for literal ones, v3 knows users as resources (KIP-373). Follows
+AclApis.handleDescribeAcls. Kafka answers in any order, here resources and entries are sorted.
+"""
+
+from itertools import groupby
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.auth_helper import refusal_on_cluster
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    """The entries; SECURITY_DISABLED without an authorizer."""
+    wanted = AclFilter(
+        ResourceType(request.resource_type_filter),
+        request.resource_name_filter,
+        PatternType(request.pattern_type_filter),
+        request.principal_filter,
+        request.host_filter,
+        AclOperation(request.operation),
+        AclPermissionType(request.permission_type),
+    )
+    expect_known(request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
+    if ctx.broker.authorizer is None:
+        return _refused(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    if (refusal := refusal_on_cluster(ctx, AclOperation.DESCRIBE)) is not None:
+        return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+    found = ctx.broker.cluster.acls.matching(wanted)
+    return DescribeAclsResponse(
+        resources=[
+            DescribeAclsResource(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=pattern_type,
+                acls=[
+                    AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission_type,
+                    )
+                    for acl in acls
+                ],
+            )
+            for (resource_type, name, pattern_type), acls in groupby(found, key=lambda acl: acl[:3])
+        ]
+    )
+
+
+def expect_known(*numbers: int) -> None:
+    """Raises where a client sent UNKNOWN, which no client has a reason to: Kafka does not read such a request either,
+    and closes the connection. Numbers that are not defined are answered.
+    """
+    if 0 in numbers:
+        raise RemoteProtocolError("a resource, pattern, operation or permission of type UNKNOWN")
+
+
+def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeAclsResponse:
+    ctx.error_code = code
+    return DescribeAclsResponse(error_code=code, error_message=message)

@@ -1,0 +1,54 @@
+"""DescribeUserScramCredentials, key 50, version 0: which users can log in by SCRAM, never by what (KIP-554).
+
+Follows ScramImage.describe.
+"""
+
+from collections import Counter
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+    """The users asked for, each once; all of them for null or nobody."""
+    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
+        return _denied(ctx, request)
+    known = ctx.broker.cluster.scram_credentials
+    asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known.users(), 1)
+    results = [_describe(ctx, user, times) for user, times in asked.items()]
+    ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def _describe(ctx: RequestContext, user: str, times: int) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        return DescribeUserScramCredentialsResult(
+            user=user,
+            error_code=ErrorCode.DUPLICATE_RESOURCE,
+            error_message=f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
+        )
+    credentials = ctx.broker.cluster.scram_credentials.of_user(user)
+    if not credentials:
+        return DescribeUserScramCredentialsResult(
+            user=user,
+            error_code=ErrorCode.RESOURCE_NOT_FOUND,
+            error_message=f"Attempt to describe a user credential that does not exist: {user}",
+        )
+    infos = [CredentialInfo(mechanism=mechanism.value, iterations=own.iterations) for mechanism, own in credentials]
+    return DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
+
+
+def _denied(ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+    # As Kafka: one result for each user asked for, none of which has a name.
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    result = DescribeUserScramCredentialsResult(error_code=code, error_message=code.message)
+    results = [result] * len(request.users or [])
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=code.message, results=results)

@@ -1,0 +1,28 @@
+"""SaslAuthenticate, key 36, versions 0-2: a token of the exchange that SaslHandshake began (KIP-152).
+
+v1 tells how long the authentication lasts (KIP-368). Where no exchange goes on the answer is ILLEGAL_SASL_STATE, as
+KafkaApis has it; the rest follows SaslServerAuthenticator.
+"""
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.sasl.mechanism import SaslError
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse | Outcome:
+    """What the mechanism says to the token; SASL_AUTHENTICATION_FAILED, and the end, for a client it refuses."""
+    sasl = ctx.sasl
+    if sasl is None or not sasl.expects_token():
+        ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE
+        message = "SaslAuthenticate request received after successful authentication"
+        return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)
+    try:
+        answer = sasl.evaluate(request.auth_bytes, ctx)
+    except SaslError as error:
+        ctx.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
+        response = SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.told(error)
+        )
+        return sasl.refuse(ctx, response, error.reason)
+    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=sasl.session_lifetime_ms)

@@ -1,0 +1,111 @@
+"""CreatePartitions, key 37, versions 0-3 (KIP-195): more partitions for topics that are there. v3 may be refused for
+its rate (KIP-599). Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: what
+names brokers that are not there is charged to no quota.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.topic_validation import TopicError
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import refused
+from sluice.protocol.apis.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .create_topics import MAX_PARTITIONS
+
+if TYPE_CHECKING:
+    from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+_DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+_OVER_QUOTA = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+_QUOTA_IS_STRICT_SINCE = 3
+_DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
+_EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
+
+
+def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """One answer a topic; one that is named twice gets no partitions."""
+    times = Counter(wanted.name for wanted in request.topics)
+    once = [wanted for wanted in request.topics if times[wanted.name] == 1]
+    results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
+    response = CreatePartitionsResponse(results=results)
+    denied = refused(ctx, AclOperation.ALTER, ResourceType.TOPIC, [wanted.name for wanted in once])
+    if denied:
+        results += [_failed(ctx, wanted.name, _DENIED) for wanted in once if wanted.name in denied]
+        once = [wanted for wanted in once if wanted.name not in denied]
+    if _additional(ctx, once) > MAX_PARTITIONS:
+        results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
+    else:
+        quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+        results += [_create(ctx, wanted, request.validate_only, quota) for wanted in once]
+        response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
+    return response
+
+
+def _additional(ctx: RequestContext, once: Collection[CreatePartitionsTopic]) -> int:
+    topics = ctx.broker.cluster.topics
+    return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
+
+
+def _create(
+    ctx: RequestContext,
+    wanted: CreatePartitionsTopic,
+    validate_only: bool,
+    quota: "ControllerMutationQuota | None",
+) -> CreatePartitionsTopicResult:
+    cluster = ctx.broker.cluster
+    topic = cluster.topics.get(wanted.name)
+    if topic is None:
+        return _failed(ctx, wanted.name, _UNKNOWN)
+    error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster)
+    if error is None and quota is not None and not quota.record(wanted.count - len(topic.partitions)):
+        error = _OVER_QUOTA
+    if error is None and not validate_only:
+        assignments = wanted.assignments
+        brokers = None if assignments is None else [assignment.broker_ids for assignment in assignments]
+        error = cluster.add_partitions(topic, wanted.count, brokers)
+    return CreatePartitionsTopicResult(name=wanted.name) if error is None else _failed(ctx, wanted.name, error)
+
+
+def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
+    now = len(topic.partitions)
+    if wanted.count == now:
+        return TopicError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+    if wanted.count < now:
+        would = f"{wanted.count} would not be an increase."
+        message = f"The topic {topic.name} currently has {now} partition(s); {would}"
+        return TopicError(ErrorCode.INVALID_PARTITIONS, message)
+    return None
+
+
+def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
+    if wanted.assignments is None:
+        return None
+    additional = wanted.count - len(topic.partitions)
+    problem: str | None
+    if len(wanted.assignments) != additional:
+        problem = (
+            f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} "
+            "assignment(s) were specified."
+        )
+    else:
+        brokers = [assignment.broker_ids for assignment in wanted.assignments]
+        replication_factor = len(topic.partitions[0].replicas)
+        problem = cluster.rules.refused_assignments(brokers, replication_factor, len(topic.partitions))
+    return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _failed(ctx: RequestContext, name: str, error: TopicError) -> CreatePartitionsTopicResult:
+    ctx.error_code = ctx.error_code or error.code
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)

@@ -1,0 +1,130 @@
+"""CreateTopics, key 19, versions 0-7. v1 can only validate and says why not, v4 takes the broker's defaults for -1
+(KIP-464), v5 answers the new topic's configs (KIP-525), v6 may be refused for its rate (KIP-599), v7 answers the
+topic's id (KIP-516). Follows Kafka's ReplicationControlManager.createTopics.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from sluice.broker.controller.configs.resource import CONFIG_SOURCES
+from sluice.broker.controller.topic_validation import NewTopic, TopicError
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
+from sluice.protocol.apis.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+# What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
+MAX_PARTITIONS = 10_000
+_QUOTA_IS_STRICT_SINCE = 6
+_DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+
+
+def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """One answer a topic, each created or not on its own; a name that comes twice is created neither time."""
+    times = Counter(topic.name for topic in request.topics)
+    once = {topic.name: topic for topic in request.topics}.values()
+    wanted = [(topic, _new_topic(topic)) for topic in once]
+    names = [name for name, n in times.items() if n == 1]
+    may_create_all = allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False)
+    denied = () if may_create_all else refused(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
+    hidden = refused(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
+    asked = [new for topic, new in wanted if topic.name not in denied]
+    if sum(max(0, ctx.broker.cluster.rules.partition_count(new)) for new in asked) > MAX_PARTITIONS:
+        excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        return CreateTopicsResponse(
+            topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
+        )
+    quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    return CreateTopicsResponse(
+        topics=[
+            _failed(ctx, topic, _DENIED)
+            if topic.name in denied
+            else _without_configs(_create(ctx, topic, new, times[topic.name], request.validate_only, quota), hidden)
+            for topic, new in wanted
+        ],
+        throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
+    )
+
+
+def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:
+    """Whoever may create a topic need not see what it is like."""
+    if result.error_code or result.name not in hidden:
+        return result
+    refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return CreatableTopicResult(
+        name=result.name, topic_id=result.topic_id, error_message=None, topic_config_error_code=refusal
+    )
+
+
+def _new_topic(wanted: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        wanted.name,
+        wanted.num_partitions,
+        wanted.replication_factor,
+        {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments},
+        {config.name: config.value for config in wanted.configs},
+    )
+
+
+def _create(
+    ctx: RequestContext,
+    wanted: CreatableTopic,
+    new: NewTopic,
+    times: int,
+    validate_only: bool,
+    quota: "ControllerMutationQuota | None",
+) -> CreatableTopicResult:
+    if times > 1:
+        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+    repeated = [index for index, n in Counter(a.partition_index for a in wanted.assignments).items() if n > 1]
+    if repeated:
+        message = f"Found multiple manual partition assignments for partition {repeated[0]}"
+        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
+    cluster = ctx.broker.cluster
+    # With a quota it is asked first whether the topic can be: one that cannot costs nothing, one that only could does.
+    created = cluster.create(new, validate_only=validate_only or quota is not None)
+    if quota is not None and isinstance(created, Topic):
+        if not quota.record(len(created.partitions)):
+            created = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+        elif not validate_only:
+            created = cluster.create(new)
+    if isinstance(created, TopicError):
+        return _failed(ctx, wanted, created)
+    return _created(created)
+
+
+def _created(topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[
+            CreatableTopicConfigs(
+                name=setting.property.name,
+                value=setting.value,
+                config_source=CONFIG_SOURCES[setting.source],
+            )
+            for setting in topic.config.entries()
+        ],
+    )
+
+
+def _failed(ctx: RequestContext, wanted: CreatableTopic, error: TopicError) -> CreatableTopicResult:
+    ctx.error_code = ctx.error_code or error.code
+    return CreatableTopicResult(
+        name=wanted.name, error_code=error.code, error_message=error.message, topic_config_error_code=0
+    )

@@ -1,0 +1,102 @@
+"""DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in the order of their names, a page at a time.
+
+A page holds at most `response_partition_limit` partitions; the cursor says where the next one begins. Follows
+DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an empty name
+is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all topics of the request).
+"""
+
+from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import operations, refused
+from sluice.protocol.apis.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+# Kafka's max.request.partition.size.limit.
+_MAX_PARTITIONS = 2000
+
+
+def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """The page that begins at the cursor, of the topics asked for; none asked for are all."""
+    topics, cursor = ctx.broker.cluster.topics, request.cursor
+    begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
+    wanted = {topic.name for topic in request.topics}
+    if first < 0 or (cursor is not None and wanted and begin not in wanted):
+        return _refused(ctx, request)
+    left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
+    response = DescribeTopicPartitionsResponse()
+    names = sorted(name for name in wanted or topics if name >= begin)
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    for name in [name for name in names if name not in hidden]:
+        if left == 0:
+            response.next_cursor = Cursor(topic_name=name)
+            break
+        topic = topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(ctx, name))
+            continue
+        start = first if name == begin else 0
+        end = min(len(topic.partitions), start + left)
+        response.topics.append(_describe(ctx, topic, start, end))
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        left -= max(0, end - start)
+    # On every page, whatever its limit; of all topics the client sees only those that it may know of.
+    response.topics += [_hidden(ctx, name) for name in names if name in hidden and wanted]
+    return response
+
+
+def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    fenced = ctx.broker.known_fenced
+    known = [(partition.index, ctx.broker.known(partition)) for partition in topic.partitions[start:end]]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
+        topic_authorized_operations=operations(ctx, ResourceType.TOPIC, topic.name),
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[node_id for node_id in partition.replicas if node_id in fenced],
+            )
+            for index, partition in known
+            if partition is not None
+        ],
+    )
+
+
+def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+    invalid = invalid_topic_name(name) is not None
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ctx.error_code = ctx.error_code or code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=operations(ctx, ResourceType.TOPIC, name)
+    )
+
+
+def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    ctx.error_code = ctx.error_code or code
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+def _refused(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """Without topics there is no place for the error: Kafka, too, then answers nothing."""
+    code = ctx.error_code = ErrorCode.INVALID_REQUEST
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+    )

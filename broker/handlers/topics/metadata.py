@@ -1,0 +1,156 @@
+"""Metadata, key 3, versions 0-13: brokers, topics and who leads their partitions.
+
+v0 names all topics with an empty list, from v1 on with null. v4 lets the client forbid auto-creation (KIP-204), v8
+asks for permissions (KIP-430), v10 has topic ids, v12 asks by them (KIP-516). Follows
+KafkaApis.handleTopicMetadataRequest. Different on purpose: a topic that is created on the way is in the answer at
+once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
+"""
+
+from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import (
+    allowed,
+    allowed_on_cluster,
+    operations,
+    operations_on_cluster,
+    refused,
+)
+from sluice.broker.server.broker import Broker
+from sluice.protocol.apis.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+
+_IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use it
+
+
+def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
+    cluster = ctx.broker.cluster
+    if request.topics is None or (ctx.version == 0 and not request.topics):
+        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False)
+        topics = [_describe(ctx, topic) for topic in cluster.topics.values() if topic.name not in hidden]
+    elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
+        item.topic_id != ZERO_UUID or item.name is None for item in request.topics
+    ):
+        return MetadataResponse(
+            topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
+        )
+    elif len(request.topics) == 1 and ctx.broker.authorizer is None:  # nearly always, but for consumers of many topics
+        topics = [_answer(ctx, request, request.topics[0])]
+    else:
+        once = {(wanted.name, wanted.topic_id): (_name(ctx, wanted), wanted) for wanted in request.topics}
+        names = [name for name, _ in once.values() if name is not None]
+        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        topics = [
+            _hidden(ctx, wanted) if name in hidden else _answer(ctx, request, wanted) for name, wanted in once.values()
+        ]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = operations(ctx, ResourceType.TOPIC, topic.name or "")
+    response = MetadataResponse(
+        brokers=[_broker(ctx, broker) for broker in ctx.broker.known_brokers],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations_on_cluster(ctx)
+    return response
+
+
+def _broker(ctx: RequestContext, broker: Broker) -> MetadataResponseBroker:
+    endpoint = ctx.endpoint_of(broker)
+    return MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port)
+
+
+def _name(ctx: RequestContext, wanted: MetadataRequestTopic) -> str | None:
+    """What a topic is called that is asked for by name or id; None for an id that nobody has."""
+    if wanted.topic_id == ZERO_UUID:
+        return wanted.name or ""
+    topic = ctx.broker.cluster.topics_by_id.get(wanted.topic_id)
+    return None if topic is None else topic.name
+
+
+def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    """The answer for a topic that the client must not know of, be it there or not."""
+    name = wanted.name if wanted.topic_id == ZERO_UUID else None
+    return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.topic_id)
+
+
+def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    cluster = ctx.broker.cluster
+    if wanted.topic_id != ZERO_UUID:
+        topic = cluster.topics_by_id.get(wanted.topic_id)
+        if topic is not None:
+            return _describe(ctx, topic)
+        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
+    name = wanted.name or ""
+    topic = cluster.topics.get(name)
+    if topic is not None:
+        return _describe(ctx, topic)
+    creates = request.allow_auto_topic_creation and ctx.broker.auto_creates_topics
+    if creates and not _may_create(ctx, name):
+        return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+    if invalid_topic_name(name) is not None:
+        return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+    if not creates:
+        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    if ctx.broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
+        return _failed(
+            ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
+        )  # its client asks again, as after Kafka's answer
+    created = cluster.auto_create(name)
+    if isinstance(created, Topic):
+        return _describe(ctx, created)
+    return _failed(ctx, created.code, name)
+
+
+def _may_create(ctx: RequestContext, name: str) -> bool:
+    return allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False) or allowed(
+        ctx, AclOperation.CREATE, ResourceType.TOPIC, name
+    )
+
+
+def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
+    broker = ctx.broker
+    fenced, image = broker.known_fenced, broker.image
+    partitions = []
+    none = list[int]()  # the same for all: a topic may have a thousand partitions
+    for partition in topic.partitions:
+        known = partition if image is None else image.partitions.get(partition)
+        if known is None:
+            if not partition.index:  # it has not heard of the topic yet
+                return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
+            continue
+        code = ErrorCode.NONE
+        if known.leader == NO_LEADER:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+            ctx.error_code = ctx.error_code or code
+        offline = [node_id for node_id in known.replicas if node_id in fenced] if fenced else none
+        # By position: error code, index, leader's id and epoch, replicas, those in sync, those offline.
+        partitions.append(
+            MetadataResponsePartition(
+                code, partition.index, known.leader, known.leader_epoch, list(known.replicas), list(known.isr), offline
+            )
+        )
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
+        partitions=partitions,
+    )
+
+
+def _failed(ctx: RequestContext, code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> MetadataResponseTopic:
+    ctx.error_code = ctx.error_code or code
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id)

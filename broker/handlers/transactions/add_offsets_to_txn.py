@@ -1,0 +1,53 @@
+"""AddOffsetsToTxn, key 25, versions 0-4: a transaction will commit offsets of a group (KIP-98), so the partition of
+`__consumer_offsets` that belongs to the group is added to it. v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
+"""
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT, TopicPartition
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_KNOWS_FENCED_SINCE = 2
+
+
+def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Outcome:
+    """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
+    refusal = _unauthorized(ctx, request)
+    if refusal:
+        ctx.error_code = refusal
+        return AddOffsetsToTxnResponse(error_code=refusal)
+    partition = CoordinatorLog(ctx.broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
+    name = TopicPartition(partition.topic.name, partition.index)
+
+    def respond(code: ErrorCode) -> Message:
+        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        ctx.error_code = code
+        return AddOffsetsToTxnResponse(error_code=code)
+
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.add_partitions(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            frozenset({name}),
+            LEGACY_CLIENT,
+            done,
+        ),
+        respond,
+    )
+
+
+def _unauthorized(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> ErrorCode:
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

@@ -1,0 +1,125 @@
+"""AddPartitionsToTxn, key 24, versions 0-5: which partitions a transaction writes to (KIP-98).
+
+Up to v3 a client tells of one transaction; v2 knows PRODUCER_FENCED. v4 and v5 come from brokers, tell of many, and may
+only verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import groupby
+from operator import attrgetter
+
+from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
+from sluice.broker.metadata.topic import INTERNAL_TOPICS
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, allowed_on_cluster, refused
+from sluice.protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_FROM_BROKERS_SINCE = 4
+_KNOWS_FENCED_SINCE = 2
+_Codes = Mapping[TopicPartition, ErrorCode]
+
+
+def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Message | Outcome:
+    """One error code for each partition. Nothing is added to a transaction of which one partition is refused."""
+    if ctx.version >= _FROM_BROKERS_SINCE and not allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
+    codes: dict[int, _Codes] = {}  # by the transaction's place in the request
+
+    def start(done: Callable[[None], None]) -> None:
+        def add(place: int) -> None:
+            def added(of_transaction: _Codes) -> None:
+                codes[place] = of_transaction
+                if len(codes) == len(transactions):
+                    done(None)
+
+            _add(ctx, transactions[place], added)
+
+        for place in range(len(transactions)):
+            add(place)
+        if not transactions:
+            done(None)
+
+    def respond(_: None) -> Message:
+        results = [
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=_topic_results(ctx, codes[place])
+            )
+            for place, transaction in enumerate(transactions)
+        ]
+        if ctx.version >= _FROM_BROKERS_SINCE:
+            return AddPartitionsToTxnResponse(results_by_transaction=results)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
+
+    return reply_when_done(ctx, start, respond)
+
+
+def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _add(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, done: Callable[[_Codes], None]) -> None:
+    names = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    of_client = ctx.version < _FROM_BROKERS_SINCE  # a broker asked before it sent this
+    transactional_id = transaction.transactional_id
+    if of_client and not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return
+    asked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
+    denied = refused(ctx, AclOperation.WRITE, ResourceType.TOPIC, asked)
+    unwritable = {name: code for name in names if (code := _unwritable(ctx, name, denied))}
+    coordinator = ctx.broker.transactions
+    producer = transactional_id, transaction.producer_id, transaction.producer_epoch
+    if unwritable:
+        done(dict.fromkeys(names, ErrorCode.OPERATION_NOT_ATTEMPTED) | unwritable)
+    elif transaction.verify_only:
+        done(coordinator.verify_partitions(*producer, frozenset(names)))
+    else:
+        client_version = LEGACY_CLIENT if of_client else EPOCH_RAISING_CLIENT
+        coordinator.add_partitions(
+            *producer, frozenset(names), client_version, lambda code: done(dict.fromkeys(names, _told(ctx, code)))
+        )
+
+
+def _unwritable(ctx: RequestContext, name: TopicPartition, denied: Collection[str]) -> ErrorCode:
+    if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED  # no client may write to these
+    known = ctx.broker.cluster.partition(*name) is not None
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _told(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
+    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def _topic_results(ctx: RequestContext, codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
+    ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=codes[name])
+                for name in names
+            ],
+        )
+        for topic, names in groupby(sorted(codes), attrgetter("topic"))
+    ]

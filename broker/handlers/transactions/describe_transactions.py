@@ -1,0 +1,52 @@
+"""DescribeTransactions, key 65, version 0: what the coordinator knows of transactional ids (KIP-664)."""
+
+from itertools import groupby
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, refused
+from sluice.protocol.apis.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from sluice.protocol.errors import ErrorCode
+
+
+def handle(ctx: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    """Each id that was asked for, with the topics that the client may know of; TRANSACTIONAL_ID_NOT_FOUND for one that
+    nobody has.
+    """
+    return DescribeTransactionsResponse(transaction_states=[_describe(ctx, name) for name in request.transactional_ids])
+
+
+def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
+    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _refused(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not transactional_id:
+        return _refused(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
+    metadata = ctx.broker.transactions.get(transactional_id)
+    if metadata is None:
+        error = ctx.broker.transactions.partitions.error(transactional_id)
+        return _refused(ctx, transactional_id, error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    names = {name.topic for name in metadata.partitions}
+    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=metadata.state.label,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_start_time_ms=metadata.start_ms,
+        producer_id=metadata.producer_id,
+        producer_epoch=metadata.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=[name.partition for name in names])
+            for topic, names in groupby(sorted(metadata.partitions), lambda name: name.topic)
+            if topic not in hidden
+        ],
+    )
+
+
+def _refused(ctx: RequestContext, transactional_id: str, code: ErrorCode) -> TransactionState:
+    ctx.error_code = ctx.error_code or code
+    return TransactionState(transactional_id=transactional_id, error_code=code)

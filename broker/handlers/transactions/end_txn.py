@@ -1,0 +1,46 @@
+"""EndTxn, key 26, versions 0-5: commits or aborts a transaction (KIP-98).
+
+v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises the producer's epoch and answers what it has from now on
+(KIP-890). Answered when it is decided how the transaction ends, which may be before its partitions know.
+"""
+
+from sluice.broker.coordinator.transaction.coordinator import ProducerResult
+from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_KNOWS_FENCED_SINCE = 2
+_RAISES_EPOCH_SINCE = 5
+
+
+def handle(ctx: RequestContext, request: EndTxnRequest) -> Message | Outcome:
+    """What the coordinator says."""
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    client_version = EPOCH_RAISING_CLIENT if ctx.version >= _RAISES_EPOCH_SINCE else LEGACY_CLIENT
+
+    def respond(result: ProducerResult) -> Message:
+        code = result.error_code
+        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        ctx.error_code = code
+        return EndTxnResponse(error_code=code, producer_id=result.producer_id, producer_epoch=result.producer_epoch)
+
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.end_transaction(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.committed,
+            client_version,
+            done,
+        ),
+        respond,
+    )

@@ -1,0 +1,68 @@
+"""InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
+
+v3 lets a producer name the id and epoch it has (KIP-360), v4 knows PRODUCER_FENCED. Without a transactional id it gets
+a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever had it before is fenced.
+"""
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed, allowed_on_any, allowed_on_cluster
+from sluice.errors import NotDurableError
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_KNOWS_FENCED_SINCE = 4
+
+
+def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Message | Outcome:
+    """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
+    refusal = _unauthorized(ctx, request.transactional_id)
+    if refusal:
+        return _refused(ctx, refusal)
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return _refused(ctx, ErrorCode.INVALID_REQUEST)
+    try:
+        if request.transactional_id is None:
+            return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
+        return _initialize(ctx, request, request.transactional_id)
+    except NotDurableError:  # a new block of ids, or the internal topic
+        return _refused(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _unauthorized(ctx: RequestContext, transactional_id: str | None) -> ErrorCode:
+    """Who may write to some topic may also do so idempotently (KIP-679)."""
+    if transactional_id is not None:
+        may = allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    may = allowed_on_cluster(ctx, AclOperation.IDEMPOTENT_WRITE, log_denied=False) or allowed_on_any(
+        ctx, AclOperation.WRITE, ResourceType.TOPIC
+    )
+    return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str) -> Message | Outcome:
+    from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # idempotent producers do not need it
+    from sluice.broker.requests.deferred_response import reply_when_done
+
+    expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
+
+    def respond(result: ProducerResult) -> Message:
+        if result.error_code:
+            return _refused(ctx, result.error_code)
+        return InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
+
+    return reply_when_done(
+        ctx,
+        lambda done: ctx.broker.transactions.init_producer_id(
+            transactional_id, request.transaction_timeout_ms, expected, done
+        ),
+        respond,
+    )
+
+
+def _refused(ctx: RequestContext, code: ErrorCode) -> InitProducerIdResponse:
+    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    ctx.error_code = code
+    return InitProducerIdResponse(error_code=code, producer_epoch=-1)

@@ -1,0 +1,57 @@
+"""ListTransactions, key 66, versions 0-2: which transactional ids there are, and how far their transactions (KIP-664).
+
+v1 asks for those that have been open for some time (KIP-994), v2 for ids that match an expression (KIP-1152). Kafka's
+expressions are RE2's; here they are Python's, which knows those and more.
+"""
+
+import re
+
+from sluice.broker.coordinator.transaction import metadata as states
+from sluice.broker.coordinator.transaction.metadata import TransactionMetadata
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from sluice.protocol.errors import ErrorCode
+
+_STATES = {state.label: state for state in states.TransactionState}
+
+
+def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """Those that pass every filter; names of states that there are not are told, and no transaction is in one. Those
+    of other brokers are not told of, and while some of this one's are being loaded none is.
+    """
+    try:
+        pattern = re.compile(request.transactional_id_pattern or "")
+    except re.error:
+        ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    if ctx.broker.transactions.partitions.is_loading:
+        ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    listed = [
+        TransactionState(
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            transaction_state=metadata.state.label,
+        )
+        for metadata in ctx.broker.transactions
+        if _is_wanted(request, metadata, ctx.now_ms)
+        and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
+        and allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
+    ]
+    unknown = [name for name in request.state_filters if name not in _STATES]
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+
+
+def _is_wanted(request: ListTransactionsRequest, metadata: TransactionMetadata, now_ms: int) -> bool:
+    if request.producer_id_filters and metadata.producer_id not in request.producer_id_filters:
+        return False
+    if request.state_filters and metadata.state.label not in request.state_filters:
+        return False
+    # What never began counts as begun long ago, as in Kafka.
+    return request.duration_filter < 0 or now_ms - metadata.start_ms > request.duration_filter

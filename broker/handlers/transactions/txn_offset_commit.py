@@ -1,0 +1,115 @@
+"""TxnOffsetCommit, key 28, versions 0-6: offsets that are committed when the producer's transaction is (KIP-98).
+
+v2 has leader epochs (KIP-320), v3 says which member of the group it is (KIP-447), v4 knows TRANSACTION_ABORTABLE and v5
+takes the group into the transaction on the way (KIP-890), v6 has topic ids (KIP-1319). Follows
+KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
+"""
+
+from sluice.broker.coordinator.group.coordinator import Producer
+from sluice.broker.coordinator.group.group import Commit, NewOffset
+from sluice.broker.coordinator.transaction.verification import verify
+from sluice.broker.handlers.groups.replicated_response import Lost, reply_when_written
+from sluice.broker.handlers.groups.topic_lookup import partition_error, readable_topics
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.security.acl.auth_helper import allowed
+from sluice.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.records.batch import NO_SEQUENCE
+
+_KNOWS_ABORTABLE_SINCE = 4
+_ADDS_PARTITION_SINCE = 5
+_TOPIC_IDS_SINCE = 6
+
+
+def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Outcome:
+    """One answer for each partition."""
+    new: list[NewOffset] = []
+    asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
+    topics = []
+    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
+        answers = []
+        for one in wanted.partitions:
+            error = partition_error(topic, one.partition_index)
+            answer = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            answers.append(answer)
+            if not isinstance(topic, ErrorCode) and not error:
+                metadata = one.committed_metadata or ""
+                offset, epoch = one.committed_offset, one.committed_leader_epoch
+                new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
+                asked.append(answer)
+        topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
+
+    def respond(refusal: ErrorCode) -> Message | Outcome:
+        codes = [refusal] * len(new) if refusal else _commit(ctx, request, new)
+        for answer, code in zip(asked, codes, strict=True):
+            answer.error_code = code
+        committed = any(not code for code in codes)
+        return reply_when_written(ctx, [request.group_id], answered) if committed else answered({})
+
+    def answered(lost: Lost) -> TxnOffsetCommitResponse:
+        for answer in asked if lost else ():
+            answer.error_code = answer.error_code or lost[request.group_id]
+        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        return TxnOffsetCommitResponse(topics=topics)
+
+    def tell(code: ErrorCode) -> Message | Outcome:
+        if code == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _KNOWS_ABORTABLE_SINCE:
+            code = ErrorCode.INVALID_TXN_STATE
+        # Whoever commits offsets need not know this one, but comes again for that one.
+        return respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.NETWORK_EXCEPTION else code)
+
+    if not new:
+        return respond(ErrorCode.NONE)
+    if not request.group_id:
+        return respond(ErrorCode.INVALID_GROUP_ID)
+    error = ctx.broker.groups.error(request.group_id)
+    if error:
+        return respond(error)
+    shard = ctx.broker.groups.log.partition_of(request.group_id)
+    return reply_when_done(
+        ctx,
+        lambda done: verify(
+            ctx.broker,
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            {shard: NO_SEQUENCE},
+            ctx.version >= _ADDS_PARTITION_SINCE,
+            lambda errors: done(errors.get(shard, ErrorCode.NONE)),
+        ),
+        tell,
+    )
+
+
+def _find(ctx: RequestContext, request: TxnOffsetCommitRequest) -> list[Topic | ErrorCode]:
+    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
+    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+
+
+def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:
+    if not new:
+        return []
+    commit = Commit(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        ctx.version,
+        new,
+        transactional=True,
+    )
+    producer = Producer(request.producer_id, request.producer_epoch)
+    return ctx.broker.groups.commit_in_transaction(commit, ctx.now_ms, producer)

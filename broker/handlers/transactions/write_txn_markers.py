@@ -1,0 +1,104 @@
+"""WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions. Brokers send it to each other, and an
+administrator to be rid of a transaction that hangs (KIP-664). v1 is flexible; v2 tells the transaction version, by
+which epochs are judged (KIP-1228).
+
+Follows KafkaApis.handleWriteTxnMarkersRequest: answered when the replicas have the markers.
+"""
+
+from collections.abc import Callable, Collection
+from itertools import groupby
+
+from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
+from sluice.broker.coordinator.transaction.metadata import TopicPartition
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.acl.auth_helper import allowed_on_cluster
+from sluice.protocol.apis.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+_Codes = dict[TopicPartition, ErrorCode]
+
+
+def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Outcome:
+    """One error code for each partition, by producer id; what was written is REQUEST_TIMED_OUT without its replicas."""
+    codes: dict[int, _Codes] = {}
+    written: dict[Partition, int] = {}
+    may = allowed_on_cluster(ctx, AclOperation.ALTER, log_denied=False) or allowed_on_cluster(
+        ctx, AclOperation.CLUSTER_ACTION
+    )
+    for marker in request.markers:
+        for name in _names(marker):
+            of_producer = codes.setdefault(marker.producer_id, {})
+            if not may:
+                of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                continue
+            partition = ctx.broker.cluster.partition(*name)
+            if partition is None:
+                of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            if not ctx.broker.leads(partition):
+                of_producer[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                continue
+            of_producer[name] = write_marker(ctx.broker, partition, _marker(marker), ctx.now_ms)
+            if not of_producer[name]:
+                written[partition] = partition.log.log_end_offset
+
+    def start(done: Callable[[Collection[Partition]], None]) -> None:
+        when_replicated(ctx.broker, written, MARKER_TIMEOUT_MS, done)
+
+    def respond(lost: Collection[Partition]) -> Message:
+        not_replicated = {
+            TopicPartition(partition.topic.name, partition.index): _lost(ctx, partition) for partition in lost
+        }
+        return WriteTxnMarkersResponse(
+            markers=[
+                WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
+                for producer_id, of_producer in codes.items()
+            ]
+        )
+
+    return reply_when_done(ctx, start, respond)
+
+
+def _lost(ctx: RequestContext, partition: Partition) -> ErrorCode:
+    return ErrorCode.REQUEST_TIMED_OUT if ctx.broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _names(marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _marker(marker: WritableTxnMarker) -> Marker:
+    return Marker(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+    )
+
+
+def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
+    codes = {name: code or not_replicated.get(name, code) for name, code in codes.items()}
+    ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
+    return [
+        WritableTxnMarkerTopicResult(
+            name=topic,
+            partitions=[
+                WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=codes[name])
+                for name in names
+            ],
+        )
+        for topic, names in groupby(sorted(codes), lambda name: name.topic)
+    ]

@@ -1,0 +1,89 @@
+"""An event as one line for people: when, who, what."""
+
+from datetime import UTC, datetime
+
+from sluice.journal_events import (
+    AnyEvent,
+    BrokerState,
+    ClientEvent,
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    Fault,
+    Gap,
+    GroupState,
+    LeaderChange,
+    Request,
+    ScenarioStep,
+    Throttle,
+    TransactionState,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.text.printable import printable
+
+
+def in_words(event: AnyEvent) -> str:
+    """The line, without its end."""
+    broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
+    who = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
+    return printable(f"{_time(event.at_ns)} {broker}{who}{_what(event)}")
+
+
+def what(event: AnyEvent) -> str:
+    """The same without when and who."""
+    return printable(_what(event))
+
+
+def _what(event: AnyEvent) -> str:
+    match event:
+        case Request():
+            return _request(event)
+        case ConnectionOpened():
+            return f"opened, from {event.peer} to {event.listener}"
+        case ConnectionRefused():
+            return f"refused: {event.reason}"
+        case ConnectionClosed():
+            by = "client" if event.by_client else "broker"
+            return f"closed by the {by}" + (f": {event.reason}" if event.reason else "")
+        case Throttle():
+            return f"throttled for {event.throttle_time_ms} ms by its {event.quota} quota, over {event.api}"
+        case Fault():
+            return f"hit by fault rule {event.rule_id}: {event.action}" + (f" on {event.api}" if event.api else "")
+        case GroupState():
+            return f"group {event.group_id}: {event.before} -> {event.after}, generation {event.generation}"
+        case TransactionState():
+            return f"transaction {event.transactional_id}: {event.before} -> {event.after}"
+        case LeaderChange():
+            lost = f", {event.lost_records} records lost" if event.lost_records else ""
+            return f"leader of {event.topic}-{event.partition}: {event.before} -> {event.broker}{lost}"
+        case BrokerState():
+            return f"is {event.state}"
+        case ScenarioStep():
+            failed = f", which failed: {event.problem}" if event.problem else ""
+            return f"scenario {event.scenario}: {event.what}{failed}"
+        case Gap():
+            return f"{event.lost} events were lost before they were read"
+
+
+def _request(event: Request) -> str:
+    parts = [f"{event.api} v{event.version} ({event.correlation_id})"]
+    if event.attempt_key or event.group_id or event.transactional_id:
+        parts.append(" ".join(filter(None, (event.attempt_key, event.group_id, event.transactional_id))))
+    if event.answered_ns is None:
+        parts.append("no answer")
+    else:
+        parts.append(f"{(event.answered_ns - event.received_ns) / 1e6:.3f} ms")
+    parts += [_error(code) for code in event.error_codes]
+    if event.throttle_time_ms:
+        parts.append(f"throttle_time_ms={event.throttle_time_ms}")
+    if event.rule_id:
+        parts.append(f"rule {event.rule_id}")
+    return ", ".join(parts)
+
+
+def _error(code: int) -> str:
+    return ErrorCode(code).name if code in {known.value for known in ErrorCode} else str(code)
+
+
+def _time(ns: int) -> str:
+    return datetime.fromtimestamp(ns // 1000 / 1e6, UTC).strftime("%H:%M:%S.%f")

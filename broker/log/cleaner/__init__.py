@@ -1,0 +1,1 @@
+"""Log compaction, as Kafka's LogCleaner does it."""

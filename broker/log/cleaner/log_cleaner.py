@@ -1,0 +1,103 @@
+"""Compacts logs from time to time, a little at a time: Kafka's LogCleaner and CleanerThread, without a thread.
+
+    idle      -- log.cleaner.backoff.ms has passed, and there is a log to be cleaned -->  cleaning
+    cleaning  -- its last step is done -->  cleaning the next log, or idle where there is none
+    cleaning  -- its records cannot be read, or the disk fails -->  as above; that log is not tried again
+    cleaning  -- the log lost segments of those that are cleaned -->  idle
+
+A cleaning works for no more than TURN_MS, then lets the event loop do what has come up, for at least as long. A thread
+would not stop the loop less: it holds the interpreter for 5 ms at a time, each time the loop wants it back.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sluice.clock import Clock
+from sluice.config.broker_config import Config
+from sluice.protocol.records.invalid import InvalidRecords
+
+from .cleaner import LogCleaning
+from .offset_map import BYTES_A_KEY
+from .selection import LogToClean, filthiest
+
+if TYPE_CHECKING:
+    from sluice.broker.log.log_manager import LogManager
+    from sluice.broker.log.log_storage import LogSegment
+    from sluice.broker.log.partition_log import PartitionLog
+    from sluice.purgatory.scheduler import Housekeeping
+
+TURN_MS = 2.0
+WAIT_MS = 100.0  # between two looks at whether the disk has what was written; it gets a minute
+
+_logger = logging.getLogger("sluice.broker")
+
+
+class LogCleaner:
+    """The one cleaner of all logs."""
+
+    def __init__(self, logs: "LogManager", config: Config, clock: Clock, housekeeping: "Housekeeping") -> None:
+        self._logs = logs
+        self._config = config
+        self._clock = clock
+        self._housekeeping = housekeeping
+        self._cleaning: LogCleaning[LogSegment] | None = None
+        self._of: PartitionLog | None = None
+        self._steps: Iterator[None] = iter(())
+        self._uncleanable: set[PartitionLog] = set()
+
+    def start(self) -> None:
+        """Looks for a log to be cleaned, if it is not cleaning one."""
+        if self._of is None:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        logs = list(self._logs)
+        self._uncleanable.intersection_update(logs)  # those of deleted topics are forgotten
+        now_ms = self._clock.wall_ms()
+        chosen = filthiest([log for log in logs if log not in self._uncleanable], now_ms)
+        if chosen is not None:
+            self._begin(chosen, now_ms)
+            self._turn()
+
+    def _begin(self, chosen: LogToClean, now_ms: int) -> None:
+        self._of = chosen.log
+        self._cleaning = LogCleaning(
+            chosen.log,
+            chosen.first_dirty_offset,
+            chosen.first_uncleanable_offset,
+            now_ms,
+            self._most_keys(),
+        )
+        self._steps = self._cleaning.steps()
+
+    def _most_keys(self) -> int:
+        config = self._config
+        usable = config.integer("log.cleaner.dedupe.buffer.size") * config.number("log.cleaner.io.buffer.load.factor")
+        return max(int(usable / BYTES_A_KEY), 1)
+
+    def _turn(self) -> None:
+        """Works for a while."""
+        clock = self._clock
+        end_ms = clock.monotonic_ms() + TURN_MS
+        cleaning, log = self._cleaning, self._of
+        assert cleaning is not None
+        assert log is not None
+        try:
+            for _ in self._steps:
+                if cleaning.is_waiting:
+                    self._housekeeping.later(WAIT_MS, self._turn)
+                    return
+                if clock.monotonic_ms() >= end_ms:
+                    self._housekeeping.later(TURN_MS, self._turn)
+                    return
+        except (InvalidRecords, OSError) as error:
+            self._uncleanable.add(log)
+            _logger.warning("%s is not compacted any more: %s", log.name, error)
+        self._of = self._cleaning = None
+        if cleaning.end_offset > log.first_dirty_offset:
+            log.first_dirty_offset = cleaning.end_offset
+            self._logs.save_cleaned()
+        elif log not in self._uncleanable:
+            return  # the log lost segments meanwhile: what was done will be done again, but not at once
+        self._begin_next()

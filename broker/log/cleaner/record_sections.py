@@ -1,0 +1,216 @@
+"""Walks over the records of a batch for a cleaning: takes their keys, or finds those that stay.
+
+Both walks can stop after some records and go on later, because a batch can have more of them than there is time for at
+once. They are long loops with the short varints in line: calls are what it would cost. They look at lengths, offset,
+key and whether there is a value; a record that stays is copied as it is, but for the difference of its timestamp to the
+batch's where that has changed.
+"""
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import HEADER_BYTES, BatchHeader
+from sluice.protocol.records.build import varint
+from sluice.protocol.records.compression import MAX_SECTION_BYTES, decompress
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.record import VarintError, read_varint, read_varlong, record_timestamp
+
+from .offset_map import SHARD_MASK, OffsetMap
+
+
+class Section:
+    """The records of one batch, and how far a walk has come. Raises InvalidRecords where they cannot be read."""
+
+    __slots__ = ("_data", "_ends", "_header", "_left", "_position", "_starts", "dropped", "kept_tombstone")
+
+    def __init__(self, header: BatchHeader, batch: memoryview) -> None:
+        section, failure = decompress(header.compression, batch[HEADER_BYTES:], header.magic, MAX_SECTION_BYTES)
+        if failure is not None:
+            raise failure
+        self._data = bytes(section)
+        self._header = header
+        self._left = header.record_count
+        self._position = 0
+        self._starts: list[int] = []  # where records that stay begin, and below where they end
+        self._ends: list[int] = []
+        self.dropped = False  # whether any goes
+        self.kept_tombstone = False  # whether one without a value stays
+
+    @property
+    def is_done(self) -> bool:
+        return self._left == 0
+
+    @property
+    def kept_count(self) -> int:
+        """How many records stay."""
+        return len(self._starts)
+
+    def take_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
+        """Puts keys of the next records at or after `from_offset` into `offsets`; False if there is no room for one."""
+        data, base_offset, position = self._data, self._header.base_offset, self._position
+        shards, room = offsets.shards, offsets.room()
+        # No more records than there is room for, so that only a full map has to be asked.
+        count, limit = min(self._left, most_records, room or most_records), len(data)
+        try:
+            for _ in range(count):
+                byte = data[position]
+                if byte & 1:
+                    raise IndexError(position)
+                if byte < 128:
+                    end = position + 1 + (byte >> 1)
+                    at = position + 2
+                else:
+                    size, at = read_varint(data, position)
+                    end = at + size
+                    at += 1
+                if end > limit:
+                    raise IndexError(end)
+                while data[at] > 127:  # the timestamp
+                    at += 1
+                at += 1
+                byte = data[at]
+                if byte < 128:
+                    offset_delta = byte >> 1
+                    at += 1
+                else:
+                    offset_delta, at = read_varint(data, at)
+                byte = data[at]
+                if not byte & 1 and base_offset + offset_delta >= from_offset:
+                    if not room:
+                        return False
+                    if byte < 128:
+                        size = byte >> 1
+                        at += 1
+                    else:
+                        size, at = read_varint(data, at)
+                    if at + size > end:
+                        raise IndexError(at)
+                    key = data[at : at + size]
+                    shards[hash(key) & SHARD_MASK][key] = offsets.latest_offset = base_offset + offset_delta
+                position = end
+        except (IndexError, VarintError):
+            raise _unreadable(self._header) from None
+        self._went_to(position, count)
+        return True
+
+    def sift(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
+        """Finds out which of the next records stay."""
+        data, base_offset, position = self._data, self._header.base_offset, self._position
+        shards, latest_offset = offsets.shards, offsets.latest_offset
+        starts, ends = self._starts, self._ends
+        count, limit = min(self._left, most_records), len(data)
+        try:
+            for _ in range(count):
+                byte = data[position]
+                if byte & 1:
+                    raise IndexError(position)
+                if byte < 128:
+                    end = position + 1 + (byte >> 1)
+                    at = position + 2
+                else:
+                    size, at = read_varint(data, position)
+                    end = at + size
+                    at += 1
+                if end > limit:
+                    raise IndexError(end)
+                while data[at] > 127:
+                    at += 1
+                at += 1
+                byte = data[at]
+                if byte < 128:
+                    offset = base_offset + (byte >> 1)
+                    at += 1
+                else:
+                    offset_delta, at = read_varint(data, at)
+                    offset = base_offset + offset_delta
+                byte = data[at]
+                if byte & 1:
+                    stays = offset > latest_offset
+                    at += 1
+                else:
+                    if byte < 128:
+                        size = byte >> 1
+                        at += 1
+                    else:
+                        size, at = read_varint(data, at)
+                    if at + size > end:
+                        raise IndexError(at)
+                    key = data[at : at + size]
+                    stays = offset > latest_offset or offset >= shards[hash(key) & SHARD_MASK].get(key, -1)
+                    at += size
+                if stays:
+                    has_value = not data[at] & 1
+                    stays = has_value or keeps_tombstones or offset > latest_offset
+                    if stays:
+                        starts.append(position)
+                        ends.append(end)
+                        self.kept_tombstone |= not has_value
+                    else:
+                        self.dropped = True
+                else:
+                    self.dropped = True
+                position = end
+        except (IndexError, VarintError):
+            raise _unreadable(self._header) from None
+        self._went_to(position, count)
+
+    def _went_to(self, position: int, records: int) -> None:
+        self._position = position
+        self._left -= records
+        if not self._left and position < len(self._data):
+            raise _unreadable(self._header)
+
+    def keep_all(self) -> None:
+        """All records stay: those of a control batch."""
+        data, position = self._data, 0
+        for _ in range(self._left):
+            end, _ = _end_and_body(data, position)
+            self._starts.append(position)
+            self._ends.append(end)
+            position = end
+        self._left = 0
+
+    def timestamps(self, first: int, most_records: int) -> list[int]:
+        """Of records that stay, from the `first` of them on, in ms."""
+        found = []
+        for start in self._starts[first : first + most_records]:
+            _, at = _end_and_body(self._data, start)
+            delta, _ = read_varlong(self._data, at)
+            found.append(record_timestamp(self._header, delta))
+        return found
+
+    def kept_as_they_are(self, first: int, most_records: int) -> bytes:
+        """Records that stay, from the `first` of them on, byte for byte."""
+        data, last = self._data, first + most_records
+        return b"".join(
+            [data[start:end] for start, end in zip(self._starts[first:last], self._ends[first:last], strict=True)]
+        )
+
+    def kept_from(self, base_timestamp: int, first: int, timestamps: list[int]) -> bytes:
+        """Records that stay, from the `first` of them on, with these timestamps, in a batch that has this base."""
+        data, last = self._data, first + len(timestamps)
+        parts: list[bytes] = []
+        for start, end, timestamp in zip(self._starts[first:last], self._ends[first:last], timestamps, strict=True):
+            _, at = _end_and_body(data, start)
+            _, rest = read_varlong(data, at)
+            delta = varint(timestamp - base_timestamp)
+            parts += (varint(1 + len(delta) + end - rest), b"\0", delta, data[rest:end])
+        return b"".join(parts)
+
+
+def _end_and_body(data: bytes, position: int) -> tuple[int, int]:
+    """Where the record at `position` ends, and where what follows its attributes begins. Raises IndexError."""
+    byte = data[position]
+    if byte < 128:
+        end = position + 1 + (byte >> 1)
+        position += 2
+    else:
+        size, position = read_varint(data, position)
+        end = position + size
+        position += 1
+    if byte & 1 or end > len(data):
+        raise IndexError(end)
+    return end, position
+
+
+def _unreadable(header: BatchHeader) -> InvalidRecords:
+    message = f"the batch at offset {header.base_offset} has a record that cannot be read"
+    return InvalidRecords(ErrorCode.INVALID_RECORD, message)

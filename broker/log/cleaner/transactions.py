@@ -1,0 +1,74 @@
+"""What a cleaning knows of the transactions whose records it comes by: Kafka's CleanedTransactionMetadata.
+
+A marker stays as long as there are records of its transaction, and some time longer (delete.retention.ms), so that a
+reader of committed records that is in the middle of them still learns what became of them. Of aborted transactions the
+records go, their marker when none was found between the one before and it; the list of aborted transactions that
+readers are given keeps those whose marker stays for its records.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sluice.broker.log.producer_state import AbortedTransaction
+from sluice.protocol.records.batch import BatchHeader
+from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.record import iter_records
+
+_NO_CONTROL_TYPE = -1
+
+
+class CleanedTransactions:
+    """Told of every batch, in order, it says which of them are of no use any more."""
+
+    __slots__ = ("_aborted", "_next_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen", "kept")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """`aborted`: all aborted transactions with records in what is cleaned."""
+        self._aborted: Iterator[AbortedTransaction] = iter(sorted(aborted, key=lambda txn: txn.first_offset))
+        self._next_aborted = next(self._aborted, None)
+        self._ongoing_aborted: dict[int, AbortedTransaction] = {}
+        self._ongoing_committed: set[int] = set()
+        self._seen: set[int] = set()  # producers of ongoing aborted transactions of which there was a batch
+        self.kept: list[AbortedTransaction] = []  # those whose markers stay for the sake of their records
+
+    def is_useless(self, header: BatchHeader, batch: memoryview) -> bool:
+        """Whether nobody needs this batch: records that were aborted, or a marker without records before it."""
+        self._begin_aborted(header.last_offset)
+        if header.is_control:
+            return self._end(header, batch)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._ongoing_aborted:
+            self._seen.add(header.producer_id)
+            return True
+        self._ongoing_committed.add(header.producer_id)
+        return False
+
+    def _begin_aborted(self, up_to_offset: int) -> None:
+        while self._next_aborted is not None and self._next_aborted.first_offset <= up_to_offset:
+            self._ongoing_aborted.setdefault(self._next_aborted.producer_id, self._next_aborted)
+            self._next_aborted = next(self._aborted, None)
+
+    def _end(self, header: BatchHeader, batch: memoryview) -> bool:
+        if header.record_count == 0:
+            return True  # what was left of a marker, for its producer's epoch
+        control_type = _control_type(batch)
+        producer_id = header.producer_id
+        if control_type == COMMIT:
+            had_records = producer_id in self._ongoing_committed
+            self._ongoing_committed.discard(producer_id)
+            return not had_records
+        if control_type != ABORT:
+            return False
+        aborted = self._ongoing_aborted.pop(producer_id, None)
+        if producer_id not in self._seen:
+            return True
+        self._seen.discard(producer_id)
+        if aborted is not None:
+            self.kept.append(aborted)
+        return False
+
+
+def _control_type(batch: memoryview) -> int:
+    """Of the control record in `batch`: the second half of its key."""
+    key = next(iter_records(batch)).key
+    return _NO_CONTROL_TYPE if key is None else int.from_bytes(key[2:4], "big", signed=True)

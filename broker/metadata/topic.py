@@ -1,0 +1,173 @@
+"""A topic and its partitions, as all brokers of the cluster see them.
+
+Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, not one for each replica. Its
+leader appends to it; of followers it is known how far they have fetched (replication.py).
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.config.broker_config import TopicConfig
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.controller.replication import Behind
+
+# Topics that Kafka keeps for itself, in which its coordinators write down what they know: clients are told so.
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+# The journal as a topic (journal/topic.py): nobody but the broker writes to it, either.
+JOURNAL_TOPIC = "__sluice_journal"
+INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
+NO_LEADER = -1
+
+
+class Traffic:
+    """What passed through a topic on one broker."""
+
+    __slots__ = ("bytes_in", "bytes_out", "records_in")
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+
+class PartitionState(NamedTuple):
+    """Where a partition is and who leads it: see Partition."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class Partition:
+    """One partition. It is also the key under which operations wait for it.
+
+    `replicas` are node ids, the preferred leader first; `isr` those of them that are in sync; `leader` is one of these,
+    or NO_LEADER. Those to be added and removed by a reassignment are among the replicas. The epochs count changes of
+    the leader, and of anything here. `behind` and `replicated_offset` are explained in replication.py.
+    """
+
+    __slots__ = (
+        "adding",
+        "behind",
+        "deleted",
+        "epoch_start_offset",
+        "index",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "partition_epoch",
+        "removing",
+        "replicas",
+        "replicas_log_start_offset",
+        "replicated_offset",
+        "topic",
+        "traffic",
+    )
+
+    def __init__(self, topic: "Topic", index: int, log: PartitionLog, state: PartitionState) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch, self.adding, self.removing = (
+            state
+        )
+        self.traffic = topic.traffic_on(self.leader)
+        self.behind: dict[int, Behind] = {}
+        self.replicated_offset = log.high_watermark
+        self.epoch_start_offset = log.high_watermark  # where the leader's log ended as it began to lead
+        self.deleted = False
+        log.begin_epoch(self.leader_epoch)
+        self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
+
+    @property
+    def state(self) -> PartitionState:
+        """What the metadata log has of it."""
+        epochs = self.leader_epoch, self.partition_epoch
+        return PartitionState(self.replicas, self.isr, self.leader, *epochs, self.adding, self.removing)
+
+    @property
+    def low_watermark(self) -> int:
+        """The first offset that any replica still has: what DeleteRecords waits for."""
+        start = self.log.log_start_offset
+        return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
+
+    @property
+    def min_isr(self) -> int:
+        """How many replicas have to be in sync for acks=all: no more than there are (Partition.effectiveMinIsr)."""
+        return min(self.topic.min_insync_replicas, len(self.replicas))
+
+    def copy(self) -> "Partition":
+        """Another one that is as this is now, with the same log."""
+        other = Partition.__new__(Partition)
+        for name in Partition.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
+
+    def epoch_error(self, current_leader_epoch: int) -> int:
+        """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
+        if current_leader_epoch in (-1, self.leader_epoch):
+            return ErrorCode.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def access_error(self, node_id: int, current_leader_epoch: int) -> int:
+        """Why this broker does not read it for a client that believes in this epoch (-1: any); 0 if it does.
+
+        A follower knows the epoch, and looks at that first (Partition.localLogWithEpochOrThrow).
+        """
+        if node_id == self.leader or node_id in self.replicas:
+            error = self.epoch_error(current_leader_epoch)
+            if error:
+                return error
+        return ErrorCode.NONE if node_id == self.leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def __repr__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+
+class Topic:
+    """A topic: its own settings, its partitions by index, and what passed through it on each broker."""
+
+    __slots__ = (
+        "config",
+        "is_internal",
+        "min_insync_replicas",
+        "name",
+        "partitions",
+        "topic_id",
+        "traffic",
+    )
+
+    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
+        self.name = name
+        self.topic_id = topic_id  # 16 bytes (KIP-516)
+        self.config = config
+        self.is_internal = name in INTERNAL_TOPICS
+        self.min_insync_replicas = config.integer("min.insync.replicas")
+        self.partitions: list[Partition] = []
+        self.traffic: dict[int, Traffic] = {}  # by the node that led when it passed
+
+    def copy(self) -> "Topic":
+        """Another one that is as this is now, and counts what passes through together with it."""
+        other = Topic.__new__(Topic)
+        for name in Topic.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
+
+    def traffic_on(self, node_id: int) -> Traffic:
+        """What passes through the topic on this broker is counted there."""
+        return self.traffic.setdefault(node_id, Traffic())
+
+    def partition(self, index: int) -> Partition | None:
+        """The partition of that index, None where there is none."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None

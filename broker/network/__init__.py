@@ -1,0 +1,1 @@
+"""Sockets to frames: listeners, TLS, connections, and connection limits."""

@@ -1,0 +1,120 @@
+"""A listener that is more than plain text: who meets its clients, before and after they are connections.
+
+Follows SslChannelBuilder and SaslChannelBuilder, and of Kafka's Selector the counts and log lines of authentications.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sluice.broker.security.sasl.authenticator import SaslAuthenticator
+from sluice.broker.security.sasl.listener import SaslListener
+
+if TYPE_CHECKING:
+    from sluice.broker.security.tls.principal_mapper import Rule
+    from sluice.broker.server.broker import Broker
+
+    from .connection import Connection
+    from .tls_transport import TlsDoor, TlsLayer
+
+log = logging.getLogger("sluice.broker")
+
+_CLIENT_AUTH = "ssl.client.auth"
+_RULES = "ssl.principal.mapping.rules"
+
+
+class Authentications:
+    """How those of one listener went, as Kafka's socket-server-metrics count them."""
+
+    def __init__(self) -> None:
+        self.successful = 0
+        self.successful_no_reauth = 0  # of these, by clients that cannot authenticate anew (KIP-368)
+        self.failed = 0
+        self.successful_again = 0
+        self.failed_again = 0
+        self.expired_connections_killed = 0
+
+
+class SecureListener:
+    """One listener of security protocol SSL, SASL_PLAINTEXT or SASL_SSL."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        listener: str,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`call_soon` runs a function in the loop's next turn.
+
+        Raises ConfigError, a line that names the property, for what cannot work.
+        """
+        self.name = listener
+        self.authentications = Authentications()
+        self._broker = broker
+        self._config = broker.config.of_listener(listener)
+        protocol = broker.config.security_protocol(listener)
+        self._sasl = SaslListener(broker, self._config) if protocol.startswith("SASL_") else None
+        self._rules: list[Rule] = []
+        self._tls = self._tls_door(call_soon) if protocol.endswith("SSL") else None
+
+    def meet(self, connect: "Callable[[], Connection]") -> "Connection | TlsLayer":
+        """What meets a client that has just connected; `connect` makes its connection."""
+        if self._tls is None:
+            return self._admit(connect)
+        from .tls_transport import TlsLayer
+
+        return TlsLayer(self._tls, connect)
+
+    def close(self) -> None:
+        """Cuts those that have not come as far as a connection."""
+        if self._tls is not None:
+            self._tls.close()
+
+    def _admit(self, connect: "Callable[[], Connection]") -> "Connection":
+        connection = connect()
+        if self._sasl is not None:
+            SaslAuthenticator(self._broker, self._sasl, connection, self.authentications).begin()
+        return connection
+
+    # -- TLS -----------------------------------------------------------------------------------------------------------
+
+    def _tls_door(self, call_soon: Callable[[Callable[[], None]], object]) -> "TlsDoor":
+        from sluice.broker.security.tls.context import server_context
+        from sluice.broker.security.tls.principal_mapper import parse_rules
+
+        from .tls_transport import TlsDoor
+
+        # Of SASL_SSL listeners the broker's is not asked, as in Kafka: clients say by SASL who they are.
+        own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
+        client_auth = self._config.text(_CLIENT_AUTH) if own else None
+        context = server_context(self._config, client_auth or "none")
+        try:
+            self._rules = parse_rules(self._config.text(_RULES) or "")
+        except ValueError as error:
+            raise self._config.wrong(_RULES, str(error)) from None
+        return TlsDoor(context, self._broker.housekeeping, call_soon, self._shaken, self._failed)
+
+    def _shaken(self, layer: "TlsLayer") -> "Connection | None":
+        """A client's handshake is done: its connection, or None if nobody can tell who it is."""
+        user = None
+        if self._sasl is None and (certificate := layer.certificate) is not None:
+            from sluice.broker.security.tls.distinguished_name import subject
+            from sluice.broker.security.tls.principal_mapper import name_of
+
+            named = subject(certificate)
+            user = name_of(self._rules, named)
+            if user is None:
+                self._failed(layer.peer, f"no rule of {_RULES} is for {named}")
+                return None
+        connection = self._admit(layer.connect)
+        if self._sasl is None:
+            self.authentications.successful += 1
+            self.authentications.successful_no_reauth += 1
+            if user is not None:
+                connection.ctx.user = user
+                connection.ctx.seen = None
+        return connection
+
+    def _failed(self, peer: str, reason: str) -> None:
+        self.authentications.failed += 1
+        log.warning("TLS failed", extra={"peer": peer, "listener": self.name, "reason": reason})

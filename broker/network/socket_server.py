@@ -1,0 +1,241 @@
+"""Listens: TCP connections to one broker."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.server.broker import Broker
+from sluice.config.broker_config import Endpoint
+from sluice.errors import SluiceError
+from sluice.protocol.frame import FramePool, FrameReader
+from sluice.purgatory.operation import DelayedOperation
+from sluice.quotas.store import Address
+
+from .connection import Connection
+from .listener import Listener
+
+if TYPE_CHECKING:
+    from .acceptor import Acceptor
+    from .channel_builder import SecureListener
+    from .shaped_transport import Link
+    from .tls_transport import TlsLayer
+
+# Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
+BACKLOG = 1024
+# The acceptor's. Asked before there is one.
+_LIMITS = (
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "max.connection.creation.rate",
+)
+# How often idle connections are looked for: `connections.max.idle.ms` is minutes.
+_IDLE_CHECK_MS = 5_000
+# Answers on their way out have this long before connections are cut; a stop is promised within a second.
+STOP_GRACE_S = 0.2
+
+
+class _IdleCheck(DelayedOperation):
+    __slots__ = ("_server",)
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__(_IDLE_CHECK_MS)
+        self._server = server
+
+    def on_complete(self) -> None:
+        self._server.close_idle()
+
+
+class Server:
+    """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        config = broker.config
+        self.broker = broker
+        self.connections: dict[Connection, None] = {}  # a set that keeps the order in which they came
+        self.accepted = 0
+        self.endpoints: list[Endpoint] = []  # with the ports that were bound
+        self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
+        self.secure_listeners: list[SecureListener] = []
+        self.listeners: dict[str, Listener] = {}  # by name
+        # Of fault rules: what meets clients of TLS listeners, of which it gets the name, before TLS does.
+        self.gates: list[Callable[[str, Link], None]] = []
+        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
+        self._journal = broker.dispatcher.journal
+        self._loop = loop
+        # A loop without real sockets, as sluice.testing has one, gives its own to listen on.
+        self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
+        budget = config.integer("queued.max.request.bytes")
+        self._pool = FramePool(budget if budget >= 0 else None)
+        self._max_frame_bytes = config.integer("socket.request.max.bytes")
+        self._max_idle_ms = config.integer("connections.max.idle.ms")
+
+    async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
+        """Listens on every listener, port 0 picking a free one; `advertised` is what clients are told of them, where it
+        is not where they are.
+
+        Raises SluiceError with one line when an address cannot be had; what is bound by then is for `stop`.
+        """
+        told = {endpoint.name: endpoint for endpoint in advertised}
+        self.secure_listeners.clear()
+        for listener, secure in [(listener, self._secured(listener)) for listener in listeners]:
+            listening = self._bind(listener.host, listener.port, BACKLOG)
+            bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
+            self.endpoints.append(bound)
+            self.broker.endpoints[bound.name] = told.get(bound.name, bound)
+            connect = partial(self._connection, self.broker.endpoints[bound.name])
+            meet = connect if secure is None else partial(secure.meet, connect)
+            factory = partial(self._meet, bound.name, meet)
+            is_tls = self.broker.config.security_protocol(bound.name).endswith("SSL")
+            taking = self.listeners[bound.name] = Listener(
+                bound, factory, listening, BACKLOG, self._loop, is_tls=is_tls
+            )
+            await taking.listen()
+        self._limit_connections()
+        self.broker.on_configured.append(self._limit_connections)
+        self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)
+        self.close_idle()
+
+    def refuse(self, name: str) -> Callable[[], None]:
+        """Refuses new clients of a listener until what is returned is called."""
+        listener = self.listeners[name]
+        listener.refuse()
+        return partial(self._listen_again, listener)
+
+    def _listen_again(self, listener: Listener) -> None:
+        task = self._loop.create_task(listener.listen_again())
+        self._tasks.add(task)  # else nobody holds it
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Takes no more connections and ends those that are open; answers on their way out may still leave."""
+        self._closed = True
+        self.broker.close()
+        self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
+        for listener in self.listeners.values():
+            listener.close()
+        for connection in list(self.connections):
+            connection.abort()
+
+    def cut(self) -> None:
+        """Cuts what is still open: answers that have not left are lost."""
+        for connection in list(self.connections):
+            connection.cut()
+        for secure in self.secure_listeners:
+            secure.close()
+
+    async def stop(self) -> None:
+        """Closes, and cuts what is still open after a moment."""
+        self.close()
+        if self.connections:
+            self._stopped = self._loop.create_future()
+            await asyncio.wait([self._stopped], timeout=STOP_GRACE_S)
+        self.cut()
+
+    def close_idle(self) -> None:
+        """Closes the connections that were silent for `connections.max.idle.ms`, and looks again later."""
+        if self._max_idle_ms >= 0:
+            oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
+            for connection in list(self.connections):
+                if connection.last_active_ms < oldest_ms and not connection.waiting:
+                    connection.abort()
+        self.broker.housekeeping.delay(_IdleCheck(self))
+
+    def _secured(self, listener: Endpoint) -> "SecureListener | None":
+        """What stands before a listener; None: nothing. Raises ConfigError for what cannot stand there."""
+        if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
+            return None
+        from .channel_builder import SecureListener  # a start without one is not to wait for it
+
+        secure = SecureListener(self.broker, listener.name, self._loop.call_soon)
+        self.secure_listeners.append(secure)
+        return secure
+
+    def _meet(self, listener: str, meet: "Callable[[], Connection | TlsLayer]") -> asyncio.BaseProtocol:
+        above = meet()
+        if not self.gates or isinstance(above, Connection):
+            return above
+        from .shaped_transport import Link
+
+        return Link(above, self.broker, partial(self._at_gates, listener))
+
+    def _at_gates(self, listener: str, line: "Link") -> None:
+        for gate in self.gates:
+            gate(listener, line)
+
+    def _connection(self, advertised: Endpoint) -> Connection:
+        reader = FrameReader(self._pool, self._max_frame_bytes)
+        connection = Connection(
+            self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._made, self._lost
+        )
+        self.connections[connection] = None
+        self.accepted += 1
+        return connection
+
+    def _made(self, connection: Connection) -> None:
+        if self._journal is not None:
+            self._journal.opened(connection)
+        if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
+            connection.cut()
+            return
+        if self.broker.dispatcher.faults is not None:
+            self.broker.dispatcher.faults.connected(self, connection)
+        if self.acceptor is not None and not connection.closed:
+            self.acceptor.comes(connection)
+
+    def _lost(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if self._journal is not None:
+            self._journal.closed(connection)
+        if self.broker.dispatcher.faults is not None:
+            self.broker.dispatcher.faults.lost(connection)
+        if self.acceptor is not None:
+            self.acceptor.gone(connection)
+        if self._stopped is not None and not self.connections and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _limit_connections(self) -> None:
+        """Puts the broker's limits in force."""
+        config = self.broker.config
+        own = [f"listener.name.{endpoint.name.lower()}.{name}" for endpoint in self.endpoints for name in _LIMITS]
+        if self.acceptor is not None or any(map(config.is_set, (*_LIMITS, *own))):
+            self._accept_limited().configure(config)
+
+    def _limit_address(self, address: Address, rate: float | None) -> None:
+        self._accept_limited().limit_address(address, rate)
+
+    def _accept_limited(self) -> "Acceptor":
+        if self.acceptor is None:
+            from .acceptor import Acceptor  # few ever limit connections
+
+            self.acceptor = Acceptor(self.broker, [endpoint.name for endpoint in self.endpoints], self.connections)
+        return self.acceptor
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; raises SluiceError with one line that names the address and why it cannot be had."""
+    try:
+        # An address in bytes is not looked at by the codec of international names, whose import takes a millisecond.
+        name = host.encode() if host.isascii() else host
+        address = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # With its protocol number: asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
+        listening = socket.socket(address[0], address[1], address[2])
+    except (OSError, UnicodeError) as error:
+        raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address[4])
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None
+    return listening
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,1 @@
+"""Reading, appending and waiting for replicas of partitions."""

@@ -1,0 +1,179 @@
+"""What a fetch gets of one partition: its records, or why there are none.
+
+Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Which records are visible depends on who asks:
+consumers see up to the high watermark, read_committed ones up to the last stable offset. What says that it is a
+follower sees none: the replicas of a partition share its log, and are no clients.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+from sluice.broker.log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import Partition
+from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
+from sluice.protocol.errors import ErrorCode
+
+from .fetch_session import WantedPartition
+
+
+class PartitionReader:
+    """Reads on one broker for one kind of client. It has no state: all fetches of that kind share one."""
+
+    __slots__ = ("_committed_only", "_for_follower", "_node_id")
+
+    def __init__(self, node_id: int, *, committed_only: bool, for_follower: bool) -> None:
+        self._node_id = node_id
+        self._committed_only = committed_only
+        self._for_follower = for_follower
+
+    def up_to(self, log: PartitionLog) -> int:
+        """The offset at which what is visible ends."""
+        return log.last_stable_offset if self._committed_only else log.high_watermark
+
+    def is_as_told(self, item: WantedPartition) -> bool:
+        """Whether a partition of a session has nothing new, seen without reading; False where that cannot be seen."""
+        partition, wanted = item.partition, item.request
+        if partition is None or partition.deleted:
+            return False
+        log = partition.log
+        return (
+            partition.leader == self._node_id
+            and wanted.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
+            and item.high_watermark == log.high_watermark
+            and item.log_start_offset == log.log_start_offset
+            and wanted.current_leader_epoch in (-1, partition.leader_epoch)
+            and wanted.last_fetched_epoch < 0
+        )
+
+    def is_at_end(self, item: WantedPartition) -> bool:
+        """Whether there is nothing to be read of a partition, nor anything wrong, seen without reading."""
+        partition, wanted = item.partition, item.request
+        if partition is None:
+            return False
+        log, offset = partition.log, wanted.fetch_offset
+        end = log.last_stable_offset if self._committed_only else log.high_watermark
+        return log.log_start_offset <= offset == end and self._obstacle(partition, wanted) is None
+
+    def bytes_waiting(self, item: WantedPartition) -> int | None:
+        """How many bytes a long poll counts for a partition; None where it should be answered now (DelayedFetch)."""
+        partition, wanted = item.partition, item.request
+        if partition is None or self._obstacle(partition, wanted) is not None:
+            return None
+        log, offset = partition.log, wanted.fetch_offset
+        end = self.up_to(log)
+        if offset == end:
+            return 0
+        if not log.log_start_offset <= offset < end:
+            return None
+        return log.bytes_between(offset, end, wanted.partition_max_bytes)
+
+    def size(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> int:
+        """How many bytes of records `read` would return, from the index: nothing is read."""
+        partition, wanted = item.partition, item.request
+        if partition is None or self._obstacle(partition, wanted) is not None:
+            return 0
+        log = partition.log
+        return log.size_available(wanted.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
+
+    def read(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+        """What the answer says of a partition, and how many bytes of records that has."""
+        partition, wanted = item.partition, item.request
+        if partition is None:
+            return refused(item, item.error_code), 0
+        log = partition.log
+        obstacle = self._obstacle(partition, wanted)
+        if obstacle is not None:
+            data = refused(item, obstacle) if isinstance(obstacle, ErrorCode) else _diverging(item, log, obstacle)
+            return data, 0
+        end = log.last_stable_offset if self._committed_only else log.high_watermark
+        found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
+        if found.error_code:
+            return refused(item, found.error_code), 0
+        aborted = None
+        if self._committed_only:
+            aborted = aborted_transactions(log, wanted.fetch_offset, found.next_offset)
+        return partition_data(log, wanted.partition, aborted, found.parts), found.size
+
+    def _obstacle(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
+        """Why nothing of a partition is read, whatever is in its log: an error, or where it went another way."""
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        epoch = wanted.current_leader_epoch
+        if partition.leader != self._node_id or (epoch >= 0 and epoch != partition.leader_epoch):
+            return ErrorCode(partition.access_error(self._node_id, max(epoch, -1)))
+        if self._for_follower:  # Partition.followerReplicaOrThrow
+            return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if wanted.last_fetched_epoch >= 0:
+            return _divergence(wanted, partition.log)
+        return None
+
+
+def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    """What a reader of committed records has to skip of those from `offset` to `upper_offset` (exclusive)."""
+    return [
+        AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
+    ]
+
+
+def partition_data(
+    log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
+) -> PartitionData:
+    """The answer for a partition that is well."""
+    # By position: error code, high watermark, last stable offset, log start; where it diverges, who leads now, a
+    # snapshot instead; aborted transactions, which replica is to be read, records.
+    # fmt: off
+    return PartitionData(
+        index, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, None, None, aborted, -1,
+        records,
+    )
+    # fmt: on
+
+
+def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
+    """Where the log went another way than the client, which has fetched up to an epoch (KIP-595)."""
+    offset, fetched_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
+    epoch, end_offset = log.end_offset_for_epoch(fetched_epoch)
+    if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET or offset < log.log_start_offset:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if epoch < fetched_epoch or end_offset < offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _diverging(item: WantedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+    return PartitionData(
+        partition_index=item.request.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=where,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def refused(item: WantedPartition, code: int) -> PartitionData:
+    """The answer for what cannot be read: as Kafka's it tells no offsets."""
+    data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
+    if item.is_known:
+        data.aborted_transactions = None
+    return data
+
+
+class Readers(NamedTuple):
+    """Those of one broker."""
+
+    uncommitted: PartitionReader
+    committed: PartitionReader
+    follower: PartitionReader
+
+
+@cache
+def readers_of(node_id: int) -> Readers:
+    """The readers of a broker, made once."""
+    return Readers(
+        PartitionReader(node_id, committed_only=False, for_follower=False),
+        PartitionReader(node_id, committed_only=True, for_follower=False),
+        PartitionReader(node_id, committed_only=False, for_follower=True),
+    )

@@ -1,0 +1,1 @@
+"""The steps of a scenario, one file per kind of target."""

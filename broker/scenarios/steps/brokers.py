@@ -1,0 +1,67 @@
+"""Steps that happen to brokers. What may follow on what is the controller's table."""
+
+from typing import NamedTuple
+
+from sluice.broker.controller.controller import TRANSITIONS, BrokerState
+
+from .action import Known, Refused, Stage
+
+
+class _Kind(NamedTuple):
+    happening: str  # as the controller knows it
+    words: str
+    undone_by: str | None
+
+
+KINDS = {
+    "stop": _Kind("stop", "broker {} stops", "start"),
+    "kill": _Kind("stop", "broker {} is killed", "start"),
+    "start": _Kind("start", "broker {} starts", None),
+    "isolate": _Kind("isolate", "broker {} is cut off from the others", "rejoin"),
+    "rejoin": _Kind("rejoin", "broker {} is reached again", None),
+}
+# What makes a broker run as before the scenario, when all did.
+_BACK = {BrokerState.STOPPED: "start", BrokerState.ISOLATED: "rejoin"}
+
+
+class BrokerStep:
+    """Something of KINDS happens to a broker."""
+
+    def __init__(self, kind: str, broker: int) -> None:
+        self.broker = broker
+        self.words = KINDS[kind].words.format(broker)
+        self._kind = kind
+
+    def check(self, known: Known) -> None:
+        state = known.broker(self.broker)
+        after = TRANSITIONS[KINDS[self._kind].happening].get(state)
+        if after is None:
+            raise Refused(f"broker {self.broker} is {state.value} by then")
+        known.brokers[self.broker] = after
+
+    def do(self, stage: Stage) -> None:
+        stage.remember(f"broker {self.broker}", lambda: _bring_back(stage, self.broker))
+        _act(stage, self._kind, self.broker)
+
+    def undone(self) -> "BrokerStep | None":
+        undone_by = KINDS[self._kind].undone_by
+        return None if undone_by is None else BrokerStep(undone_by, self.broker)
+
+
+def _act(stage: Stage, kind: str, broker: int) -> None:
+    server = stage.server
+    match kind:
+        case "stop" | "kill":
+            server.stop_broker(broker, controlled=kind == "stop")
+        case "start":
+            stage.start_broker(broker)
+        case "isolate":
+            server.isolate_broker(broker)
+        case "rejoin":
+            server.rejoin_broker(broker)
+
+
+def _bring_back(stage: Stage, broker: int) -> None:
+    kind = _BACK.get(stage.server.cluster.controller.state(broker))
+    if kind is not None:
+        _act(stage, kind, broker)

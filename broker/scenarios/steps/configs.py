@@ -1,0 +1,114 @@
+"""Steps that alter configs, as IncrementalAlterConfigs does (KIP-339)."""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from sluice.broker.controller.configs.broker_configs import refused_configs
+from sluice.broker.controller.configs.control import ConfigurationControl
+from sluice.broker.controller.configs.resource import BROKER, TOPIC, Change, Operation, Refusal
+from sluice.broker.controller.controller import BrokerState
+from sluice.broker.scenarios.model import AlterConfig, config_texts
+from sluice.broker.server.cluster_server import ClusterError
+from sluice.config.broker_config import refused_topic_configs
+from sluice.journal_events import NOBODY
+
+from .action import Known, Refused, Stage
+from .topics import have_topic
+
+
+class ConfigAlteration:
+    """Configs of a topic, a broker or all brokers are altered."""
+
+    def __init__(self, wanted: AlterConfig) -> None:
+        self.broker = NOBODY if wanted.broker is UNSET else wanted.broker
+        self.of = _of(wanted)
+        self.before: Mapping[str, str] = {}  # what was set until it was done
+        self._set = config_texts(wanted.set)
+        changed = [*(f"{name}={value}" for name, value in self._set.items()), *(f"no {name}" for name in wanted.remove)]
+        self.words = f"config of {self.of}: {', '.join(changed)}"
+        self._wanted = wanted
+
+    def check(self, known: Known) -> None:
+        wanted = self._wanted
+        if wanted.topic is not UNSET and wanted.broker is not UNSET:
+            raise Refused("topic and broker exclude each other")
+        if not wanted.set and not wanted.remove:
+            raise Refused("set or remove, or both, say what is altered")
+        if wanted.topic is not UNSET:
+            known.partition(wanted.topic, 0)
+            problem = refused_topic_configs(known.config, self._set)
+        else:
+            refusal = refused_configs(self._set)
+            problem = None if refusal is None else refusal.message
+        if problem is not None:
+            raise Refused(problem, "set")
+        if wanted.broker is not UNSET and (state := known.broker(wanted.broker, "broker")) is not BrokerState.RUNNING:
+            raise Refused(f"broker {wanted.broker} is {state.value} by then", "broker")
+
+    def do(self, stage: Stage) -> None:
+        kind, name = _resource(self._wanted)
+        if kind == TOPIC:
+            have_topic(stage, name)
+        control = _control(stage, self.broker)
+        before = self.before = dict(control.stores[kind].own(name))
+        stage.remember(f"config of {self.of}", lambda: put_configs(stage, self._wanted, before))
+        changes = {config: Change(Operation.SET, value) for config, value in self._set.items()}
+        changes |= {config: Change(Operation.DELETE, None) for config in self._wanted.remove}
+        _expect(self.of, control.alter(kind, name, changes, validate_only=False))
+
+    def undone(self) -> "ConfigRestoration":
+        return ConfigRestoration(self, self._wanted)
+
+
+class ConfigRestoration:
+    """Configs are what they were before they were altered."""
+
+    def __init__(self, alteration: ConfigAlteration, wanted: AlterConfig) -> None:
+        self.broker = alteration.broker
+        self.words = f"config of {alteration.of}: as before"
+        self._alteration = alteration
+        self._wanted = wanted
+
+    def check(self, known: Known) -> None:
+        """What could be altered can be altered back."""
+
+    def do(self, stage: Stage) -> None:
+        put_configs(stage, self._wanted, self._alteration.before)
+
+    def undone(self) -> None:
+        return None
+
+
+def put_configs(stage: Stage, wanted: AlterConfig, own: Mapping[str, str]) -> None:
+    """Gives what `wanted` names exactly these configs of its own. Raises ClusterError."""
+    kind, name = _resource(wanted)
+    control = _control(stage, NOBODY if wanted.broker is UNSET else wanted.broker)
+    _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))
+
+
+def _control(stage: Stage, node_id: int) -> ConfigurationControl:
+    """As this broker has it; where none is named, as one that lives."""
+    cluster = stage.server.cluster
+    broker = cluster.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
+    if broker is None:
+        raise ClusterError("no broker runs that could alter configs")
+    return broker.configs
+
+
+def _resource(wanted: AlterConfig) -> tuple[int, str]:
+    if wanted.topic is not UNSET:
+        return TOPIC, wanted.topic
+    return BROKER, "" if wanted.broker is UNSET else str(wanted.broker)
+
+
+def _of(wanted: AlterConfig) -> str:
+    kind, name = _resource(wanted)
+    if kind == TOPIC:
+        return f"topic {name}"
+    return f"broker {name}" if name else "all brokers"
+
+
+def _expect(of: str, refusal: Refusal | None) -> None:
+    if refusal is not None:
+        raise ClusterError(f"{of}: {refusal.message or refusal.code.message}")

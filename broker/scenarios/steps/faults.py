@@ -1,0 +1,98 @@
+"""Steps that add and remove fault rules. What a rule may be is the business of sluice.broker.faults."""
+
+from zlib import crc32
+
+import msgspec
+
+from sluice.broker.faults.engine import check_rule
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.journal_events import NOBODY
+
+from .action import Known, Refused, Stage
+
+_AT = "rule"
+
+
+class RuleAddition:
+    """A fault rule comes into force."""
+
+    broker = NOBODY
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.fault: Fault | None = None  # once it is in force
+        self.words = f"{_words(rule)} is in force"
+
+    def check(self, known: Known) -> None:
+        try:
+            check_rule(self.rule, known.config, _AT)
+        except FaultError as error:
+            raise Refused(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
+        if self.rule.id in known.faults:
+            raise Refused(f"fault rule {self.rule.id} is in force by then", "id")
+        if self.rule.id is not None:
+            known.faults.add(self.rule.id)
+
+    def do(self, stage: Stage) -> None:
+        self.fault = stage.server.faults.add(self._seeded(stage), _AT)
+        stage.faults.append(self.fault)
+        stage.remember(f"fault rule {self.fault.id}, the {len(stage.faults)}.", self.fault.remove)
+
+    def undone(self) -> "RuleEnd":
+        return RuleEnd(self)
+
+    def _seeded(self, stage: Stage) -> Rule:
+        """With the scenario's chance, where it leaves something to chance and has none of its own."""
+        rule = self.rule
+        draws = rule.probability is not None or type(rule.the_action).DRAWS
+        if stage.seed is None or rule.seed is not None or not draws:
+            return rule
+        return msgspec.structs.replace(rule, seed=crc32(f"{stage.seed}:{len(stage.faults)}".encode()))
+
+
+class RuleEnd:
+    """A fault rule that a step has added is no longer in force."""
+
+    broker = NOBODY
+
+    def __init__(self, addition: RuleAddition) -> None:
+        self.words = f"{_words(addition.rule)} is removed"
+        self._addition = addition
+
+    def check(self, known: Known) -> None:
+        rule_id = self._addition.rule.id
+        if rule_id is not None:
+            known.end_fault(rule_id)
+
+    def do(self, stage: Stage) -> None:
+        if self._addition.fault is not None:
+            self._addition.fault.remove()
+
+    def undone(self) -> None:
+        return None
+
+
+class RuleRemoval:
+    """A fault rule is no longer in force, whichever step has added it."""
+
+    broker = NOBODY
+
+    def __init__(self, rule_id: str) -> None:
+        self.words = f"fault rule {rule_id} is removed"
+        self._id = rule_id
+
+    def check(self, known: Known) -> None:
+        known.end_fault(self._id)
+
+    def do(self, stage: Stage) -> None:
+        stage.server.faults.remove(self._id)
+
+    def undone(self) -> None:
+        return None
+
+
+def _words(rule: Rule) -> str:
+    action = rule.action if isinstance(rule.action, str) else rule.action.kind
+    return f"fault rule {rule.id} ({action})" if rule.id else f"a fault rule ({action})"

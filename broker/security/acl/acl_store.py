@@ -1,0 +1,148 @@
+"""All entries of the access control lists, by what they apply to: the cluster has one of this.
+
+Follows AclControlManager (ids, entries that are there already) and AclCache. Kafka keeps entries sorted and steps
+through those whose names begin as the resource's does; here each question is a few lookups: the entries of the literal
+name, of `*`, and of each prefix of the name that is as long as some prefix in use. Of these it has only the entries of
+whoever asks and of `User:*`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.uuids import random_uuid
+
+from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclFilter, PatternType, ResourceType
+
+# What one request may change (QuorumController.MAX_RECORDS_PER_USER_OP).
+MAX_PER_REQUEST = 10_000
+ByPrincipal = dict[str, list[Acl]]  # the entries of one pattern
+# Makes durable that entries will come, with their ids, and go, by id; or says why not.
+WriteAcls = Callable[[Sequence[tuple[bytes, Acl]], Sequence[bytes]], ErrorCode]
+
+
+class Acls:
+    """Entries by id, and the index that questions are answered from.
+
+    `create` and `delete` are what requests do; `add` and `remove` are all that changes it, for these two and for who
+    knows the entries from before.
+    """
+
+    def __init__(self, random_bytes: Callable[[int], bytes], write: WriteAcls) -> None:
+        self._random_bytes = random_bytes
+        self._write = write
+        self._by_id: dict[bytes, Acl] = {}
+        self._ids: dict[Acl, bytes] = {}
+        self._on = [_OnType() for _ in ResourceType]  # by the type's number
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def items(self) -> Iterable[tuple[bytes, Acl]]:
+        """Each entry with its id, 16 bytes, as metadata records have it."""
+        return self._by_id.items()
+
+    def create(self, acls: Iterable[Acl]) -> ErrorCode:
+        """Adds those that are not there yet; where it says why not, which may be that they are too many, none is."""
+        new = [acl for acl in dict.fromkeys(acls) if acl not in self._ids]
+        if len(new) > MAX_PER_REQUEST:
+            return ErrorCode.POLICY_VIOLATION
+        with_ids = [(self._new_id(), acl) for acl in new]
+        failed = self._write(with_ids, ())
+        if not failed:
+            for acl_id, acl in with_ids:
+                self.add(acl_id, acl)
+        return failed
+
+    def delete(self, acls: Collection[Acl]) -> ErrorCode:
+        """Takes entries away that are there, or says why not."""
+        ids = [self._ids[acl] for acl in acls]
+        failed = self._write((), ids)
+        if not failed:
+            for acl_id in ids:
+                self.remove(acl_id)
+        return failed
+
+    def add(self, acl_id: bytes, acl: Acl) -> None:
+        """A new entry, that nobody added before, under a new id."""
+        assert acl_id not in self._by_id, acl_id
+        assert acl not in self._ids, acl
+        self._by_id[acl_id] = acl
+        self._ids[acl] = acl_id
+        self._on[acl.resource_type].add(acl)
+
+    def remove(self, acl_id: bytes) -> Acl:
+        """Takes an entry away; returns what it was."""
+        acl = self._by_id.pop(acl_id)
+        del self._ids[acl]
+        self._on[acl.resource_type].remove(acl)
+        return acl
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        """The entries that a filter means, in the order of their resources; Kafka tells them in any."""
+        return sorted(acl for acl in self._ids if wanted.matches(acl))
+
+    def on(self, resource_type: ResourceType, name: str) -> Iterator[ByPrincipal]:
+        """The entries, by principal, of each pattern that applies to a resource."""
+        return self._on[resource_type].on(name)
+
+    def of(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:
+        """The entries on resources of a type that concern a principal."""
+        for entries in self._on[resource_type].all():
+            yield from entries.get(principal, ())
+            if principal != WILDCARD_PRINCIPAL:
+                yield from entries.get(WILDCARD_PRINCIPAL, ())
+
+    def _new_id(self) -> bytes:
+        while (acl_id := random_uuid(self._random_bytes)) in self._by_id:
+            pass
+        return acl_id
+
+
+class _OnType:
+    """The entries on resources of one type, by their pattern."""
+
+    def __init__(self) -> None:
+        self._literal: dict[str, ByPrincipal] = {}
+        self._prefixed: dict[str, ByPrincipal] = {}
+        self._prefix_lengths = Counter[int]()  # patterns of each length
+
+    def on(self, name: str) -> Iterator[ByPrincipal]:
+        literal, prefixed = self._literal, self._prefixed
+        if name in literal:
+            yield literal[name]
+        if WILDCARD in literal and name != WILDCARD:
+            yield literal[WILDCARD]
+        for length in self._prefix_lengths:
+            if length <= len(name) and (entries := prefixed.get(name[:length])) is not None:
+                yield entries
+
+    def all(self) -> Iterator[ByPrincipal]:
+        return chain(self._literal.values(), self._prefixed.values())
+
+    def add(self, acl: Acl) -> None:
+        patterns, name = self._patterns(acl), acl.resource_name
+        if name not in patterns:
+            patterns[name] = {}
+            if patterns is self._prefixed:
+                self._prefix_lengths[len(name)] += 1
+        patterns[name].setdefault(acl.principal, []).append(acl)
+
+    def remove(self, acl: Acl) -> None:
+        patterns, name = self._patterns(acl), acl.resource_name
+        entries = patterns[name]
+        entries[acl.principal].remove(acl)
+        if entries[acl.principal]:
+            return
+        del entries[acl.principal]
+        if entries:
+            return
+        del patterns[name]
+        if patterns is self._prefixed:
+            self._prefix_lengths[len(name)] -= 1
+            if not self._prefix_lengths[len(name)]:
+                del self._prefix_lengths[len(name)]
+
+    def _patterns(self, acl: Acl) -> dict[str, ByPrincipal]:
+        return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal

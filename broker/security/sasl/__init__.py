@@ -1,0 +1,1 @@
+"""SASL authentication: PLAIN, SCRAM and OAUTHBEARER."""

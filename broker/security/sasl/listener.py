@@ -1,0 +1,150 @@
+"""What SASL is on one listener: its mechanisms, who may log in by them, and for how long.
+
+Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: a mechanism needs no login module
+where it has nothing to be told (SCRAM's users are the cluster's, OAUTHBEARER's bring their names along), and
+`sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, is for all listeners what the section
+KafkaServer of a JAAS file is there: each mechanism finds its own login module in it.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sluice.config.listener_config import ListenerConfig
+from sluice.config.value_types import parse_users
+
+from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, parse_jaas
+from .mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+_ENABLED = "sasl.enabled.mechanisms"
+_JAAS = "sasl.jaas.config"
+_USERS = "sluice.sasl.users"
+_REAUTH = "connections.max.reauth.ms"
+_MAX_RECEIVE = "sasl.server.max.receive.size"
+_USER_OPTION = "user_"
+_NONCE_BYTES = 18  # 24 characters; Kafka's have 25 of base 36
+
+_MODULES = {
+    "PLAIN": PLAIN_MODULE,
+    "SCRAM-SHA-256": SCRAM_MODULE,
+    "SCRAM-SHA-512": SCRAM_MODULE,
+    "OAUTHBEARER": OAUTHBEARER_MODULE,
+}
+# The first release with a mechanism, where it is not the first with SaslHandshake (0.10).
+_SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER": (2, 0)}
+
+NewMechanism = Callable[[], Mechanism]
+
+
+class SaslListener:
+    """The mechanisms that are enabled, each with what begins an exchange, and the limits of those exchanges."""
+
+    def __init__(self, broker: "Broker", config: ListenerConfig) -> None:
+        """Raises ConfigError, a line that names the property, for what cannot work."""
+        self._broker = broker
+        self._config = config
+        self.name = config.listener
+        self.max_receive_bytes = config.integer(_MAX_RECEIVE)
+        self.mechanisms = {name: self._mechanism(name) for name in self._enabled()}
+        self._max_reauth_ms = {name: config.integer(_REAUTH, name) for name in self.mechanisms}
+
+    def session_lifetime_ms(self, mechanism: str, expires_at_ms: int | None, now_ms: int) -> int | None:
+        """How long an authentication is good for, None for as long as the connection (KIP-368).
+
+        `expires_at_ms`: of what the client has shown.
+        """
+        limit_ms = self._max_reauth_ms[mechanism]
+        limits = [limit_ms] if limit_ms > 0 else []
+        if expires_at_ms is not None:
+            limits.append(expires_at_ms - now_ms)
+        return max(0, min(limits)) if limits else None
+
+    def _enabled(self) -> list[str]:
+        release = self._broker.config.text("sluice.kafka.release")
+        served = [name for name in _MODULES if _had(release, name)]
+        enabled = self._config.names(_ENABLED)
+        if self._config.is_set(_ENABLED):
+            for name in enabled:
+                if name not in served:
+                    told = "" if release == "all" else f" of {release}"
+                    raise self._config.wrong(_ENABLED, f"{name}: must be of the mechanisms{told}, {', '.join(served)}")
+        chosen = [name for name in enabled if name in served]
+        if not chosen:
+            raise self._config.wrong(_ENABLED, f"must name a mechanism for listener {self.name}: {', '.join(served)}")
+        return chosen
+
+    def _mechanism(self, name: str) -> NewMechanism:
+        # Each is loaded where it is enabled.
+        options = self._options(name)
+        if name == "PLAIN":
+            return self._plain(options)
+        if name == "OAUTHBEARER":
+            return self._oauthbearer(options)
+        return self._scram(name)
+
+    def _plain(self, options: Mapping[str, str]) -> NewMechanism:
+        from .plain import PlainMechanism
+
+        of_module = {
+            option.removeprefix(_USER_OPTION): password
+            for option, password in options.items()
+            if option.startswith(_USER_OPTION)
+        }
+        passwords = parse_users(self._broker.config.text(_USERS)) | of_module
+        if not passwords and self._config.is_set(_ENABLED):
+            problem = f'nobody can log in by PLAIN: must have user_NAME="PASSWORD" for {PLAIN_MODULE}, or set {_USERS}'
+            raise self._config.wrong(_JAAS, problem, "PLAIN")
+        return lambda: PlainMechanism(passwords)
+
+    def _scram(self, name: str) -> NewMechanism:
+        from .scram import ScramServerMechanism
+        from .scram_credentials import ScramMechanism
+
+        mechanism = next(mechanism for mechanism in ScramMechanism if mechanism.sasl_name == name)
+        credentials, random_bytes = self._broker.cluster.scram_credentials, self._broker.random.randbytes
+
+        def new_nonce() -> str:
+            return b64encode(random_bytes(_NONCE_BYTES)).decode()
+
+        return lambda: ScramServerMechanism(mechanism, credentials, new_nonce)
+
+    def _oauthbearer(self, options: Mapping[str, str]) -> NewMechanism:
+        from .oauthbearer import OAuthBearerMechanism
+        from .unsecured_jws import TokenValidator
+
+        try:
+            validator = TokenValidator(options)
+        except ValueError as error:
+            raise self._config.wrong(_JAAS, str(error), "OAUTHBEARER") from None
+        return lambda: OAuthBearerMechanism(validator, self._broker.clock.wall_ms)
+
+    def _options(self, mechanism: str) -> dict[str, str]:
+        """The options of this mechanism's login module."""
+        module = _MODULES[mechanism]
+        key = self._config.key(_JAAS, mechanism)
+        text = self._config.text(_JAAS, mechanism)
+        if text is None:
+            return {}
+        try:
+            modules = parse_jaas(text)
+        except ValueError as error:
+            raise self._config.wrong(_JAAS, str(error), mechanism) from None
+        own = [entry for entry in modules if entry.name == module]
+        if key.endswith(f".{mechanism.lower()}.{_JAAS}") and own != modules[:1]:
+            raise self._config.wrong(_JAAS, f"must be one login module, {module}", mechanism)
+        return _joined(own)
+
+
+def _joined(modules: list[LoginModule]) -> dict[str, str]:
+    # Of two modules of one kind the first that has an option counts, as in Kafka.
+    return {key: value for entry in reversed(modules) for key, value in entry.options.items()}
+
+
+def _had(release: str, mechanism: str) -> bool:
+    if release == "all":
+        return True
+    numbers = tuple(int(number) for number in release.removeprefix("kafka-").split("."))
+    return numbers >= _SINCE.get(mechanism, (0, 10))

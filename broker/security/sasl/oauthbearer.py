@@ -1,0 +1,67 @@
+"""OAUTHBEARER: a token that says who its bearer is (RFC 7628; Kafka's OAuthBearerSaslServer, KIP-255)."""
+
+import re
+from collections.abc import Callable
+
+from .mechanism import SaslAuthenticationError, SaslError
+from .unsecured_jws import IllegalTokenError, TokenValidator
+
+_SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
+_INITIAL = re.compile(rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01")
+_AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
+_AFTER_AN_ERROR = b"\x01"
+
+
+class OAuthBearerMechanism:
+    """One exchange; see `Mechanism`."""
+
+    def __init__(self, validator: TokenValidator, now_ms: Callable[[], int]) -> None:
+        """`now_ms`: the wall clock."""
+        self._validator = validator
+        self._now_ms = now_ms
+        self._refusal: SaslAuthenticationError | None = None  # the client is told, and has to answer, before it is made
+        self.user: str | None = None
+        self.expires_at_ms: int | None = None
+
+    @property
+    def objection(self) -> str:
+        return "" if self._refusal is None else self._refusal.reason
+
+    def evaluate(self, token: bytes) -> bytes:
+        if token == _AFTER_AN_ERROR and self._refusal is not None:
+            raise self._refusal
+        authorization_id, compact = _read(token)
+        try:
+            shown = self._validator.validate(compact, self._now_ms())
+        except IllegalTokenError as error:
+            status, scope = "invalid_token", ""
+            if error.scope is not None:
+                status, scope = "insufficient_scope", f', "scope":"{error.scope}"'
+            told = f'{{"status":"{status}"{scope}}}'
+            self._refusal = SaslAuthenticationError(told, f"{status}: {error}")
+            return told.encode()
+        if authorization_id not in ("", shown.principal):
+            raise SaslAuthenticationError(
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
+                f"from the token's principal name ({shown.principal})"
+            )
+        self.user, self.expires_at_ms = shown.principal, shown.expires_at_ms
+        return b""
+
+
+def _read(message: bytes) -> tuple[str, str]:
+    """The authorization id and the token of a client's initial response; extensions are taken and ignored."""
+    match = _INITIAL.fullmatch(message.decode(errors="replace"))
+    if match is None:
+        raise SaslError("Invalid OAUTHBEARER client first message")
+    pairs = (pair.partition("=") for pair in match["pairs"].split("\x01"))
+    auth = {key: value for key, _, value in pairs}.get("auth")
+    if auth is None:
+        raise SaslError("Invalid OAUTHBEARER client first message: 'auth' not specified")
+    bearer = _AUTH.fullmatch(auth)
+    if bearer is None:
+        raise SaslError("Invalid OAUTHBEARER client first message: invalid 'auth' format")
+    if bearer["scheme"].lower() != "bearer":
+        raise SaslError(f"Invalid scheme in OAUTHBEARER client first message: {bearer['scheme']}")
+    return match["authzid"] or "", bearer["token"]

@@ -1,0 +1,39 @@
+"""PLAIN: name and password in one token (RFC 4616; Kafka's PlainSaslServer and PlainServerCallbackHandler)."""
+
+from collections.abc import Mapping
+from hmac import compare_digest
+
+from .mechanism import SaslAuthenticationError
+
+_TOKENS = 3  # authorization id, name, password
+
+
+class PlainMechanism:
+    """One exchange; see `Mechanism`."""
+
+    expires_at_ms = None
+    objection = ""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        """`passwords`: by name."""
+        self._passwords = passwords
+        self.user: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        tokens = token.decode(errors="replace").split("\0", _TOKENS)
+        if len(tokens) != _TOKENS:
+            raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")
+        authorization_id, name, password = tokens
+        if not name:
+            raise SaslAuthenticationError("Authentication failed: username not specified")
+        if not password:
+            raise SaslAuthenticationError("Authentication failed: password not specified")
+        expected = self._passwords.get(name)
+        if expected is None or not compare_digest(expected.encode(), password.encode()):
+            raise SaslAuthenticationError("Authentication failed: Invalid username or password")
+        if authorization_id not in ("", name):
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.user = name
+        return b""

@@ -1,0 +1,102 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka's ScramSaslServer and ScramMessages, KIP-84).
+
+Two rounds: the client names its user and gets salt and iterations, then it proves that it knows the password, and gets
+the proof that the broker knows it, too. As Kafka: no channel binding, no SASLprep; extensions are taken and ignored;
+an unknown user is refused in the first round, with the words that a wrong password gets in the second. By hand over
+hashlib and hmac rather than by a library: those that there is refuse salts of less than 12 bytes and normalize names,
+which Kafka and its clients do not.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from hashlib import new as hash_of
+from hmac import compare_digest
+from hmac import digest as hmac
+
+from .mechanism import SaslAuthenticationError, SaslError
+from .scram_credentials import MIN_ITERATIONS, ScramCredential, ScramCredentials, ScramMechanism
+
+_SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_VALUE = r"[\x01-\x2b\x2d-\x7f]+"  # no comma
+_PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
+_BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
+_FIRST = re.compile(
+    rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASLNAME}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
+)
+_FINAL = re.compile(
+    rf"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})", re.ASCII
+)
+
+
+class ScramServerMechanism:
+    """One exchange; see `Mechanism`."""
+
+    expires_at_ms = None
+    objection = ""
+
+    def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
+        """`new_nonce` makes the broker's half of a nonce, from its seeded source of chance."""
+        self._mechanism = mechanism
+        self._credentials = credentials
+        self._new_nonce = new_nonce
+        self._exchange: _Exchange | None = None  # from the first round on
+        self.user: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        text = token.decode(errors="replace")
+        if self._exchange is None:
+            self._exchange = self._first(text)
+            return self._exchange.server_first.encode()
+        signature = self._exchange.prove(text)
+        self.user = self._exchange.user
+        return b"v=" + b64encode(signature)
+
+    def _first(self, text: str) -> "_Exchange":
+        match = _FIRST.fullmatch(text)
+        if match is None:
+            raise SaslError("Invalid SCRAM client first message format")
+        user = match["name"].replace("=2C", ",").replace("=3D", "=")
+        credential = self._credentials.get(user, self._mechanism)
+        if credential is None:
+            raise SaslError("Authentication failed: Invalid user credentials")
+        if match["authzid"] not in (None, user):
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        if credential.iterations < MIN_ITERATIONS:
+            name = self._mechanism.sasl_name
+            raise SaslError(f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS} for {name}")
+        nonce = match["nonce"] + self._new_nonce()
+        return _Exchange(self._mechanism.hash_name, user, credential, match["bare"], nonce)
+
+
+class _Exchange:
+    """What the two have said in the first round, and the user's credential."""
+
+    def __init__(self, hash_name: str, user: str, credential: ScramCredential, client_first: str, nonce: str) -> None:
+        self.user = user
+        self.server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
+        self._hash_name = hash_name
+        self._credential = credential
+        self._client_first = client_first
+        self._nonce = nonce
+
+    def prove(self, text: str) -> bytes:
+        """Checks the client's proof; returns the broker's."""
+        match = _FINAL.fullmatch(text)
+        if match is None:
+            raise SaslError("Invalid SCRAM client final message format")
+        if match["nonce"] != self._nonce:
+            raise SaslError("Invalid client nonce in the final client message.")
+        name, credential = self._hash_name, self._credential
+        message = f"{self._client_first},{self.server_first},{match['without_proof']}".encode()
+        signature = hmac(credential.stored_key, message, name)
+        proof = b64decode(match["proof"])
+        client_key = bytes(a ^ b for a, b in zip(signature, proof, strict=False))
+        if len(proof) != len(signature) or not compare_digest(
+            hash_of(name, client_key).digest(), credential.stored_key
+        ):
+            raise SaslError("Invalid client credentials")
+        return hmac(credential.server_key, message, name)

@@ -1,0 +1,1 @@
+"""TLS contexts and the mapping of certificates to principals."""

@@ -1,0 +1,1 @@
+"""One broker assembled from its parts, and several brokers in one process."""

@@ -1,0 +1,320 @@
+"""One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's.
+
+What it has in common with the other brokers of the process is the cluster's.
+"""
+
+from collections.abc import Callable, Collection
+from functools import cached_property, partial
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
+from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.metadata.features import listed_features
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.broker.throttling.profile import PROFILES
+from sluice.broker.throttling.quota_resolver import RulesOfQuotas
+from sluice.broker.throttling.throttle_histogram import ThrottleTimesByClient
+from sluice.broker.throttling.throttler import Enforcement
+from sluice.clock import Clock
+from sluice.config.broker_config import Config, Endpoint
+from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.scheduler import Housekeeping
+from sluice.purgatory.timer import Timer
+from sluice.quotas.quota_managers import QuotaManagers
+
+if TYPE_CHECKING:
+    from sluice.broker.controller.configs.client_metrics_manager import Telemetry
+    from sluice.broker.controller.configs.control import ConfigurationControl
+    from sluice.broker.controller.metadata_publisher import Leadership, MetadataImage
+    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+    from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from sluice.broker.replica.fetch_session import FetchSessionCache
+    from sluice.broker.security.acl.authorizer import Authorizer
+    from sluice.protocol.apis.api_versions import ApiVersion
+
+# Kafka's Metrics looks for expired sensors this often.
+_SENSOR_EXPIRY_INTERVAL_MS = 30_000
+# How soon a quota callback is told that topics or leaders changed.
+_METADATA_CHECK_MS = 1_000
+# GetTelemetrySubscriptions and PushTelemetry: clients that find them advertised use them.
+_OF_TELEMETRY = (71, 72)
+
+
+class Broker:
+    """Everything that requests read and change. One thread owns it."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        random: Random,
+        cluster: Cluster | None = None,
+        node_id: int | None = None,
+    ) -> None:
+        """The next broker of `cluster`, or the one of `node_id` again; without a cluster, one that is alone."""
+        self._is_alone = cluster is None
+        self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
+        self.image: MetadataImage | None = None  # what it knows of leaders, where that may be old
+        self.is_stranded = False  # whether neither the controller nor the other brokers reach it
+        self.node_id = cluster.next_node_id() if node_id is None else node_id
+        self.config = config.of_node(self.node_id)
+        self.clock = clock
+        self.random = random
+        self.started_ms = clock.monotonic_ms()
+        self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
+        self.on_configured: list[Callable[[], None]] = []  # what is done when its configs were altered
+        self.timer = Timer(clock)
+        self.fetches = DelayedOperationPurgatory(
+            "Fetch", self.timer, config.integer("fetch.purgatory.purge.interval.requests")
+        )
+        self.produces = DelayedOperationPurgatory(
+            "Produce", self.timer, config.integer("producer.purgatory.purge.interval.requests")
+        )
+        # Kafka's purge interval for these is 1: they are few, and may hold much.
+        self.fault_waits: DelayedOperationPurgatory | None = None  # where requests wait because of fault rules
+        self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
+        self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
+        self.housekeeping = Housekeeping(self.timer)
+        self.every, self.later = self.housekeeping.every, self.housekeeping.later
+        self.profile = PROFILES[config.text("quota.profile")]
+        self._rules = RulesOfQuotas(config, self.profile.empty_client_id)
+        self.quotas = QuotaManagers(config, self.profile.rate, self._rules.of, cluster.quota_stores)
+        throttle_times = ThrottleTimesByClient(config.integer("sluice.metrics.client.ids.max"))
+        self.enforcement = Enforcement(
+            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times
+        )
+        self.authorizer = self._new_authorizer()
+        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn, cluster.journal)
+        release = config.text("sluice.kafka.release")
+        self.advertised = advertised_by(release)
+        self.served = served_as(release)
+        if not config.boolean("sluice.telemetry"):
+            for api_key in _OF_TELEMETRY:
+                self.advertised.pop(api_key, None)
+                self.served.pop(api_key, None)
+        self.features = listed_features(release, self.served)
+        self.auto_creates_topics = config.boolean("auto.create.topics.enable")
+        self.deletes_topics = config.boolean("delete.topic.enable")
+        self.max_fetch_bytes = config.integer("fetch.max.bytes")
+        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
+        self._producer_ids = iter(range(0))
+        self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        if self._rules.callback is not None:
+            self.every(_METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas))
+        cluster.join(self)
+        if cluster.faults is not None:
+            cluster.faults.equip(self)
+
+    def leads(self, partition: Partition) -> bool:
+        """Whether this broker is the one to write to and read from."""
+        return partition.leader == self.node_id
+
+    def known(self, partition: Partition) -> "Partition | Leadership | None":
+        """Who leads a partition, and who has it, as far as this broker knows; None: it has not heard of it."""
+        return partition if self.image is None else self.image.partitions.get(partition)
+
+    def known_leader(self, known: "Partition | Leadership") -> "Broker | None":
+        """The broker that leads, if it is taken for alive."""
+        return None if known.leader in self.known_fenced else self.cluster.brokers.get(known.leader)
+
+    @property
+    def known_fenced(self) -> Collection[int]:
+        """The brokers that this one takes for dead."""
+        return self.cluster.fenced if self.image is None else self.image.fenced
+
+    @property
+    def known_brokers(self) -> "list[Broker]":
+        """The brokers that this one takes for alive."""
+        fenced, brokers = self.known_fenced, self.cluster.brokers
+        if not fenced:
+            return list(brokers.values())
+        return [broker for node_id, broker in brokers.items() if node_id not in fenced]
+
+    def strand(self, stranded: Cluster) -> None:
+        """Nothing reaches this broker but its clients: `stranded` is what it knows."""
+        self.is_stranded = True
+        self.cluster = stranded
+        self.image = None
+
+    def unstrand(self, cluster: Cluster) -> None:
+        """It is reached again."""
+        self.is_stranded = False
+        self.cluster = cluster
+
+    def started_leading(self, partition: Partition) -> None:
+        """This broker leads a partition from now on; what a coordinator keeps in it is loaded."""
+        partition.traffic = partition.topic.traffic_on(self.node_id)
+        coordinator = self._coordinator_in(partition)
+        if coordinator is not None:
+            coordinator.load(partition)
+        for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
+            if not broker.is_stranded:  # else it does not hear of that
+                broker.produces.check_and_complete(partition)
+
+    def stopped_leading(self, partition: Partition) -> None:
+        """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
+        coordinator = self._coordinator_in(partition)
+        if coordinator is not None:
+            coordinator.unload(partition)
+        self.answer_waiting(partition)
+
+    def answer_waiting(self, partition: Partition) -> None:
+        """Completes what waits here for a partition, as far as it can be."""
+        self.fetches.check_and_complete(partition)
+        self.produces.check_and_complete(partition)
+        self.delete_records.check_and_complete(partition)
+
+    def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
+        """The coordinator that keeps its state in a partition; None where none does, or there is nothing to do for it:
+        nobody has asked for it yet, and nothing is written there that goes on by itself.
+        """
+        if partition.topic.name == GROUP_METADATA_TOPIC:
+            return self.groups if partition.log.log_end_offset else self.groups_in_use
+        if partition.topic.name == TRANSACTION_STATE_TOPIC:
+            return self.transactions if partition.log.log_end_offset else self.transactions_in_use
+        return None
+
+    @cached_property
+    def api_keys(self) -> "list[ApiVersion]":
+        """What is advertised, as ApiVersions tells it: made once, for every connection asks."""
+        from sluice.protocol.apis.api_versions import ApiVersion  # with the first that asks
+
+        return [
+            ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, (first, last) in self.advertised.items()
+        ]
+
+    @cached_property
+    def fetch_sessions(self) -> "FetchSessionCache":
+        """The sessions of fetching clients, there from the first that opens one."""
+        from sluice.broker.replica.fetch_session import FetchSessionCache  # not before: a start is not to wait for it
+
+        return FetchSessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"), self.random)
+
+    @property
+    def fetch_sessions_in_use(self) -> "FetchSessionCache | None":
+        """The sessions of fetching clients; None where no client has opened one."""
+        return self.fetch_sessions if "fetch_sessions" in vars(self) else None
+
+    @cached_property
+    def groups(self) -> "GroupCoordinator":
+        """The coordinator of groups, there from when a client first asks for one."""
+        from sluice.broker.coordinator.group.coordinator import (
+            GroupCoordinator,  # not before: a start is not to wait for it
+        )
+
+        return GroupCoordinator(self)
+
+    @property
+    def groups_in_use(self) -> "GroupCoordinator | None":
+        """The coordinator of groups; None where no client has asked for one."""
+        return self.groups if "groups" in vars(self) else None
+
+    @cached_property
+    def transactions(self) -> "TransactionCoordinator":
+        """The coordinator of transactions, made when one is first asked about."""
+        from sluice.broker.coordinator.transaction.coordinator import (
+            TransactionCoordinator,  # only those who use it wait for it
+        )
+
+        return TransactionCoordinator(self)
+
+    @property
+    def transactions_in_use(self) -> "TransactionCoordinator | None":
+        """The coordinator of transactions; None where there was nothing for one to do."""
+        return self.transactions if "transactions" in vars(self) else None
+
+    def resume_transactions(self) -> None:
+        """After a start there are transactions: what is to happen to them happens, though nobody asks."""
+        if self.transactions_in_use is None:
+            _ = self.transactions
+        self.dispatcher.end_turn()
+
+    @cached_property
+    def telemetry(self) -> "Telemetry":
+        """What clients tell of themselves, there from when the first of them does."""
+        from sluice.broker.controller.configs.client_metrics_manager import Telemetry
+
+        most = self.config.integer("telemetry.max.bytes")
+        return Telemetry(self.cluster.client_metrics_configs, most, self.random.randbytes)
+
+    @property
+    def telemetry_in_use(self) -> "Telemetry | None":
+        """The same; None where no client has told anything."""
+        return self.telemetry if "telemetry" in vars(self) else None
+
+    @cached_property
+    def configs(self) -> "ConfigurationControl":
+        """What can be altered while the broker runs; loaded with the first request that asks for it."""
+        from sluice.broker.controller.configs.control import ConfigurationControl
+
+        return ConfigurationControl(self)
+
+    def appended(self, partition: Partition) -> None:
+        """Something was appended here: whoever may read it now goes on, at once or when the replicas have it."""
+        if partition.log.has_followers:
+            self.cluster.controller.replication.appended(partition)
+        else:
+            self.dispatcher.check_after_turn(self.fetches, partition)
+
+    def records_deleted(self, partition: Partition) -> None:
+        """The leader let records go; the replicas' logs start where its does once they have fetched again."""
+        if partition.log.has_followers:
+            followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
+            self.cluster.housekeeping.later(self._replication_delay_ms, followed)
+
+    def delete_topic(self, topic: Topic) -> ErrorCode:
+        """Deletes a topic, and answers what waited for its partitions, on whichever broker; or says why not."""
+        failed = self.cluster.delete(topic)
+        if failed:
+            return failed
+        for broker in self.cluster.brokers.values():
+            broker.topic_deleted(topic)
+        return ErrorCode.NONE
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """A topic is gone: answers what waited here for its partitions."""
+        for partition in topic.partitions:
+            self.dispatcher.check_after_turn(self.fetches, partition)
+            self.produces.check_and_complete(partition)
+            self.delete_records.check_and_complete(partition)
+        if self.groups_in_use is not None:
+            self.groups_in_use.forget_topic(topic)
+
+    def new_producer_id(self) -> int:
+        """A producer id that nobody had before. Raises NotDurableError."""
+        found = next(self._producer_ids, None)
+        if found is None:
+            self._producer_ids = iter(self.cluster.new_producer_ids(self.node_id))
+            found = next(self._producer_ids)
+        return found
+
+    def close(self) -> None:
+        """Stops time: nothing that waits completes any more."""
+        self.timer.close()
+        self.quotas.close()
+        self._rules.close()
+        if self._is_alone:
+            self.cluster.close()
+
+    def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
+        partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
+        self.delete_records.check_and_complete(partition)
+
+    def _new_authorizer(self) -> "Authorizer | None":
+        """Who decides what clients may do; None where everybody may do everything."""
+        if not self.config.text("authorizer.class.name"):
+            return None
+        from sluice.broker.security.acl.authorizer import Authorizer  # most brokers have none
+
+        return Authorizer(self.config, self.cluster.acls)
+
+    def _expire_sensors(self) -> None:
+        now_ms = self.enforcement.time.at(self.clock.wall_ms())
+        self.quotas.expire(now_ms)
+        self.enforcement.throttle_times.expire(now_ms)
+        if self.cluster.controller_quotas.mutation is not None:
+            self.cluster.controller_quotas.mutation.expire(now_ms)

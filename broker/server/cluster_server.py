@@ -1,0 +1,205 @@
+"""All brokers of the process with their sockets, and the admin port beside them. Started and stopped as one."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import TYPE_CHECKING
+
+from sluice.broker.admin.server import AdminPort
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.controller import Controller
+from sluice.broker.controller.elections import Election
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.network.socket_server import BACKLOG, STOP_GRACE_S, Server, bind
+from sluice.clock import Clock
+from sluice.config.broker_config import Config, Endpoint
+from sluice.errors import SluiceError
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records import crc
+
+from .broker import Broker
+
+if TYPE_CHECKING:
+    from sluice.broker.admin.server import LoadPage
+    from sluice.broker.faults.engine import Faults
+
+# Clients that were waiting for the start have asked their first questions by then.
+_PRELOAD_AFTER_MS = 500
+
+
+class ClusterError(SluiceError):
+    """What was asked of a cluster cannot be, as it is now."""
+
+
+class UnknownResourceError(ClusterError):
+    """There is no such broker, topic or partition."""
+
+
+class ClusterServer:
+    """`sluice.brokers` brokers, each with a server of its own."""
+
+    def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
+        self.config = config
+        self.cluster = Cluster(config, clock, random)
+        self.servers: dict[int, Server] = {}  # by node id
+        self.admin: AdminPort | None = None
+        self.is_stopping = False
+        self._clock = clock
+        self._random = random
+        self._chance = random.getstate()  # as it is given, whatever is drawn from it later
+        self._loop = loop
+        self._starting: set[asyncio.Task[None]] = set()
+        for _ in range(config.integer("sluice.brokers")):
+            broker = Broker(config, clock, random, self.cluster)
+            self.servers[broker.node_id] = Server(broker, loop)
+        if self.cluster.logs.directory is not None:
+            from .log_dir_recovery import take_up  # only those who have a directory wait for it
+
+            take_up(self.cluster, self.cluster.logs.directory)
+
+    async def start(
+        self,
+        admin: tuple[str, int] | None,
+        listeners: Mapping[int, Sequence[Endpoint]] | None = None,
+        load_page: "LoadPage | None" = None,
+    ) -> None:
+        """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.
+        `listeners`, by node id, are where to listen instead: where the brokers did whose places these take. The web
+        page is what `load_page` imports.
+
+        Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
+        """
+        try:
+            for number, (node_id, server) in enumerate(self.servers.items()):
+                here = self.config.listeners(number) if listeners is None else listeners[node_id]
+                await server.start(here, self.config.advertised_listeners(number))
+            if admin is not None:
+                if hasattr(self._loop, "bind"):
+                    raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
+                self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, load_page)
+        except SluiceError:
+            await self.stop()
+            raise
+        if self.cluster.journal is not None and self.config.boolean("sluice.journal.topic"):
+            from .journal_topic import JournalTopic  # only those who want it wait for it
+
+            JournalTopic(self.cluster, self.cluster.journal)
+        # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
+        self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
+        if TRANSACTION_STATE_TOPIC in self.cluster.topics:
+            self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, self._resume_transactions)
+
+    @cached_property
+    def faults(self) -> "Faults":
+        """The fault rules, there from when they are first asked for."""
+        from sluice.broker.faults.engine import Faults, seed_of  # few ever want any
+
+        faults = self.cluster.faults = Faults(self, seed_of(self._chance))
+        return faults
+
+    def _resume_transactions(self) -> None:
+        """What was decided before a restart is completed, and what runs out of time is aborted, though nobody asks."""
+        for broker in self.cluster.brokers.values():
+            broker.resume_transactions()
+
+    # Single brokers. Each of these raises ClusterError, one line, where it cannot be.
+
+    def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
+        """Stops a broker: it gives up what it leads first, or, not `controlled`, it is gone as if it had crashed."""
+        controller = self._may(node_id, "stop")
+        if controlled and controller.is_running(node_id):
+            controller.shut_down(node_id)
+        else:
+            controller.crashed(node_id)
+        server = self.servers[node_id]
+        server.close()
+        if controlled:
+            self._loop.call_later(STOP_GRACE_S, server.cut)
+        else:
+            server.cut()
+
+    async def start_broker(self, node_id: int) -> None:
+        """Starts a broker that was stopped, where it was before: a new one, which knows only what all know."""
+        controller = self._may(node_id, "start")
+        before = self.servers[node_id]
+        broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
+        server = Server(broker, self._loop)
+        try:
+            await server.start(before.endpoints, before.broker.endpoints.values())
+        except SluiceError:
+            await server.stop()
+            raise
+        self.servers[node_id] = server
+        controller.started(broker)
+        if self.cluster.faults is not None:
+            self.cluster.faults.started(server)
+
+    def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None:
+        """The same for who does not wait: `told` it is done, or why it cannot be."""
+
+        async def start() -> None:
+            problem = None
+            try:
+                await self.start_broker(node_id)
+            except SluiceError as error:
+                problem = error
+            told(problem)
+
+        task = self._loop.create_task(start())
+        self._starting.add(task)  # the loop itself would let go of it
+        task.add_done_callback(self._starting.discard)
+
+    def isolate_broker(self, node_id: int) -> None:
+        """Clients still reach the broker; the controller and the other brokers do not."""
+        self._may(node_id, "isolate").isolate(node_id)
+
+    def rejoin_broker(self, node_id: int) -> None:
+        """All reach a broker again that was isolated."""
+        self._may(node_id, "rejoin").rejoin(node_id)
+
+    def move_leader(self, topic: str, index: int, node_id: int) -> None:
+        """Makes a broker that is in sync the leader of a partition."""
+        problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)
+        if problem is not None:
+            raise ClusterError(problem)
+
+    def elect_leader(self, topic: str, index: int, election: Election) -> None:
+        """Holds an election for a partition; nothing changes where none is needed."""
+        error = self.cluster.controller.elect_leader(self.partition(topic, index), election)
+        if error and error != ErrorCode.ELECTION_NOT_NEEDED:
+            raise ClusterError(f"{topic}-{index}: {error.message}")
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """A partition that is there."""
+        found = self.cluster.topics.get(topic)
+        if found is None:
+            raise UnknownResourceError(f"there is no topic {topic}")
+        partition = found.partition(index)
+        if partition is None:
+            raise UnknownResourceError(f"{topic} has partitions 0 to {len(found.partitions) - 1}, not {index}")
+        return partition
+
+    def check_may(self, node_id: int, happening: str) -> None:
+        """Raises ClusterError where that cannot happen to a broker, as it is; `happening` is one of TRANSITIONS."""
+        self._may(node_id, happening)
+
+    def _may(self, node_id: int, happening: str) -> Controller:
+        if node_id not in self.servers:
+            raise UnknownResourceError(
+                f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
+            )
+        problem = self.cluster.controller.refusal(node_id, happening)
+        if problem is not None:
+            raise ClusterError(problem)
+        return self.cluster.controller
+
+    async def stop(self) -> None:
+        """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
+        self.is_stopping = True
+        self.cluster.close()
+        for server in self.servers.values():
+            server.close()
+        if self.admin is not None:
+            await self.admin.stop()
+        await asyncio.gather(*(server.stop() for server in self.servers.values()))

@@ -1,0 +1,88 @@
+"""The journal as a topic, `__sluice_journal`: whatever consumes Kafka can consume what happened, as it happens.
+
+One partition, so that there is one order. A record's key is the client id (null of an event that is no client's), its
+value the event as JSON, its timestamp when that happened. Records are made of the ring as any reader makes events,
+every 20 ms and so many at once that clients do not notice; where more happens than that, the topic has a gap event as
+any slow reader gets one.
+
+Off until `sluice.journal.topic=true`: at full rate a record takes more time than the request that it is about. It is
+an internal topic, which clients cannot write to. What is asked about it is not in the journal (about.py).
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.journal.journal import Journal
+from sluice.broker.journal.reader import POLL_MS, SLICE, JournalReader, Wanted
+from sluice.broker.metadata.topic import JOURNAL_TOPIC, NO_LEADER, Partition
+from sluice.journal_events import AnyEvent, ClientEvent
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.protocol.records.record import Record
+
+if TYPE_CHECKING:
+    from sluice.broker.controller.cluster import Cluster
+
+_ALL = Wanted()
+# At full rate a slice is some 20 ms of events: when there are more, the next is written before clients fill the ring.
+_HURRY_MS = 5
+_NANOS_PER_MS = 1_000_000
+# A slice is one batch: 256 events, each with 16 topics of the longest names.
+_CONFIGS = {
+    "cleanup.policy": "delete",
+    "max.message.bytes": "16777216",
+    "retention.bytes": "67108864",
+    "segment.bytes": "16777216",
+}
+_MOST_REPLICAS = 3
+
+
+class JournalTopic:
+    """Writes the journal to its topic, from where it stands now on; the topic is made if it is not there."""
+
+    def __init__(self, cluster: "Cluster", journal: Journal) -> None:
+        self._cluster = cluster
+        self._reader = JournalReader(journal, cluster.clock)
+        self._after = 0
+        self._publish_later(POLL_MS)
+        self._partition()
+
+    def _publish_later(self, delay_ms: float) -> None:
+        self._cluster.housekeeping.later(delay_ms, self._publish)
+
+    def _publish(self) -> None:
+        found = self._reader.read(self._after, _ALL, SLICE, SLICE)
+        if found.events and self._write(found.events):
+            self._after = found.after
+        self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= SLICE else POLL_MS)
+
+    def _write(self, events: list[AnyEvent]) -> bool:
+        """Whether they are written: not while nobody leads the partition, nor where the disk fails."""
+        partition = self._partition()
+        leader = None if partition is None else self._cluster.leader_of(partition)
+        if partition is None or leader is None:
+            return False
+        log, now_ms = partition.log, self._cluster.clock.wall_ms()
+        batch = build_batch(_record(offset, event) for offset, event in enumerate(events))
+        result = log.append(memoryview(batch), now_ms, partition.leader_epoch, COORDINATOR)
+        if result.error_code:
+            return False
+        log.enforce_retention(now_ms)  # the broker's own look, every five minutes, could come gigabytes later
+        leader.appended(partition)
+        leader.dispatcher.end_turn()
+        return True
+
+    def _partition(self) -> Partition | None:
+        """The topic's partition, where one can be had that somebody leads."""
+        if JOURNAL_TOPIC not in self._cluster.topics:
+            replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
+            self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))
+        partition = self._cluster.partition(JOURNAL_TOPIC, 0)
+        return None if partition is None or partition.leader == NO_LEADER else partition
+
+
+def _record(offset: int, event: AnyEvent) -> Record:
+    key = event.client_id.encode() if isinstance(event, ClientEvent) else None
+    return Record(offset, event.at_ns // _NANOS_PER_MS, key, msgspec.json.encode(event))

@@ -1,0 +1,305 @@
+"""What a scrape reads: plain integers that the request path counted, turned into Prometheus' families.
+
+Declared in `sluice.metrics`. Client ids are chosen by clients, so there is a cap on how many have series of their own
+(`sluice.metrics.client.ids.max`): the first to come, until their sensors expire; the others are added up as
+`__other__`. Which ones have a series must not change with their rates, or counters would jump. Fault rules, which
+scripts may add without end, are capped alike: the first to be added have series.
+
+Of several brokers each has its own series, told apart by the label `broker`. Logs and partitions count for those that
+have replicas, and what passed through a partition for its leader.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
+from math import nan
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+import sluice
+from sluice.broker.dispatch.dispatcher import Route
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.network.socket_server import Server
+from sluice.broker.throttling.throttle_histogram import OTHER
+from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
+from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.timer import LATENESS_BOUNDS_MS
+from sluice.quotas.entity import sanitize
+from sluice.quotas.manager import ClientQuotaManager, ClientUsage
+from sluice.quotas.mutation_quota import MutationUsage
+from sluice.quotas.sensor import UNLIMITED
+
+from .broker import Broker
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.engine import Faults
+    from sluice.broker.network.channel_builder import Authentications
+
+# Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
+_RATE: Callable[[ClientUsage], float] = attrgetter("rate")
+_WAIT: Callable[[ClientUsage], float] = attrgetter("throttle_time_avg_ms")
+_ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
+    "Produce": {"byte_rate": _RATE, "throttle_time": _WAIT},
+    "Fetch": {"byte_rate": _RATE, "throttle_time": _WAIT},
+    "Request": {"request_time": _RATE, "throttle_time": _WAIT},
+    "ControllerMutation": {
+        "mutation_rate": _RATE,
+        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,  # of several: no such thing
+        "throttle_time": _WAIT,
+    },
+}
+
+
+class BrokerCollector(Collector):
+    """Collects from one broker and its server whenever it is asked."""
+
+    def __init__(self, broker: Broker, server: Server) -> None:
+        self._broker = broker
+        self._server = server
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; those without a value yet are there with none."""
+        yield from self._state()
+        yield from self._requests()
+        yield from self._purgatories()
+        yield from self._quotas()
+        yield from self._accepting()
+        yield from self._topics()
+        yield from self._fetch_sessions()
+        yield from self._authentications()
+        yield from self._faults()
+
+    def _state(self) -> Iterator[Metric]:
+        broker, server = self._broker, self._server
+        yield _gauge("sluice_build_info", [([sluice.__version__], 1)])
+        yield _gauge("sluice_connections", [([], len(server.connections))])
+        yield _counter("sluice_connections_total", [([], server.accepted)])
+        yield _gauge("sluice_throttled_connections", [([], len(broker.throttled))])
+        yield _gauge("sluice_log_bytes", [([], sum(t.log.size_in_bytes for t in _partitions(broker)))])
+        yield _gauge("sluice_topics", [([], len(broker.cluster.topics))])
+        yield _gauge("sluice_partitions", [([], sum(1 for _ in _partitions(broker)))])
+        telemetry = broker.telemetry_in_use
+        yield _counter("sluice_telemetry_pushes_total", [([], telemetry.pushes if telemetry else 0)])
+        yield _counter("sluice_telemetry_bytes_total", [([], telemetry.pushed_bytes if telemetry else 0)])
+
+    def _requests(self) -> Iterator[Metric]:
+        routes = sorted(self._broker.dispatcher.routes, key=lambda route: (route.api_name, route.version))
+        rows: list[tuple[list[str], float]] = []
+        for route in routes:
+            good = route.requests - sum(route.errors.values())
+            by_error = [("NONE", good)] if good else []
+            by_error += [(ErrorCode(code).name, count) for code, count in sorted(route.errors.items())]
+            rows += [([route.api_name, str(route.version), error], count) for error, count in by_error]
+        yield _counter("sluice_requests_total", rows)
+        yield _histogram("sluice_request_duration_seconds", _durations(routes), REQUEST_SECONDS_BOUNDS)
+
+    def _purgatories(self) -> Iterator[Metric]:
+        broker = self._broker
+        purgatories = [broker.fetches, broker.produces, broker.delete_records, broker.throttled]
+        if broker.fault_waits is not None:
+            purgatories.append(broker.fault_waits)
+        if self._server.acceptor is not None:
+            purgatories.append(self._server.acceptor.waiting)
+        if broker.groups_in_use is not None:
+            purgatories += [broker.groups_in_use.rebalances, broker.groups_in_use.heartbeats]
+        yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
+        timer = broker.timer
+        bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]
+        rows: list[tuple[list[str], list[int], float]] = [([], timer.lateness_counts, timer.lateness_sum_ms / 1e3)]
+        yield _histogram("sluice_purgatory_lateness_seconds", rows, bounds)
+        kafka = "kafka_server_delayedoperationpurgatory_"
+        yield _gauge(kafka + "purgatorysize", [([p.name], p.watched) for p in purgatories])
+        yield _gauge(kafka + "numdelayedoperations", [([p.name], p.delayed) for p in purgatories])
+
+    def _quotas(self) -> Iterator[Metric]:
+        broker = self._broker
+        now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+        most = broker.config.integer("sluice.metrics.client.ids.max")
+        # The controller's are told by the first broker alone, for all.
+        is_first = broker.node_id == min(broker.cluster.brokers)
+        mutation = broker.cluster.controller_quotas.mutation if is_first else None
+        managers = {manager.kind: manager for manager in (*broker.quotas, *([] if mutation is None else [mutation]))}
+        by_attribute: dict[str, list[tuple[list[str], float]]] = {}
+        throttle: list[tuple[list[str], float]] = []
+        for kind, attributes in _ATTRIBUTES.items():
+            manager = managers.get(kind)
+            clients = [] if manager is None else _capped(manager, now_ms, most)
+            throttle += [([kind, c.user, c.client_id], c.throttle_time_total_ms / 1e3) for c in clients]
+            for attribute, value_of in attributes.items():
+                rows = [([c.user, c.client_id], value_of(c)) for c in clients]
+                yield _gauge(f"kafka_server_{kind.lower()}_{attribute}", rows)
+                by_attribute.setdefault(attribute, []).extend(([kind, *labels], value) for labels, value in rows)
+            waiting = 0 if manager is None else manager.queue_size
+            yield _gauge(f"kafka_server_{kind.lower()}_queue_size", [([], waiting)])
+        for attribute, rows in by_attribute.items():
+            yield _gauge(f"kafka_server_quota_{attribute}", rows)
+        request = broker.quotas.request
+        exempt = [] if request is None else [(list[str](), request.exempt_request_time(now_ms))]
+        yield _gauge("kafka_server_request_exempt_request_time", exempt)
+        yield _counter("sluice_throttle_seconds_total", throttle)
+        times = broker.enforcement.throttle_times.by_api.items()
+        waits = (
+            ([api, sanitize(user), client], each.counts, each.total_ms / 1e3) for (api, user, client), each in times
+        )
+        yield _histogram("sluice_throttle_time_seconds", waits, THROTTLE_SECONDS_BOUNDS)
+
+    def _accepting(self) -> Iterator[Metric]:
+        acceptor = self._server.acceptor
+        rate: list[tuple[list[str], float]] = []
+        rates: list[tuple[list[str], float]] = []
+        waits: list[tuple[list[str], float]] = []
+        closed: list[tuple[list[str], float]] = []
+        if acceptor is not None:
+            quotas, now_ms = acceptor.quotas, acceptor.now_ms()
+            most = self._broker.config.integer("sluice.metrics.client.ids.max")
+            rate = [([], quotas.rate.rate.peek(now_ms))]
+            addresses = [*quotas.address_rates.items()][:most]
+            rates = [([name, ""], each.rate.rate.peek(now_ms)) for name, each in quotas.listeners.items()]
+            rates += [(["", address], each.rate.peek(now_ms)) for address, each in addresses]
+            waits = [([name], each.throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
+            closed = [([name], each.address_throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
+        yield _gauge(SOCKET_SERVER + "broker_connection_accept_rate", rate)
+        yield _gauge(SOCKET_SERVER + "connection_accept_rate", rates)
+        yield _gauge(SOCKET_SERVER + "connection_accept_throttle_time", waits)
+        yield _gauge(SOCKET_SERVER + "ip_connection_accept_throttle_time", closed)
+
+    def _topics(self) -> Iterator[Metric]:
+        node_id, topics = self._broker.node_id, self._broker.cluster.topics
+        found = [(name, topics[name].traffic[node_id]) for name in sorted(topics) if node_id in topics[name].traffic]
+        prefix = "kafka_server_brokertopicmetrics_"
+        yield _counter(prefix + "messagesin_total", [([name], traffic.records_in) for name, traffic in found])
+        yield _counter(prefix + "bytesin_total", [([name], traffic.bytes_in) for name, traffic in found])
+        yield _counter(prefix + "bytesout_total", [([name], traffic.bytes_out) for name, traffic in found])
+
+    def _fetch_sessions(self) -> Iterator[Metric]:
+        sessions = self._broker.fetch_sessions_in_use
+        prefix = "kafka_server_fetchsessioncache_"
+        yield _gauge(prefix + "numincrementalfetchsessions", [([], len(sessions) if sessions is not None else 0)])
+        yield _gauge(
+            prefix + "numincrementalfetchpartitionscached", [([], sessions.partitions if sessions is not None else 0)]
+        )
+        yield _counter(
+            prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
+        )
+
+    def _faults(self) -> Iterator[Metric]:
+        broker, faults = self._broker, self._broker.dispatcher.faults
+        yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
+        is_first = broker.node_id == min(broker.cluster.brokers)  # it tells what is the cluster's
+        yield _counter(
+            "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
+        )
+
+    def _fault_hits(self, faults: "Faults") -> list[tuple[list[str], int]]:
+        node_id, most = self._broker.node_id, self._broker.config.integer("sluice.metrics.client.ids.max")
+        # As of clients: a rule of the name that the others share is one of them.
+        rules = sorted(faults, key=lambda fault: fault.id == OTHER)
+        hits = [(fault.id, fault.hits_on.get(node_id, 0)) for fault in rules]
+        shown = [*hits[:most], (OTHER, sum(count for _, count in hits[most:]))]
+        return [([rule], count) for rule, count in shown if count]
+
+    def _authentications(self) -> Iterator[Metric]:
+        listeners = [(secure.name, secure.authentications) for secure in self._server.secure_listeners]
+
+        def counter(name: str, count: "Callable[[Authentications], int]") -> Metric:
+            return _counter(f"{SOCKET_SERVER}{name}", [([name_], count(own)) for name_, own in listeners])
+
+        yield counter("successful_authentication_total", lambda own: own.successful)
+        yield counter("successful_authentication_no_reauth_total", lambda own: own.successful_no_reauth)
+        yield counter("failed_authentication_total", lambda own: own.failed)
+        yield counter("successful_reauthentication_total", lambda own: own.successful_again)
+        yield counter("failed_reauthentication_total", lambda own: own.failed_again)
+        killed = [([name], own.expired_connections_killed) for name, own in listeners]
+        yield _gauge(f"{SOCKET_SERVER}expired_connections_killed_count", killed)
+
+
+class ClusterCollector(Collector):
+    """Collects from several brokers: their series in one family, with a label more."""
+
+    def __init__(self, servers: Mapping[int, Server]) -> None:
+        self._servers = servers
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        families: dict[str, Metric] = {}
+        for node_id, server in self._servers.items():
+            for family in BrokerCollector(server.broker, server).collect():
+                labelled = [one._replace(labels={"broker": str(node_id), **one.labels}) for one in family.samples]
+                if family.name in families:
+                    families[family.name].samples += labelled
+                else:
+                    family.samples = labelled
+                    families[family.name] = family
+        yield from families.values()
+
+
+def registry(servers: Mapping[int, Server]) -> CollectorRegistry:
+    """A registry of these brokers, by node id; one that is alone has no label for it."""
+    metrics = CollectorRegistry()
+    if len(servers) == 1:
+        (server,) = servers.values()
+        metrics.register(BrokerCollector(server.broker, server))
+    else:
+        metrics.register(ClusterCollector(servers))
+    return metrics
+
+
+_Rows = Iterable[tuple[list[str], float]]
+
+
+def _gauge(name: str, rows: _Rows) -> Metric:
+    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in rows:
+        family.add_metric(labels, value)
+    return family
+
+
+def _counter(name: str, rows: _Rows) -> Metric:
+    family = CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in rows:
+        family.add_metric(labels, value)
+    return family
+
+
+def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bounds: Sequence[float]) -> Metric:
+    """Rows of labels, counts (one per bound and one beyond the last, not cumulative) and sum."""
+    family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, counts, total in rows:
+        edges = [*(str(bound) for bound in bounds), "+Inf"]
+        family.add_metric(labels, list(zip(edges, accumulate(counts), strict=True)), total)
+    return family
+
+
+def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], float]]:
+    # One series an API: versions and errors are told apart by the counter.
+    for api_name, group in groupby(routes, key=lambda route: route.api_name):
+        versions = list(group)
+        counts = [sum(column) for column in zip(*(route.latency_counts for route in versions), strict=True)]
+        yield [api_name], counts, sum(route.latency_sum_s for route in versions)
+
+
+def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientUsage]:
+    # A client may call itself `__other__`: it is the first to be one of them, for no series may come twice.
+    clients = sorted(manager.snapshot(now_ms), key=lambda client: client.client_id == OTHER)
+    shown, rest = clients[:most], clients[most:]
+    if rest:
+        shown.append(
+            ClientUsage(
+                user="",
+                client_id=OTHER,
+                rate=sum(client.rate for client in rest),
+                bound=UNLIMITED,
+                window_size_ms=0,
+                throttle_time_avg_ms=nan,
+                throttle_time_total_ms=sum(client.throttle_time_total_ms for client in rest),
+            )
+        )
+    return shown
+
+
+def _partitions(broker: Broker) -> Iterator[Partition]:
+    for topic in broker.cluster.topics.values():
+        yield from (partition for partition in topic.partitions if broker.node_id in partition.replicas)

@@ -1,0 +1,65 @@
+"""`sluice audit`: measures what clients do when the broker fails; lists what can be measured; compares two reports.
+
+Nothing of the audit itself is imported before a command needs it.
+"""
+
+from pathlib import Path
+
+import click
+
+from sluice.cli.commands import Group
+from sluice.cli.output_format import format_option
+
+from .run import run
+
+_REPORT = click.Path(path_type=Path)
+
+
+@click.group(cls=Group)
+def audit() -> None:
+    """Measures what clients do when the broker fails, and says where they depart from the KIPs."""
+
+
+audit.add_command(run)
+
+
+@audit.command("list")
+@click.argument("what", type=click.Choice(["all", "subjects", "probes", "statements"]), default="all")
+@format_option
+def list_(what: str, output_format: str) -> None:
+    """Lists the clients that can be audited here, the probes, and the statements that they are held to."""
+    from .lists import as_json, as_text
+
+    click.echo(as_json(what) if output_format == "json" else as_text(what))
+
+
+@audit.command()
+@click.argument("before", type=_REPORT)
+@click.argument("now", type=_REPORT)
+@click.option("--fail-on-worse", is_flag=True, help="Exit code 1 where something is worse than before.")
+@format_option
+def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
+    """Tells what changed between two reports: folders of `sluice audit run`, or their report.json."""
+    import msgspec
+
+    from sluice.audit.report.comparison import Kind
+    from sluice.audit.report.comparison import compare as compared
+    from sluice.audit.report.files import read_report
+
+    from .text import comparison
+
+    found = compared(read_report(before), read_report(now))
+    if output_format == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        click.echo("\n".join(comparison(found)))
+    if fail_on_worse and any(change.kind is Kind.WORSE for change in found.changes):
+        raise SystemExit(1)
+
+
+@audit.command()
+def schema() -> None:
+    """Prints the JSON Schema of report.json."""
+    from sluice.audit.report.schema import schema_text
+
+    click.echo(schema_text(), nl=False)

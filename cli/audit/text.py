@@ -1,0 +1,121 @@
+"""What is printed of an audit: what each client does, deviations and findings a line each; and what changed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.audit.report.comparison import Change, Comparison, Kind
+from sluice.audit.report.words import DEVIATIONS, FINDINGS, Look, counts, in_order, look_of, milliseconds, name_of
+from sluice.text.printable import printable
+
+_COLORS = {
+    "pass": "green",
+    "violates": "red",
+    "differs": "yellow",
+    "predates": "magenta",
+    "inconclusive": "cyan",
+    "unseen": "bright_black",
+}
+_SIGNS = {Kind.WORSE: ("✕", "red"), Kind.BETTER: ("✓", "green"), Kind.UNDECIDED: ("?", "cyan")}
+_MOST_PROBLEMS = 3
+
+
+def summary(result: AuditResult, files: Sequence[Path]) -> Iterator[str]:
+    """The lines for people, in colours where it is a terminal that shows them."""
+    for subject in result.subjects:
+        yield from _subject(subject)
+        yield ""
+    yield f"report: {', '.join(map(str, files))}"
+
+
+def _subject(result: SubjectResult) -> Iterator[str]:
+    runs = sum(result.probes.values())
+    took = f"{runs} run{'s' * (runs != 1)} in {milliseconds(result.seconds * 1000)}"
+    virtual = ", in virtual time" if result.virtual else ""
+    yield f"{click.style(printable(name_of(result.subject)), bold=True)}  {took}{virtual}"
+    yield "  " + "   ".join(
+        _colored(look, f"{look.sign} {count} {look.short}") for look, count in counts(result).items()
+    )
+    unknown = sum(_needs_settings(verdict) for verdict in result.verdicts)
+    if unknown and not result.subject.settings:
+        yield f"  {unknown} of these depend on how it is configured, which --setting tells"
+    deviations = {verdict.statement: verdict for verdict in result.verdicts if verdict.state is State.DEVIATES}
+    width = max(map(len, deviations), default=0)
+    for statement in in_order(deviations):
+        verdict = deviations[statement]
+        look = look_of(verdict)
+        yield f"  {_colored(look, f'{look.sign} {statement:{width}}')}  {look.short}: {printable(verdict.why)}"
+    for finding in result.findings:
+        kind = click.style(f"! {FINDINGS[finding.kind].lower()}", fg="red")
+        yield f"  {kind} in {printable(finding.probe)}: {printable(finding.why)}"
+    for problem in result.problems[:_MOST_PROBLEMS]:
+        yield f"  did not come about: {printable(problem)}"
+    if len(result.problems) > _MOST_PROBLEMS:
+        yield f"  and {len(result.problems) - _MOST_PROBLEMS} runs more did not"
+
+
+def _needs_settings(verdict: Verdict) -> bool:
+    """Of a client whose settings are not known: whether no number of runs would decide."""
+    return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
+
+
+def _colored(look: Look, text: str) -> str:
+    return click.style(text, fg=_COLORS[look.key])
+
+
+def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
+    """The same for machines; report.json has everything."""
+    told = {"files": [str(file) for file in files], "subjects": [_told(subject) for subject in result.subjects]}
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+
+
+def _told(result: SubjectResult) -> dict[str, object]:
+    deviations = [
+        {"statement": verdict.statement, "kind": look_of(verdict).key, "why": verdict.why}
+        for verdict in result.verdicts
+        if look_of(verdict) in DEVIATIONS
+    ]
+    findings = [{"kind": finding.kind, "probe": finding.probe, "why": finding.why} for finding in result.findings]
+    return {
+        "name": result.subject.name,
+        "version": result.subject.version,
+        "verdicts": {look.key: count for look, count in counts(result).items()},
+        "deviations": deviations,
+        "findings": findings,
+        "problems": result.problems,
+    }
+
+
+def could_not_be_run(result: AuditResult) -> list[str]:
+    """Clients of which nothing was judged, as their runs did not come about."""
+    decided = (State.PASS, State.DEVIATES)
+    return [
+        printable(subject.subject.name)
+        for subject in result.subjects
+        if subject.problems and not any(verdict.state in decided for verdict in subject.verdicts)
+    ]
+
+
+def comparison(found: Comparison) -> Iterator[str]:
+    """What changed, a line each."""
+    for name, (before, now) in found.versions.items():
+        versions = before if before == now else f"{before} then, {now} now"
+        yield click.style(printable(f"{name} {versions}".rstrip()), bold=True)
+        yield from (f"  {_changed(change)}" for change in found.changes if change.subject == name)
+    for change in found.changes:
+        if change.subject not in found.versions:
+            yield f"{printable(change.subject)}: {change.kind}"
+    kinds = [change.kind for change in found.changes]
+    parts = [f"{kinds.count(kind)} {kind}" for kind in Kind if kind in kinds]
+    yield ", ".join([*parts, f"{found.same} as before"])
+
+
+def _changed(change: Change) -> str:
+    sign, color = _SIGNS.get(change.kind, ("+" if change.kind is Kind.NEW else "-", "bright_black"))
+    reason = f": {change.why}" if change.why and change.kind is not Kind.GONE else ""
+    states = " → ".join(each for each in (change.before, change.now) if each)
+    head = click.style(f"{sign} {change.kind} {printable(change.what)}", fg=color)
+    return f"{head}  {printable(states + reason)}"

@@ -1,0 +1,1 @@
+"""`sluice demo`: throttle real clients and check the results."""

@@ -1,0 +1,1 @@
+"""`sluice faults`: list, add and remove fault rules."""

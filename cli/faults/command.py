@@ -1,0 +1,86 @@
+"""`sluice faults`: rules by which a running broker fails, through its admin port."""
+
+import click
+
+from sluice.cli.admin_client import AdminClient, admin_options
+from sluice.cli.commands import Group
+from sluice.cli.completion_values import rules
+from sluice.cli.output_format import format_option
+
+_PATH = "/api/v1/faults"
+
+
+@click.group(cls=Group)
+def faults() -> None:
+    """Makes a running broker fail on command, and shows what was hit."""
+
+
+@faults.command()
+@click.argument("rule", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=rules)
+@click.option("--file", metavar="FILE", help="Rules in TOML, YAML or JSON: one, or several as the list `faults`.")
+@admin_options
+@format_option
+def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, output_format: str) -> None:
+    """Adds a rule, as NAME=VALUE, or several from a file.
+
+    Names are those of a rule and of its action, all of which `sluice faults schema` prints.
+    """
+    from .text import FaultList, printed
+
+    if bool(rule) == (file is not None):
+        raise click.UsageError("either a rule as NAME=VALUE or --file is needed")
+    wanted = _from_words(rule) if file is None else _from_file(file)
+    added = AdminClient(admin, token).post(_PATH, wanted, FaultList)
+    click.echo(printed(added, output_format))
+
+
+@faults.command("list")
+@admin_options
+@format_option
+def list_(admin: str, token: str | None, output_format: str) -> None:
+    """Lists the rules, and how often each has hit."""
+    from .text import FaultList, printed
+
+    click.echo(printed(AdminClient(admin, token).get(_PATH, FaultList), output_format))
+
+
+@faults.command()
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "all_of_them", is_flag=True, help="All rules.")
+@admin_options
+@format_option
+def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | None, output_format: str) -> None:
+    """Removes rules: what waits because of them goes on."""
+    from .text import FaultList, FaultShown, printed
+
+    if bool(ids) == all_of_them:
+        raise click.UsageError("either the ids of rules or --all is needed")
+    client = AdminClient(admin, token)
+    if all_of_them:
+        removed = client.delete(_PATH, FaultList)
+    else:
+        removed = FaultList([client.delete(f"{_PATH}/{one}", FaultShown) for one in ids])
+    click.echo(printed(removed, output_format))
+
+
+@faults.command()
+def schema() -> None:
+    """Prints the JSON Schema of a rule."""
+    import json
+
+    from sluice.broker.faults.rule import rule_schema
+
+    click.echo(json.dumps(rule_schema(), indent=2))
+
+
+def _from_words(words: tuple[str, ...]) -> object:
+    from .arguments import rule_of
+
+    return rule_of(words)
+
+
+def _from_file(path: str) -> object:
+    from sluice.broker.scenarios.documents import read_document
+
+    found = read_document(path)
+    return {"faults": found} if isinstance(found, list) else found

@@ -1,0 +1,57 @@
+"""Fault rules as the admin port tells them, and as a table."""
+
+import json
+
+import msgspec
+
+from sluice.cli.text_table import table
+
+
+class FaultShown(msgspec.Struct):
+    """A rule, and what came of it."""
+
+    id: str
+    action: str
+    state: str
+    matched: int
+    hits: int
+    problem: str
+    rule: dict[str, object]
+
+
+class FaultList(msgspec.Struct):
+    """Several of them."""
+
+    faults: list[FaultShown]
+
+
+def printed(found: FaultList, output_format: str) -> str:
+    """As `text` or `json`."""
+    if output_format == "json":
+        return msgspec.json.format(msgspec.json.encode(found.faults), indent=2).decode()
+    if not found.faults:
+        return "no fault rules"
+    rows = [
+        (one.id, one.state, str(one.matched), str(one.hits), " ".join(filter(None, (rule_words(one.rule), _told(one)))))
+        for one in found.faults
+    ]
+    return "\n".join(table(("RULE", "STATE", "MATCHED", "HITS", "WHAT IT DOES"), rows))
+
+
+def _told(shown: FaultShown) -> str:
+    return f"- {shown.problem}" if shown.problem else ""
+
+
+def rule_words(rule: dict[str, object]) -> str:
+    """As `sluice faults add` takes it, but for the id."""
+    action = rule["action"]
+    fields = {"kind": action} if isinstance(action, str) else dict(action) if isinstance(action, dict) else {}
+    words = [f"action={fields.pop('kind')}", *(f"{name}={_value(value)}" for name, value in fields.items())]
+    words += [f"{name}={_value(value)}" for name, value in rule.items() if name not in ("action", "id")]
+    return " ".join(words)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return json.dumps(value) if isinstance(value, bool) else str(value)

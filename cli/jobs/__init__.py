@@ -1,0 +1,1 @@
+"""`sluice pipeline`: one file per Spark job."""

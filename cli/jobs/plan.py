@@ -1,0 +1,168 @@
+"""`sluice pipeline plan`: runs the job, shows how far it is, and what it recommends."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.cli.commands import Command, Integer
+from sluice.cli.completion_values import profiles
+from sluice.cli.output_format import format_option
+from sluice.cli.pipeline import CONF, MASTER, spark_settings
+from sluice.cli.progress import progress
+from sluice.config.value_types import parse_rate
+from sluice.errors import ConfigError, SluiceError
+from sluice.text.did_you_mean import one_of
+
+if TYPE_CHECKING:
+    from sluice.pipeline.charges.sources import Split
+    from sluice.pipeline.plan.analysis import Settings
+    from sluice.pipeline.plan.engine import Find, Tell
+    from sluice.pipeline.plan.job import Plan
+    from sluice.pipeline.plan.recommendation import Need
+
+_NEEDED = ("matplotlib", "numpy", "pyarrow")
+_QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
+
+
+class _Rate(click.ParamType[float, str]):
+    """Bytes per second, such as 500k, as properties have it."""
+
+    name = "rate"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return parse_rate(value)
+        except ValueError:
+            self.fail(f"{value!r} is not bytes per second, such as 500k, 2M or 1048576", param, ctx)
+
+
+@click.command(cls=Command)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--output", required=True, metavar="DIR", help="A folder for all that comes of it, new or empty.")
+@click.option(
+    "--quota", multiple=True, type=_Rate(), default=_QUOTAS,
+    help=f"A quota to try, in bytes/s on each broker; may come several times.  [default: {', '.join(_QUOTAS)}]",
+)  # fmt: skip
+@click.option(
+    "--profile", multiple=True, default=("by-version",), metavar="NAME", shell_complete=profiles,
+    help="How throttling works, as quota.profile; may come several times.  [default: by-version]",
+)  # fmt: skip
+@click.option(
+    "--loop", multiple=True, type=click.Choice(["closed", "open"]), default=("closed",),
+    help="Whether a client that waits sends later (closed) or not; may come twice.  [default: closed]",
+)  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(["client-id", "user", "user+client-id"]), default="client-id", show_default=True,
+    help="Whose use is counted together.",
+)  # fmt: skip
+@click.option(
+    "--max-delay-p99", type=Integer(0), default=100, show_default=True, metavar="MS",
+    help="What the recommended quotas keep to: the 99th percentile of a client's throttle times.",
+)  # fmt: skip
+@click.option(
+    "--max-throttled", type=click.FloatRange(0, 1), default=0.05, show_default=True, metavar="SHARE",
+    help="The same: how much of a client's answers have a throttle time.",
+)  # fmt: skip
+@click.option("--overrides", type=Integer(0), default=5, show_default=True, help="At most so many overrides.")
+@click.option("--no-recommendation", is_flag=True, help="Only try the quotas.")
+@click.option(
+    "--engine", type=click.Choice(["spark", "here"]), default="spark", show_default=True,
+    help="Where it is worked out: by Spark, or in this process, without Java.",
+)  # fmt: skip
+@format_option
+@MASTER
+@CONF
+def plan(
+    inputs: tuple[str, ...],
+    output: str,
+    quota: tuple[float, ...],
+    profile: tuple[str, ...],
+    loop: tuple[str, ...],
+    by: str,
+    max_delay_p99: int,
+    max_throttled: float,
+    overrides: int,
+    no_recommendation: bool,
+    engine: str,
+    output_format: str,
+    master: str,
+    conf: tuple[str, ...],
+) -> None:
+    """Finds out what quotas would do to clients, from what brokers wrote down, and which ones to set.
+
+    INPUT is a file, or a folder of them: `sluice journal export` (NDJSON or Parquet) or Apache Kafka's request log.
+    """
+    _check_profiles(profile)
+    for module in _NEEDED:
+        if find_spec(module) is None:
+            raise SluiceError(f"{module} is not installed: pip install 'kafka-sluice[spark]'")
+    from sluice.pipeline.plan.analysis import Limits, Settings
+    from sluice.pipeline.plan.job import plan as run
+
+    limits = None if no_recommendation else Limits(max_delay_p99, max_throttled)
+    settings = Settings(tuple(sorted(set(quota))), profile, loop, by, limits)  # type: ignore[arg-type]  # click's choice
+    with progress() as tell:
+        found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), tell)
+    click.echo(_as_json(output, found) if output_format == "json" else _in_words(output, found))
+
+
+def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Find":
+    if engine == "here":
+        from sluice.pipeline.plan.local_engine import find
+
+        return find
+    of_spark = spark_settings(conf)
+
+    def find_on_spark(splits: Sequence["Split"], settings: "Settings", out: Path, tell: "Tell") -> Mapping[str, int]:
+        # Spark takes seconds to start: not for input that is not there, or a folder that cannot be.
+        from sluice.pipeline.plan.spark_engine import SETTINGS, found_on
+        from sluice.pipeline.session import open_session_without_kafka
+
+        session = open_session_without_kafka("sluice plan", master=master, settings=SETTINGS | of_spark)
+        return found_on(session)(splits, settings, out, tell)
+
+    return find_on_spark
+
+
+def _check_profiles(names: tuple[str, ...]) -> None:
+    from sluice.broker.throttling.profile import PROFILES
+
+    for name in names:
+        if name not in PROFILES:
+            raise ConfigError(f"--profile {name}: {one_of(name, PROFILES)}")
+
+
+def _in_words(output: str, found: "Plan") -> str:
+    lines = [f"{name}: {number:,}" for name, number in sorted(found.counts.items()) if number]
+    for each in found.recommendations:
+        total = len(each.others) + len(each.overrides)
+        lines.append(
+            f"{each.kind}: {each.default:,} bytes/s for everybody, enough for {len(each.others):,} of {total:,}"
+        )
+        lines += [f"  {_name(need)}: {need.quota:,}" for need in each.overrides]
+    return "\n".join([*lines, f"{Path(output) / 'report.md'}"])
+
+
+def _as_json(output: str, found: "Plan") -> str:
+    recommendations = [
+        {
+            "kind": each.kind,
+            "default": each.default,
+            "clients": len(each.others) + len(each.overrides),
+            "overrides": [
+                {"user": need.user, "client_id": need.client_id, "quota": need.quota} for need in each.overrides
+            ],
+        }
+        for each in found.recommendations
+    ]
+    told = {"output": output, "read": dict(found.counts), "recommendations": recommendations}
+    return json.dumps(told, indent=2)
+
+
+def _name(need: "Need") -> str:
+    """On one line, whatever a client is called."""
+    return json.dumps(" ".join(each for each in (need.user, need.client_id) if each))

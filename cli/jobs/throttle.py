@@ -1,0 +1,143 @@
+"""`sluice pipeline throttle`: runs the job and shows how far it is."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.cli.commands import Command
+from sluice.cli.output_format import format_option
+from sluice.cli.pipeline import spark_options, spark_settings
+from sluice.cli.quota.client import QuotaClient, told
+from sluice.errors import ConfigError, SluiceError
+
+from .interval import Interval
+
+if TYPE_CHECKING:
+    from sluice.pipeline.progress import Tally
+    from sluice.pipeline.throttle.byte_quotas import ByteQuotas
+    from sluice.quotas.entity import Name, QuotaEntity
+
+_QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
+_DESCRIBE_CLIENT_QUOTAS = 48
+
+
+@click.command(cls=Command)
+@click.option(
+    "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
+    help="A broker's HOST:PORT.",
+)  # fmt: skip
+@click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
+@click.option(
+    "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
+    help="Where to begin, the first time.",
+)  # fmt: skip
+@click.option("--window", default="10s", show_default=True, type=Interval(), help="How long a window is.")
+@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
+@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
+@click.option("--once", is_flag=True, help="End when all events that there are have been read.")
+@click.option("--output", metavar="DIR", help="Write windows and quarantine there, as Parquet, and go on from there.")
+@click.option("--to-topic", metavar="TOPIC", help="Write windows to this topic, too, as JSON; needs --output.")
+@click.option("--table", is_flag=True, help="Show windows, too; without --output they are always shown.")
+@click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@format_option
+@spark_options
+def throttle(
+    bootstrap: str,
+    topic: str,
+    starting: str,
+    window: str,
+    lateness: str,
+    trigger: str,
+    once: bool,
+    output: str | None,
+    to_topic: str | None,
+    table: bool,
+    skip_lost: bool,
+    master: str,
+    jars: str | None,
+    conf: tuple[str, ...],
+    output_format: str,
+) -> None:
+    """Shows what clients used and how long they were made to wait, by windows of time, from the journal's topic.
+
+    With --format json a window is a line, as --to-topic writes it; one that changes comes again.
+    """
+    from sluice.pipeline.session import open_session
+
+    if to_topic is not None and output is None:
+        raise ConfigError("--to-topic needs --output DIR, where it is kept how far the topic is written")
+    # What goes wrong is told here, in a line.
+    settings = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
+    quotas = byte_quotas(bootstrap)
+    session = open_session(
+        "sluice throttle", master=master, jars=None if jars is None else Path(jars), settings=settings
+    )
+    from rich.console import Console
+
+    from sluice.pipeline.failures import told_in_one_line
+    from sluice.pipeline.journal_topic import Journal
+    from sluice.pipeline.json_lines import json_lines
+    from sluice.pipeline.progress import Tally, follow
+    from sluice.pipeline.throttle.job import Windows
+    from sluice.pipeline.throttle.sinks import Sinks, start
+    from sluice.pipeline.throttle.table import ORDER, show_quarantine, show_windows
+
+    out, log = Console(), Console(stderr=True)
+    is_json = output_format == "json"
+    shows = table or is_json or output is None
+    show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_windows(out, rows)
+    sinks = Sinks(
+        output,
+        to_topic,
+        show_windows=show if shows else None,
+        show_quarantine=None if output is not None else lambda rows: show_quarantine(log, rows),
+    )
+    journal = Journal(bootstrap, topic, starting, skip_lost)
+    with told_in_one_line():
+        queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
+        tallies = [Tally(query) for query in queries.all]
+        with suppress(KeyboardInterrupt), log.status("") as status:
+            follow(queries.all, tallies, lambda: status.update(_summary(tallies)))
+        for query in queries.all:
+            query.stop()
+    (log if is_json else out).print(_summary(tallies), highlight=False)
+
+
+def byte_quotas(bootstrap: str) -> "ByteQuotas":
+    """The byte quotas that the broker has now."""
+    from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+    with QuotaClient(bootstrap) as client:
+        answer = client.ask(DescribeClientQuotasRequest(), _DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasResponse)
+    if answer.error_code:
+        raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
+    found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}
+    for entry in answer.entries or ():
+        parts = {part.entity_type: part.entity_name for part in entry.entity}
+        for value in entry.values:
+            if value.key in _QUOTA_KEYS:
+                found[_QUOTA_KEYS[value.key]][_entity(parts)] = value.value
+    return found
+
+
+def _entity(parts: dict[str, str | None]) -> "QuotaEntity":
+    from sluice.quotas.entity import DEFAULT, QuotaEntity
+
+    def name(type_: str) -> "Name":
+        return (parts[type_] if parts[type_] is not None else DEFAULT) if type_ in parts else None
+
+    return QuotaEntity(name("user"), name("client-id"))
+
+
+def _summary(tallies: "list[Tally]") -> str:
+    windows, *_, quarantine = (tally.total for tally in tallies)
+    parts = [
+        f"{windows.of('events'):,} events",
+        f"{quarantine.of('quarantined'):,} quarantined",
+        f"{windows.late:,} late",
+    ]
+    parts += [f"{windows.of('lost'):,} lost before they were read"] if windows.of("lost") else []
+    parts += [f"final before {windows.watermark}"] if windows.watermark else []
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""`sluice journal`: tail and export."""

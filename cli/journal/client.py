@@ -1,0 +1,58 @@
+"""Asks the admin port for events, as lines of JSON: those that are there, page by page, or those that come."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from http.client import HTTPResponse
+from urllib.parse import urlencode
+from urllib.request import Request
+
+import msgspec
+
+from sluice.cli.admin_client import admin_address, answer_to, token_header
+
+_PAGE = 1000
+
+Filters = Mapping[str, tuple[str | int, ...] | int | None]
+
+
+class _Page(msgspec.Struct):
+    events: list[msgspec.Raw]
+    after: int
+    last: int
+
+
+class JournalClient:
+    """The journal of the broker behind one admin port. What cannot be had raises SluiceError, one line."""
+
+    def __init__(self, admin: str, token: str | None) -> None:
+        self._admin = admin_address(admin)
+        self._headers = token_header(token)
+
+    def lines(self, filters: Filters, told: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
+        """The events that are there now, oldest first; `told` hears the `seq` up to which they came, and the last."""
+        asked = {**filters, "limit": _PAGE}
+        end: int | None = None
+        while True:
+            page = self._page(asked)
+            yield from (bytes(event).decode() for event in page.events)
+            end = page.last if end is None else end  # what comes meanwhile is not waited for
+            told(min(page.after, end), end)
+            if page.after >= end:
+                return
+            asked = {**filters, "last": None, "after": page.after, "limit": _PAGE}
+
+    def follow(self, filters: Filters) -> Iterator[str]:
+        """The events that are there, and those that come, until the broker stops."""
+        with self._open({**filters, "follow": "true"}) as answer:
+            for line in answer:  # an empty one every 5 s says that the broker is there
+                if line.strip():
+                    yield line.decode().rstrip("\n")
+
+    def _page(self, asked: Mapping[str, object]) -> _Page:
+        with self._open(asked) as answer:
+            return msgspec.json.decode(answer.read(), type=_Page)
+
+    def _open(self, asked: Mapping[str, object]) -> AbstractContextManager[HTTPResponse]:
+        given = {name: value for name, value in asked.items() if value is not None}
+        request = Request(f"{self._admin}/api/v1/journal?{urlencode(given, doseq=True)}", headers=self._headers)  # noqa: S310  (by admin_address)
+        return answer_to(request, self._admin)

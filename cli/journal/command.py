@@ -1,0 +1,85 @@
+"""`sluice journal`: what happened to a running broker, from its admin port; as it happens, or into a file."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from sluice.cli.admin_client import admin_options
+from sluice.cli.commands import Group, Integer
+from sluice.cli.completion_values import apis, kinds
+from sluice.cli.output_format import format_option
+from sluice.cli.progress import progress
+from sluice.errors import SluiceError
+
+_F = TypeVar("_F", bound=Callable[..., object])
+_OPTIONS = (
+    click.option("--client-id", multiple=True, metavar="ID", help="Events of this client id; may come several times."),
+    click.option("--api", multiple=True, metavar="NAME", shell_complete=apis, help="Of this API, such as Produce."),
+    click.option(
+        "--kind", multiple=True, metavar="KIND", shell_complete=kinds, help="Of this kind, such as request or throttle."
+    ),
+    click.option("--broker", multiple=True, type=Integer(0), metavar="ID", help="Of this broker."),
+    click.option("--after", type=Integer(0), metavar="SEQ", help="Events after this one."),
+    admin_options,
+)
+
+
+def _filters(command: _F) -> _F:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group(cls=Group)
+def journal() -> None:
+    """Shows what happened, and keeps it."""
+
+
+@journal.command()
+@_filters
+@click.option("--last", type=Integer(0), metavar="N", help="The last N of them; 10, unless --after is given.")
+@click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
+@format_option
+def tail(
+    admin: str,
+    token: str | None,
+    last: int | None,
+    follow: bool,
+    output_format: str,
+    **filters: tuple[str | int, ...] | int | None,
+) -> None:
+    """Prints the newest events, one a line."""
+    from sluice.broker.journal.format_event import in_words
+    from sluice.journal_events import decode
+
+    from .client import JournalClient
+
+    if last is not None and filters["after"] is not None:
+        raise click.UsageError("--last and --after exclude each other")
+    begins = {} if filters["after"] is not None else {"last": 10 if last is None else last}
+    client = JournalClient(admin, token)
+    lines = client.follow({**filters, **begins}) if follow else client.lines({**filters, **begins})
+    try:
+        for line in lines:
+            click.echo(line if output_format == "json" else in_words(decode(line)))
+    except KeyboardInterrupt:
+        raise SystemExit(0) from None
+
+
+@journal.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@_filters
+def export(file: str, admin: str, token: str | None, **filters: tuple[str | int, ...] | int | None) -> None:
+    """Writes all events that are kept to FILE: NDJSON, or Parquet where its name ends in .parquet."""
+    from .client import JournalClient
+    from .export import writer_of
+
+    write = writer_of(file)  # before anything is asked: a name that cannot be is wrong usage
+    try:
+        with progress() as tell:
+            lines = JournalClient(admin, token).lines(filters, lambda seq, last: tell("events", seq, last))
+            count, lost = write(file, lines)
+    except OSError as error:
+        raise SluiceError(f"{file}: {error.strerror or error}") from None
+    click.echo(f"{file}: {count} events" + (f", and {lost} more that the journal no longer had" if lost else ""))

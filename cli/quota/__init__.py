@@ -1,0 +1,1 @@
+"""`sluice quota` and `sluice explain`."""

@@ -1,0 +1,210 @@
+"""`sluice quota`: lists, sets and deletes quotas of any Kafka, and explains why a client of sluice waits.
+
+The first three speak the Kafka protocol (KIP-546), as kafka-configs does; `explain`, also to be had as
+`sluice explain`, asks the admin port.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from sluice.cli.admin_client import admin_options
+from sluice.cli.commands import Group
+from sluice.cli.completion_values import keys_of_quotas, settings_of_quotas
+from sluice.cli.output_format import format_option
+from sluice.config.value_types import parse_rate
+from sluice.errors import SluiceError
+from sluice.text.did_you_mean import nearest, one_of
+
+from .client import QUOTA_KEYS, QuotaClient, told
+
+Entity = dict[str, str | None]
+_F = TypeVar("_F", bound=Callable[..., object])
+
+_EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types of DescribeClientQuotas
+_DESCRIBE, _ALTER = 48, 49
+_BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+# Option -> type of the entity.
+_TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
+_WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip": ("address", "addresses")}
+
+_bootstrap = click.option(
+    "--bootstrap",
+    envvar="SLUICE_BOOTSTRAP",
+    default="127.0.0.1:9092",
+    show_default=True,
+    show_envvar=True,
+    help="A broker's HOST:PORT.",
+)
+
+
+def _entity_options(command: _F) -> _F:
+    for option, (one, several) in reversed(_WORDS.items()):
+        all_ = click.option(f"--{option}-default", is_flag=True, help=f"Of all {several} without quotas of their own.")
+        command = click.option(f"--{option}", metavar="NAME", help=f"Of this {one}.")(all_(command))
+    return command
+
+
+@click.group(cls=Group)
+def quota() -> None:
+    """Shows and changes quotas, and explains why a client waits."""
+
+
+@quota.command("list")
+@_bootstrap
+@_entity_options
+@format_option
+def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
+    """Lists quotas: all, or those whose entity has the types and names that are given."""
+    from sluice.protocol.apis.describe_client_quotas import (
+        ComponentData,
+        DescribeClientQuotasRequest,
+        DescribeClientQuotasResponse,
+    )
+
+    components = [
+        ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
+        for type_, name in _entity(options).items()
+    ]
+    with QuotaClient(bootstrap) as client:
+        answer = client.ask(DescribeClientQuotasRequest(components=components), _DESCRIBE, DescribeClientQuotasResponse)
+    if answer.error_code:
+        raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
+    found: list[tuple[Entity, dict[str, float]]] = [
+        (
+            _in_order({part.entity_type: part.entity_name for part in entry.entity}),
+            {one.key: one.value for one in entry.values},
+        )
+        for entry in answer.entries or ()
+    ]
+    found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
+    if output_format == "json":
+        click.echo(json.dumps([{"entity": entity, "quotas": quotas} for entity, quotas in found], indent=2))
+        return
+    for entity, quotas in found:
+        click.echo(f"{_words(entity)}: {', '.join(f'{key}={_number(quotas[key])}' for key in sorted(quotas))}")
+    if not found:
+        click.echo("no quotas")
+
+
+@quota.command("set")
+@_bootstrap
+@_entity_options
+@format_option
+@click.argument(
+    "quotas",
+    nargs=-1,
+    required=True,
+    metavar="KEY=VALUE...",
+    shell_complete=settings_of_quotas,
+)
+def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
+    """Sets quotas of one entity, such as producer_byte_rate=2M; others that it has stay.
+
+    Of users and client ids: producer_byte_rate and consumer_byte_rate (bytes a second, such as 512Ki),
+    request_percentage, controller_mutation_rate. Of addresses: connection_creation_rate.
+    """
+    changes: dict[str, float | None] = {}
+    for item in quotas:
+        key, equals, value = item.partition("=")
+        if not equals or key in changes:
+            raise click.UsageError(f"{item}: must be KEY=VALUE, each key once; keys are {', '.join(QUOTA_KEYS)}")
+        if key not in QUOTA_KEYS and nearest(key, QUOTA_KEYS):  # one that is like none may be another broker's
+            raise click.UsageError(f"{key}: {one_of(key, QUOTA_KEYS)}")
+        changes[key] = _value(key, value)
+    _alter(bootstrap, _required(options), changes, output_format)
+
+
+@quota.command("delete")
+@_bootstrap
+@_entity_options
+@format_option
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)
+def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options: str | bool | None) -> None:
+    """Deletes quotas of one entity; one that is not set counts as deleted."""
+    unknown = [key for key in keys if key not in QUOTA_KEYS]
+    if unknown:
+        raise click.UsageError(f"{unknown[0]}: {one_of(unknown[0], QUOTA_KEYS)}")
+    _alter(bootstrap, _required(options), dict.fromkeys(keys), output_format)
+
+
+@quota.command()
+@click.argument("client_id", metavar="CLIENT")
+@click.option("--user", default="ANONYMOUS", show_default=True, help="Who the client authenticated as.")
+@admin_options
+@format_option
+def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
+    """Explains why a client waits: which quotas match, what was recorded, and the last delay in numbers."""
+    from .explanation import as_json, ask, in_words
+
+    answer = ask(admin, token, client_id, user)
+    click.echo(as_json(answer) if output_format == "json" else in_words(answer))
+
+
+def _entity(options: dict[str, str | bool | None]) -> Entity:
+    entity: Entity = {}
+    for option, type_ in _TYPES.items():
+        name, default = options[option], options[f"{option}_default"]
+        if name is not None and default:
+            raise click.UsageError(f"--{option} and --{option}-default exclude each other")
+        if name is not None:
+            entity[type_] = str(name)
+        elif default:
+            entity[type_] = None
+    return entity
+
+
+def _in_order(entity: Entity) -> Entity:
+    """A user before its client id, whatever order the broker has."""
+    return {type_: entity[type_] for type_ in sorted(entity, reverse=True)}
+
+
+def _required(options: dict[str, str | bool | None]) -> Entity:
+    entity = _entity(options)
+    if not entity:
+        raise click.UsageError("whose quota? Name it with --user, --client, --ip, or --user-default and so on")
+    return entity
+
+
+def _value(key: str, text: str) -> float:
+    """Byte rates as properties take them, 2M or 512Ki; other quotas are numbers. What the broker refuses it says."""
+    try:
+        return parse_rate(text) if key in _BYTE_RATES else float(text)
+    except ValueError:
+        accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in _BYTE_RATES else "a number"
+        raise click.UsageError(f"{key}={text}: must be {accepted}") from None
+
+
+def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], output_format: str) -> None:
+    from sluice.protocol.apis.alter_client_quotas import (
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+        EntityData,
+        EntryData,
+        OpData,
+    )
+
+    entry = EntryData(
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes.items()],
+    )
+    with QuotaClient(bootstrap) as client:
+        answer = client.ask(AlterClientQuotasRequest(entries=[entry]), _ALTER, AlterClientQuotasResponse)
+    for result in answer.entries:
+        if result.error_code:
+            raise SluiceError(f"{_words(entity)}: {told(result.error_code, result.error_message)}")
+    if output_format == "json":
+        click.echo(json.dumps({"entity": entity, "changed": changes}, indent=2))
+        return
+    for key, value in changes.items():
+        click.echo(f"{_words(entity)}: {key} " + ("deleted" if value is None else f"= {_number(value)}"))
+
+
+def _words(entity: Entity) -> str:
+    return ", ".join(f"{type_} {'<default>' if name is None else name}" for type_, name in entity.items())
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) else repr(value)

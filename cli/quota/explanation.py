@@ -1,0 +1,90 @@
+"""What `sluice quota explain` prints: the admin port's explanation, asked for and put into words."""
+
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+from urllib.request import Request
+
+import msgspec
+
+from sluice.cli.admin_client import admin_address, answer_to, token_header
+from sluice.quotas.explain import Candidate, ConnectionSeen, Explanation, QuotaExplanation, SampleSeen
+
+
+def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
+    """The explanation of one client. Raises SluiceError, a line that says why there is none."""
+    address = admin_address(admin)
+    query = urlencode({"client_id": client_id, "user": user})
+    request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)
+    with answer_to(request, address) as answer:
+        return msgspec.json.decode(answer.read(), type=Explanation)
+
+
+def as_json(answer: Explanation) -> str:
+    """The same for machines."""
+    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+
+
+def in_words(answer: Explanation) -> str:
+    """The same for people."""
+    lines = [f"client {answer.client_id or '(no id)'} of user {answer.user}, quota.profile={answer.profile}"]
+    for broker in answer.brokers:
+        if len(answer.brokers) > 1:
+            lines += ["", f"broker {broker.node_id}"]
+        for quota in broker.quotas:
+            lines += ["", *_quota(quota)]
+        if broker.connections:
+            lines += ["", "connections, and the throttle times they were told in the last minute:"]
+            lines += [f"  {_connection(connection)}" for connection in broker.connections]
+    return "\n".join(lines)
+
+
+def _quota(quota: QuotaExplanation) -> list[str]:
+    lines = [f"{quota.kind} quota ({quota.unit})", f"  why: {quota.why}"]
+    lines += [f"  {_candidate(candidate)}" for candidate in quota.candidates if candidate.bound is not None]
+    lines.append(f"  counted together: {_bucket(quota)}; limit: {_bound(quota.bound)}")
+    if quota.rate is None:
+        return [*lines, "  recorded: nothing yet"]
+    lines.append(f"  now: {quota.arithmetic}")
+    lines += [f"    {_sample(sample)}" for sample in quota.samples if sample.events]  # some wait to be used again
+    delay = quota.last_delay
+    if delay is None:
+        return [*lines, "  last delay: none"]
+    return [*lines, f"  last delay: at {_time(delay.at_ms)}, {delay.value:,.0f} more: {delay.arithmetic}"]
+
+
+def _candidate(candidate: Candidate) -> str:
+    parts = (("user", candidate.user), ("client-id", candidate.client_id))
+    entity = ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None)
+    return f"{'->' if candidate.holds else '  '} {entity}: {candidate.bound:,.10g} a second"
+
+
+def _bucket(quota: QuotaExplanation) -> str:
+    parts = (("user", quota.user), ("client-id", quota.client_id))
+    return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None) or "everybody"
+
+
+def _bound(bound: float | None) -> str:
+    return "none" if bound is None else f"{bound:,.10g} a second"
+
+
+def _sample(sample: SampleSeen) -> str:
+    stale = "" if sample.counts else ", stale"
+    requests = "1 request" if sample.events == 1 else f"{sample.events:,} requests"
+    return f"from {_time(sample.start_ms)}: {sample.value:,.10g} in {requests}{stale}"
+
+
+def _connection(connection: ConnectionSeen) -> str:
+    told = (
+        ("produce", connection.produce_throttle_time_avg_ms, connection.produce_throttle_time_max_ms),
+        ("fetch", connection.fetch_throttle_time_avg_ms, connection.fetch_throttle_time_max_ms),
+    )
+    kinds = [
+        f"{kind} {average:.0f} ms on average, {most:.0f} ms at most"
+        for kind, average, most in told
+        if average is not None and most is not None
+    ]
+    return f"{connection.peer}: {'; '.join(kinds) or 'none'}{', waits now' if connection.waits else ''}"
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]

@@ -1,0 +1,1 @@
+"""`sluice run` and `sluice scenario`."""

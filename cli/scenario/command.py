@@ -1,0 +1,52 @@
+"""`sluice scenario`: the catalogue, what a scenario says, and the JSON Schema of scenarios."""
+
+import click
+
+from sluice.cli.commands import Group
+from sluice.cli.completion_values import scenarios
+from sluice.cli.output_format import format_option
+
+from .run_command import run
+
+
+@click.group(cls=Group)
+def scenario() -> None:
+    """Shows and runs scenarios: what happens to a cluster, and when."""
+
+
+@scenario.command("list")
+@format_option
+def list_(output_format: str) -> None:
+    """Lists the scenarios that come with sluice, and what each shows."""
+    import msgspec
+
+    from sluice.broker.scenarios.durations import in_words
+    from sluice.broker.scenarios.files import entries
+    from sluice.cli.text_table import table
+
+    found = entries()
+    if output_format == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return
+    rows = [(one.name, str(one.brokers), in_words(one.duration_ms), one.description) for one in found]
+    click.echo("\n".join(table(("NAME", "BROKERS", "TAKES", "SHOWS"), rows)))
+
+
+@scenario.command()
+@click.argument("name", shell_complete=scenarios)
+def show(name: str) -> None:
+    """Prints a scenario of the catalogue, as a file to begin one's own with."""
+    from sluice.broker.scenarios.files import text_of
+
+    click.echo(text_of(name), nl=False)
+
+
+@scenario.command()
+def schema() -> None:
+    """Prints the JSON Schema of scenario files."""
+    from sluice.broker.scenarios.schema import schema_text
+
+    click.echo(schema_text(), nl=False)
+
+
+scenario.add_command(run)

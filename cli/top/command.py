@@ -1,0 +1,53 @@
+"""`sluice top`: what brokers and their clients do, as it happens; from the admin port."""
+
+import sys
+from itertools import islice
+
+import click
+
+from sluice.cli.admin_client import AdminClient, admin_options
+from sluice.cli.commands import Command
+from sluice.cli.output_format import format_option
+
+SORTS = ("activity", "quota", "throttled", "name")
+# Rates are known from the second look on.
+_LOOKS = 2
+_WIDTH = 100  # in a file or a pipe
+
+
+@click.command(cls=Command)
+@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="The order of clients.")
+@click.option("--filter", "search", default="", metavar="TEXT", help="Clients whose id or user has this text.")
+@click.option("--once", is_flag=True, help="Print what there is, once; as without a terminal.")
+@admin_options
+@format_option
+def top(sort: str, search: str, once: bool, admin: str, token: str | None, output_format: str) -> None:
+    """Shows brokers, clients against their quotas, throttles and fault rules as they are, twice a second.
+
+    Keys sort and filter, set quotas, add and remove fault rules; h shows them. Without a terminal, with --once or with
+    --format json it prints one look.
+    """
+    from rich.console import Console
+
+    from .feed import Source, View
+    from .screen import Look, plain
+
+    client, source = AdminClient(admin, token), Source(admin, token)
+    console = Console(highlight=False)
+    if once or output_format == "json" or not (console.is_terminal and sys.stdin.isatty()):
+        from .state import State
+        from .text import as_json
+
+        state = State()
+        for message in islice(source.messages(View(search, sort)), _LOOKS):
+            if message is not None:
+                state.take(message)
+        if output_format == "json":
+            click.echo(as_json(state))
+        else:
+            width = console.width if console.is_terminal else _WIDTH
+            Console(highlight=False, width=width, soft_wrap=True).print(plain(state, width))
+        return
+    from .live import Top
+
+    Top(client, source, Look(sort=sort, search=search)).run(console)

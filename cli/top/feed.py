@@ -1,0 +1,97 @@
+"""Reads `/api/v1/stream` in a thread: what `sluice top` shows, twice a second while something changes."""
+
+import threading
+from collections.abc import Callable, Iterator
+from urllib.parse import urlencode
+from urllib.request import Request
+
+import msgspec
+
+from sluice.cli.admin_client import admin_address, answer_to, token_header
+from sluice.errors import SluiceError
+
+from .state import Message
+
+_AGAIN_AFTER_S = 1.0
+_MOST_CLIENTS = 100
+_DATA = b"data: "
+
+
+class View(msgspec.Struct, frozen=True):
+    """Which clients are wanted, and in which order."""
+
+    search: str = ""
+    sort: str = "activity"
+
+
+class Source:
+    """The stream of one broker."""
+
+    def __init__(self, admin: str, token: str | None) -> None:
+        self.admin = admin_address(admin)
+        self._headers = token_header(token)
+
+    def messages(self, view: View) -> Iterator[Message | None]:
+        """Each message as it comes, None for a sign of life. Raises SluiceError, one line, ConfigError among them."""
+        asked = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
+        request = Request(f"{self.admin}/api/v1/stream?{asked}", headers=self._headers)  # noqa: S310  (by admin_address)
+        with answer_to(request, self.admin) as answer:  # which shows twice a second that it lives
+            for line in answer:
+                if line.startswith(_DATA):
+                    yield msgspec.json.decode(line[len(_DATA) :], type=Message)
+                elif line.strip():
+                    yield None
+        raise SluiceError(f"{self.admin}: the broker has stopped")
+
+
+class Feed:
+    """The messages of a source as they come, for another thread; begun anew when that wants another view."""
+
+    def __init__(self, source: Source, wake: Callable[[], None]) -> None:
+        """`wake` is called from the feed's thread when there is something to take."""
+        self._source = source
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._number = 0  # of the thread that counts
+        self._news: list[Message | SluiceError] = []
+
+    def watch(self, view: View) -> None:
+        """What is to come now is of this view; the first message has all of it."""
+        with self._lock:
+            self._number += 1
+            self._news.clear()
+            number = self._number
+        threading.Thread(target=self._run, args=(view, number), daemon=True).start()
+
+    def stop(self) -> None:
+        """Nothing comes any more."""
+        with self._lock:
+            self._number += 1
+        self._ended.set()
+
+    def take(self) -> list[Message | SluiceError]:
+        """What has come since the last time; an error where the broker does not answer, which is asked again."""
+        with self._lock:
+            news, self._news = self._news, []
+        return news
+
+    def _run(self, view: View, number: int) -> None:
+        while True:
+            try:
+                for message in self._source.messages(view):
+                    if not self._tell(message, number):
+                        return
+            except SluiceError as error:
+                if not self._tell(error, number) or self._ended.wait(_AGAIN_AFTER_S):
+                    return
+
+    def _tell(self, news: Message | SluiceError | None, number: int) -> bool:
+        """Whether somebody still wants it."""
+        with self._lock:
+            if number != self._number:
+                return False
+            if news is not None:
+                self._news.append(news)
+        self._wake()
+        return True

@@ -1,0 +1,221 @@
+"""What `sluice top` draws: brokers, clients against their quotas, fault rules, and a line to type in. Pure."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sluice.cli.faults.text import FaultShown, rule_words
+from sluice.text.printable import printable
+
+from .state import Broker, Client, Meter, State
+from .text import bar, short, sparkline, waits
+
+_PARTS = 6  # of the height, one is for brokers and one for fault rules, at the most
+_LOOKS = 240  # two minutes
+_LEFT = (("QUOTA", 8),)
+_RIGHT = (("RATE", 5), ("LIMIT", 5), ("", 4))
+_BAR, _MOST_SHARE = 10, 9.99
+# The line of two minutes has what the others leave, of which the name has at least 20.
+_LEAST_SPARK, _MOST_SPARK, _OTHER_COLUMNS = 9, 40, 80
+KEYS = (
+    ("↑ ↓", "choose a client"),
+    ("s", "sort by activity, quota, throttled time or name"),
+    ("/", "filter: clients whose id or user has a text; empty shows all"),
+    ("u", "set the quota of the chosen client; empty removes it"),
+    ("f", "add a fault rule, as `sluice faults add` takes it"),
+    ("x", "remove a fault rule by its id, or all"),
+    ("p", "pause, and go on"),
+    ("h or ?", "this help; any key goes back"),
+    ("q", "quit"),
+)
+_FOOT = "s sort  / filter  u quota  f fault  x remove  p pause  h help  q quit"
+
+
+class Prompt(Struct):
+    """A line that is typed."""
+
+    label: str
+    text: str = ""
+
+
+class Look(Struct):
+    """What someone looks at, and does."""
+
+    sort: str = "activity"
+    search: str = ""
+    chosen: int = 0  # row
+    paused: bool = False
+    help: bool = False
+    prompt: Prompt | None = None
+    said: str = ""  # what came of the last thing done
+    problem: str = ""  # why there is nothing new
+
+
+def screen(state: State, look: Look, width: int, height: int) -> RenderableType:
+    """The whole screen; each line fits, and so do all of them."""
+    if look.help:
+        return _help(width, height)
+    most = max(1, height // _PARTS)
+    head = [_title(state, look, width), *_brokers(state, width, most)]
+    faults = list(_faults(state, most))
+    foot = [_foot(look, width)]
+    room = max(1, height - len(head) - len(faults) - len(foot) - 2)  # the table has a head, and a line stays empty
+    table = _clients(state, look, width, room)
+    empty = [Text() for _ in range(room - len(rows(state)))]
+    return Group(*head, Text(), table, *empty, *faults, *foot)
+
+
+def rows(state: State) -> list[tuple[Client, Meter | None]]:
+    """What can be chosen: a row for each kind of quota that something of a client is counted for, one at least."""
+    return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
+
+
+def plain(state: State, width: int) -> Group:
+    """All of it once, however many lines that are."""
+    look = Look(chosen=-1)
+    table = _clients(state, look, width, len(rows(state)))
+    return Group(
+        _title(state, look, width),
+        *_brokers(state, width, len(state.brokers)),
+        Text(),
+        table,
+        *_faults(state, len(state.faults)),
+    )
+
+
+def _title(state: State, look: Look, width: int) -> Text:
+    cluster = state.cluster
+    if cluster is None:
+        return _line(look.problem or "waits for the broker", "yellow", width)
+    at = datetime.fromtimestamp(state.at_ms / 1000, UTC).strftime("%H:%M:%S")
+    notes = [
+        *(["paused"] if look.paused else []),
+        *([f"filter {look.search!r}"] if look.search else []),
+        *([] if cluster.counting else ["no quota is set: rates are not counted"]),
+        *([look.problem] if look.problem else []),
+    ]
+    text = Text(f"sluice {cluster.version}  {at}  ", style="bold")
+    if notes:
+        text.append(f"{', '.join(notes)}  ", style="yellow")
+    text.append(f"{cluster.profile}  {cluster.bootstrap}", style="not bold")
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _brokers(state: State, width: int, most: int) -> Iterator[Text]:
+    for broker in state.brokers[:most]:
+        yield _broker(broker, width)
+    left_off = len(state.brokers) - most
+    if left_off > 0:
+        yield _line(f"and {left_off} more", "dim", width)
+
+
+def _broker(broker: Broker, width: int) -> Text:
+    runs = broker.state == "running" and not broker.fenced
+    state = f"{broker.state}{', fenced' if broker.fenced else ''}"
+    text = Text(f"broker {broker.id} ")
+    text.append(state, style="green" if runs else "red")
+    text.append(
+        f"  {broker.connections} connections, {broker.throttled} throttled  {short(broker.requests_per_s)} req/s"
+        f"  in {short(broker.in_per_s)}B/s  out {short(broker.out_per_s)}B/s"
+    )
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _clients(state: State, look: Look, width: int, room: int) -> Table:
+    found = rows(state)
+    chosen = max(0, min(look.chosen, len(found) - 1))
+    first = max(0, min(chosen - room // 2, len(found) - room))
+    spark = max(_LEAST_SPARK, min(_MOST_SPARK, width - _OTHER_COLUMNS))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), width=width, header_style="reverse")
+    table.add_column(f"CLIENT {state.matched}/{state.total} by {look.sort}", no_wrap=True, overflow="ellipsis", ratio=1)
+    for title, least in _LEFT:
+        table.add_column(title, no_wrap=True, min_width=least)
+    for title, least in _RIGHT:
+        table.add_column(title, no_wrap=True, min_width=least, justify="right")
+    table.add_column("USED", no_wrap=True, width=_BAR)
+    table.add_column("WAITS", no_wrap=True, min_width=6, justify="right")
+    table.add_column("IN ALL", no_wrap=True, min_width=6, justify="right")
+    table.add_column("2 MINUTES", no_wrap=True, width=spark)
+    for number, (client, meter) in enumerate(found[first : first + room], first):
+        style = "on grey23" if number == look.chosen else ""
+        table.add_row(*_row(state, client, meter, spark), style=style)
+    return table
+
+
+def _row(state: State, client: Client, meter: Meter | None, spark: int) -> list[RenderableType]:
+    name = printable(client.client_id) or "(no id)"
+    who = name if client.user == "ANONYMOUS" else f"{name} of {printable(client.user)}"
+    line = sparkline(state.points(client), state.look, _LOOKS, spark)
+    connections = Text(who, style="bold")
+    connections.append(f" {client.connections}", style="dim")
+    if meter is None:
+        return [connections, "", "", "", "", "", "", "", line]
+    share = meter.rate / meter.bound if meter.bound else 0.0
+    is_held = meter.held_until_ms > state.at_ms
+    return [
+        connections,
+        _KINDS.get(meter.kind, meter.kind),
+        short(meter.rate),
+        "-" if meter.bound is None else short(meter.bound),
+        f"{min(share, _MOST_SHARE):.0%}" if meter.bound else "",
+        bar(share, _BAR) if meter.bound else "",
+        Text(waits(meter.held_until_ms - state.at_ms), style="red") if is_held else "",
+        waits(meter.throttled_total_ms) if meter.throttled_total_ms else "",
+        line,
+    ]
+
+
+_KINDS = {"ControllerMutation": "Mutation"}
+
+
+def _faults(state: State, most: int) -> Iterator[Text]:
+    if state.faults:
+        yield Text(f"FAULTS {len(state.faults)}", style="reverse")
+    for fault in state.faults[:most]:
+        yield _fault(fault)
+    left_off = len(state.faults) - most
+    if left_off > 0:
+        yield Text(f"and {left_off} more", style="dim")
+
+
+def _fault(fault: FaultShown) -> Text:
+    text = Text(f"{printable(fault.id)}  ", no_wrap=True, overflow="ellipsis")
+    text.append(fault.state, style="green" if fault.state == "in force" else "dim")
+    text.append(f"  hit {fault.hits} of {fault.matched}  {printable(rule_words(fault.rule))}")
+    if fault.problem:
+        text.append(f"  {printable(fault.problem)}", style="red")
+    return text
+
+
+def _foot(look: Look, width: int) -> Text:
+    if look.prompt is not None:
+        line = f"{look.prompt.label}: {look.prompt.text}"
+        return Text(f"{line[-(width - 1) :]}█", style="bold", no_wrap=True)
+    return _line(look.said, "yellow", width) if look.said else _line(_FOOT, "dim", width)
+
+
+def _help(width: int, height: int) -> RenderableType:
+    lines = [Text("sluice top", style="bold"), Text()]
+    for keys, what in KEYS:
+        text = Text(f"  {keys:8}", style="bold")
+        text.append(what, style="not bold")
+        lines.append(text)
+    lines += [
+        Text(),
+        Text("RATE is what the quota's windows hold, per second; WAITS is how long the client is held yet."),
+    ]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return Group(*lines[:height])
+
+
+def _line(words: str, style: str, width: int) -> Text:
+    text = Text(printable(words), style=style)
+    text.truncate(width, overflow="ellipsis")
+    return text

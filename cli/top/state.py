@@ -1,0 +1,142 @@
+"""What `sluice top` knows of a cluster: the messages of `/api/v1/stream`, each of which has only what is new."""
+
+from collections import deque
+
+import msgspec
+
+from sluice.cli.faults.text import FaultShown
+
+# A look, bytes per second since the one before it, and whether the client was held then.
+Point = tuple[int, int, int]
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What hardly ever changes; `counting` is whether there is any quota, without which no rate is known."""
+
+    version: str
+    profile: str
+    bootstrap: str
+    counting: bool
+    looks_kept: int
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """A broker; rates are since the last look."""
+
+    id: int
+    state: str
+    fenced: bool
+    leads: int
+    connections: int
+    throttled: int
+    requests_per_s: int
+    in_per_s: int
+    out_per_s: int
+
+
+class Meter(msgspec.Struct, frozen=True):
+    """How a client stands to one kind of quota; the bound is null where there is no limit."""
+
+    kind: str
+    rate: float
+    bound: float | None
+    throttle_ms: int
+    held_until_ms: int
+    throttled_total_ms: int
+    user: str | None
+    client_id: str | None
+
+
+class Client(msgspec.Struct, frozen=True):
+    """A client and its meters."""
+
+    id: int
+    user: str
+    client_id: str
+    connections: int
+    waiting: int
+    meters: list[Meter]
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """A quota that holds."""
+
+    entity: dict[str, str | None]
+    key: str
+    value: float
+
+
+class Faults(msgspec.Struct, frozen=True):
+    """The fault rules, and how many there are in all."""
+
+    rows: list[FaultShown]
+    total: int
+
+
+class Quotas(msgspec.Struct, frozen=True):
+    """The quotas, and how many there are in all."""
+
+    rows: list[Quota]
+    total: int
+
+
+class Clients(msgspec.Struct, frozen=True):
+    """The clients that are shown: `order` has their ids, `rows` those that changed, `points` the new ones of each."""
+
+    total: int
+    matched: int
+    order: list[int]
+    rows: list[Client]
+    points: dict[str, list[Point]]
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What is new since the message before."""
+
+    look: int
+    at_ms: int
+    cluster: Cluster | None = None
+    brokers: list[Broker] | None = None
+    clients: Clients | None = None
+    quotas: Quotas | None = None
+    faults: Faults | None = None
+
+
+class State:
+    """All of it, as the last message left it."""
+
+    def __init__(self) -> None:
+        self.look = 0
+        self.at_ms = 0  # by the broker's clock
+        self.cluster: Cluster | None = None  # before the first message
+        self.brokers: list[Broker] = []
+        self.clients: list[Client] = []
+        self.total = self.matched = 0  # clients
+        self.quotas: list[Quota] = []
+        self.faults: list[FaultShown] = []
+        self._rows: dict[int, Client] = {}
+        self._points: dict[int, deque[Point]] = {}
+
+    def take(self, message: Message) -> None:
+        """Brings it up to date."""
+        self.look, self.at_ms = message.look, message.at_ms
+        self.cluster = message.cluster or self.cluster
+        self.brokers = self.brokers if message.brokers is None else message.brokers
+        self.quotas = self.quotas if message.quotas is None else message.quotas.rows
+        self.faults = self.faults if message.faults is None else message.faults.rows
+        if message.clients is not None:
+            self._take_clients(message.clients)
+
+    def points(self, client: Client) -> deque[Point]:
+        """A client's last two minutes, without the looks in which it did nothing."""
+        return self._points.get(client.id, deque())
+
+    def _take_clients(self, news: Clients) -> None:
+        self.total, self.matched = news.total, news.matched
+        self._rows |= {row.id: row for row in news.rows}
+        self._rows = {each: self._rows[each] for each in news.order if each in self._rows}
+        self.clients = list(self._rows.values())
+        kept = 240 if self.cluster is None else self.cluster.looks_kept
+        for number, points in news.points.items():
+            self._points.setdefault(int(number), deque(maxlen=kept)).extend(points)
+        self._points = {number: points for number, points in self._points.items() if number in self._rows}

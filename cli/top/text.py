@@ -1,0 +1,60 @@
+"""Numbers and bars of `sluice top`, as short as they can be read."""
+
+from collections.abc import Iterable
+
+import msgspec
+from rich.text import Text
+
+from .state import Point, State
+
+_PREFIXES = ("", "k", "M", "G", "T")
+_LEVELS = "▁▂▃▄▅▆▇█"
+_FULL, _LINE = "━", "─"
+
+
+def short(number: float) -> str:
+    """Up to five characters: 950, 1.2k, 34M."""
+    for prefix in _PREFIXES:
+        if abs(number) < 999.5:
+            digits = 1 if prefix and abs(number) < 9.95 else 0
+            return f"{number:.{digits}f}{prefix}"
+        number /= 1000
+    return f"{number:.0f}P"
+
+
+def waits(ms: float) -> str:
+    """A time: 240 ms, 8.1 s, 3 min."""
+    if ms < 999.5:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1000:.1f} s" if ms < 99_950 else f"{ms / 60_000:.0f} min"
+
+
+def bar(share: float, width: int) -> Text:
+    """How much of a quota is used; above all of it, all is red."""
+    cells = min(width, round(share * width))
+    style = "red" if share > 1 else "yellow" if share > 0.8 else "green"
+    text = Text(_FULL * cells, style=style)
+    text.append(_LINE * (width - cells), style="dim")
+    return text
+
+
+def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Text:
+    """The last so many looks up to `look`; red where the client was held."""
+    rates, held = [0] * width, [False] * width
+    for number, per_s, is_held in points:
+        column = width - 1 - (look - number) * width // looks
+        if 0 <= column < width:
+            rates[column] = max(rates[column], per_s)
+            held[column] = held[column] or bool(is_held)
+    most = max(rates) or 1
+    text = Text()
+    for rate, is_held in zip(rates, held, strict=True):
+        level = _LEVELS[round(rate / most * (len(_LEVELS) - 1))] if rate else (_LEVELS[0] if is_held else " ")
+        text.append(level, style="red" if is_held else "green")
+    return text
+
+
+def as_json(state: State) -> str:
+    """All that is known of one look."""
+    names = ("at_ms", "cluster", "brokers", "total", "matched", "clients", "quotas", "faults")
+    return msgspec.json.format(msgspec.json.encode({name: getattr(state, name) for name in names}), indent=2).decode()

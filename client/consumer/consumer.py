@@ -1,0 +1,405 @@
+"""A consumer for asyncio, with Kafka's configuration, and its KafkaConsumer's behaviour.
+
+    async with Consumer({"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        for record in await consumer.poll(1000):
+            print(record.offset, record.value)
+
+        # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
+
+`poll` is where everything happens but heartbeats: the group is joined, listeners are called, records that were fetched
+are handed out, positions are found and validated, the next fetches leave. What has arrived meanwhile waits for it; so
+nothing piles up behind a slow reader.
+
+Keys and values are bytes; who deserializes is the caller. Positions move when records are handed out: a commit without
+offsets says that those of all polls so far are done, and so does `enable.auto.commit`, with each poll that is due.
+"""
+
+import asyncio
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from math import inf
+from random import Random  # noqa: TID251  (a consumer's one source of chance is made here, unless it is given)
+from re import Pattern
+from types import TracebackType, coroutine
+
+from sluice.client.config import ClientConfig, Given, Profile, consumer_config
+from sluice.client.consumer.fetch.completed_fetch import FetchSettings
+from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings, OffsetOutOfRangeError
+from sluice.client.consumer.fetch.offset_fetcher import LogTruncationError, OffsetFetcher
+from sluice.client.consumer.group.assignors import Assignor
+from sluice.client.consumer.group.consumer_coordinator import ConsumerGroup, RebalanceListener, assignors_of
+from sluice.client.consumer.group.membership import Generation
+from sluice.client.consumer.group.offsets import CommitFailedError
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
+from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.retry_sites import RetrySite, backoff_at
+from sluice.clock import Clock
+
+from .metadata import ConsumerMetadata
+from .offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset, offset_reset
+from .record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from .subscription_state import NO_OFFSET, FetchPosition, NoSubscriptionError, SubscriptionState
+from .topic_offsets import TopicOffsets
+
+__all__ = [
+    "CommitFailedError",
+    "Consumer",
+    "ConsumerRecord",
+    "LogTruncationError",
+    "NoOffsetForPartitionError",
+    "NoSubscriptionError",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRangeError",
+    "RebalanceListener",
+    "TopicPartition",
+]
+
+# As Kafka's ConsumerNetworkClient: fetches wait for nothing that is on its way to the same broker.
+_MAX_IN_FLIGHT = 100
+
+
+class NoOffsetForPartitionError(KafkaException):
+    """Nothing was committed for partitions, and no policy says where to begin."""
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = sorted(partitions)
+        super().__init__(
+            f"no committed offset, and auto.offset.reset=none: {', '.join(map(str, self.partitions))}; seek to one"
+        )
+
+
+class Consumer:
+    """Reads records. It runs within `async with`; everything in one event loop, one `poll` at a time."""
+
+    def __init__(
+        self,
+        config: Given,
+        *,
+        profile: Profile = "kafka",
+        assignors: Sequence[Assignor] = (),
+        random: Random | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises ConfigError. Nothing is connected before it is entered. `assignors`: in place of those by name."""
+        self.config = consumer_config(config, profile)
+        self.config.ensure_supported()
+        self._random = random or Random()  # noqa: S311  (for jitter, not for secrets)
+        self._given_clock = clock
+        self._max_poll_records = self.config.integer("max.poll.records")
+        self._api_timeout_ms = self.config.integer("default.api.timeout.ms")
+        self._subscriptions = SubscriptionState(offset_reset(self.config.text("auto.offset.reset")))
+        self._assignors = tuple(assignors) or assignors_of(self.config)
+        self._is_closing = self._is_closed = False
+
+    async def __aenter__(self) -> "Consumer":
+        config, uniform = self.config, self._random.uniform
+        read_committed = config.text("isolation.level") == "read_committed"
+        self._metadata = ConsumerMetadata(
+            config.retry_backoff(uniform),
+            config.integer("metadata.max.age.ms"),
+            self._subscriptions,
+            equivalent_backoff=config.equivalent_response_backoff(uniform),
+            creates_topics=config.boolean("allow.auto.create.topics"),
+            includes_internal=not config.boolean("exclude.internal.topics"),
+        )
+        self._network = AsyncNetwork.open(
+            config, self._metadata, max_in_flight=_MAX_IN_FLIGHT, random=self._random, clock=self._given_clock
+        )
+        self._clock = self._network.clock
+        client = self._network.client
+        settings = _fetcher_settings(config, read_committed=read_committed)
+        self._fetcher = Fetcher(settings, self._subscriptions, self._metadata, client)
+        backoff = backoff_at(RetrySite.OFFSET_RESET, config, uniform)
+        self._offsets = OffsetFetcher(
+            self._subscriptions,
+            self._metadata,
+            client,
+            self._fetcher,
+            self._clock,
+            backoff,
+            read_committed=read_committed,
+        )
+        self._topic_offsets = TopicOffsets(self._network, self._metadata, self._offsets, backoff)
+        self._group: ConsumerGroup | None = None
+        if config.value("group.id") is not None:
+            self._group = ConsumerGroup(
+                config, self._subscriptions, self._metadata, self._network, self._assignors, uniform
+            )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- what is read ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str] | Pattern[str], *, listener: RebalanceListener | None = None) -> None:
+        """Reads topics, by name or all whose names match: the group says which partitions. Raises NoSubscriptionError
+        where partitions were assigned by hand, or there is no `group.id`.
+        """
+        self._ensure_open()
+        group = self._in_group("subscribe")
+        if isinstance(topics, Pattern):
+            self._subscriptions.subscribe_pattern(topics)
+        else:
+            self._subscriptions.subscribe(topics)
+        group.listener = listener or RebalanceListener()
+        self._network.wakeup()
+
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that match."""
+        return set(self._subscriptions.topics)
+
+    async def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._ensure_open()
+        if self._group is not None:
+            await self._group.unsubscribe()
+            await self._group.leave("the consumer unsubscribed", self._deadline_ms(None))
+        self._subscriptions.unsubscribe()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads these partitions; those that were read before keep their positions. Raises NoSubscriptionError where a
+        group says which.
+        """
+        self._ensure_open()
+        self._subscriptions.assign(partitions)
+        self._network.wakeup()
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read now."""
+        return set(self._subscriptions.assigned)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hands out nothing of these, until `resume`. What was fetched of them is kept."""
+        for partition in partitions:
+            self._subscriptions.state_of(partition).is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Takes `pause` back."""
+        for partition in partitions:
+            self._subscriptions.state_of(partition).is_paused = False
+        self._network.wakeup()
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return {partition for partition, state in self._subscriptions.items() if state.is_paused}
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
+        """Up to `max.poll.records` records, each partition's in their order; none where none come in time.
+
+        Raises what the application has to decide (OffsetOutOfRangeError, LogTruncationError, NoOffsetForPartitionError,
+        a record that cannot be read), what it may not do, and NoSubscriptionError where there is nothing to read.
+        """
+        self._ensure_open()
+        if not self._subscriptions.is_manual and not self._subscriptions.is_subscribed:
+            raise NoSubscriptionError("nothing to read: subscribe to topics, or assign partitions")
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            until_ms = inf
+            if self._group is not None:
+                if not await self._group.poll(deadline_ms):
+                    return []
+                until_ms = self._group.next_ms()
+            now_ms = self._clock.monotonic_ms()
+            until_ms = min(until_ms, self._find_positions(now_ms))
+            records = self._fetcher.collect(self._max_poll_records)
+            until_ms = min(until_ms, self._fetcher.send(now_ms))  # the next ones are on their way meanwhile
+            if records or now_ms >= deadline_ms:
+                await _next_turn()
+                return records
+            await self._network.wait(min(deadline_ms, until_ms))
+            self._ensure_open()
+
+    def _find_positions(self, now_ms: float) -> float:
+        """Asks for what positions are missing; returns when there is more to ask."""
+        self._metadata.raise_fatal_error()
+        for topic in self._metadata.cluster.topic_errors:
+            self._metadata.raise_topic_error(topic)
+        if not self._subscriptions.has_all_positions:
+            lost = self._subscriptions.reset_initializing()
+            if lost:
+                raise NoOffsetForPartitionError(lost)
+        return self._offsets.run_once(now_ms)
+
+    # -- positions ---------------------------------------------------------------------------------------------------
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Reads on from an offset; with a leader epoch, if the log still holds the record before it."""
+        given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        assert given.offset >= 0, f"{partition}: there is no offset {given.offset}"
+        state = self._subscriptions.state_of(partition)
+        if given.leader_epoch != NO_EPOCH:
+            self._metadata.update_last_seen_epoch_if_newer(partition, given.leader_epoch)
+        leader = self._metadata.current_leader(partition)
+        state.seek_unvalidated(FetchPosition(given.offset, given.leader_epoch, leader))
+        self._network.wakeup()
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads on from the logs' beginnings."""
+        self._reset(partitions, EARLIEST)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads on from the logs' ends."""
+        self._reset(partitions, LATEST)
+
+    def _reset(self, partitions: Iterable[TopicPartition], to: OffsetReset) -> None:
+        for partition in partitions:
+            self._subscriptions.state_of(partition).reset_by(to)
+        self._network.wakeup()
+
+    async def position(self, partition: TopicPartition, *, timeout_ms: float | None = None) -> int:
+        """The offset that is read next; waits until that is known. Raises TimeoutException, and what `poll` raises."""
+        deadline_ms = self._deadline_ms(timeout_ms)
+        while True:
+            self._ensure_open()
+            if self._group is not None:
+                await self._group.poll(deadline_ms)
+            now_ms = self._clock.monotonic_ms()
+            position = self._subscriptions.state_of(partition).position
+            if position is not None:
+                return position.offset
+            if now_ms >= deadline_ms:
+                raise TimeoutException(f"the position of {partition} was not known in time")
+            await self._network.wait(min(deadline_ms, self._find_positions(now_ms)))
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets there are to the end, as the last fetch told it; None where that is not known."""
+        state = self._subscriptions.state_of(partition)
+        end = state.end_offset(read_committed=self.config.text("isolation.level") == "read_committed")
+        return None if state.position is None or end == NO_OFFSET else max(0, end - state.position.offset)
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, *, timeout_ms: float | None = None
+    ) -> None:
+        """Commits offsets, or the positions; tries again as long as there is time.
+
+        Raises CommitFailedError where the group has gone on without this consumer, TimeoutException, what is fatal.
+        """
+        self._ensure_open()
+        group = self._in_group("commit")
+        consumed = self._subscriptions.all_consumed() if offsets is None else offsets
+        await group.offsets.commit(consumed, self._deadline_ms(timeout_ms))
+
+    def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> "asyncio.Task[None]":
+        """Commits without waiting, and without another attempt; the task raises what `commit` does, and
+        RetriableException.
+        """
+        self._ensure_open()
+        group = self._in_group("commit")
+        return group.commit_later(self._subscriptions.all_consumed() if offsets is None else offsets)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None where it has nothing."""
+        self._ensure_open()
+        return await self._in_group("ask for commits").offsets.committed(partitions, self._deadline_ms(timeout_ms))
+
+    def group_metadata(self) -> Generation:
+        """As whom this consumer is in its group: for a producer that sends offsets in a transaction."""
+        return self._in_group("be a member").generation
+
+    def enforce_rebalance(self, reason: str = "rebalance enforced by the application") -> None:
+        """Joins the group anew with the next poll."""
+        self._in_group("rebalance").rejoin(reason)
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether the group is being joined: who commits by its own offsets waits until it is."""
+        return self._group is not None and self._group.is_rebalancing
+
+    def _in_group(self, what: str) -> ConsumerGroup:
+        if self._group is None:
+            raise NoSubscriptionError(f"cannot {what}: there is no group.id")
+        return self._group
+
+    # -- what the cluster knows --------------------------------------------------------------------------------------
+
+    async def partitions_for(self, topic: str, *, timeout_ms: float | None = None) -> Sequence[int]:
+        """The indexes of a topic's partitions. Raises TimeoutException."""
+        self._ensure_open()
+        return await self._topic_offsets.partitions_of(topic, self._deadline_ms(timeout_ms))
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return await self._ends(partitions, EARLIEST_TIMESTAMP, timeout_ms)
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that this consumer may read: with read_committed, the last stable one."""
+        return await self._ends(partitions, LATEST_TIMESTAMP, timeout_ms)
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first records that are not older than a time in ms; None where all are older."""
+        self._ensure_open()
+        told = await self._topic_offsets.list_offsets(timestamps, self._deadline_ms(timeout_ms))
+        return {
+            partition: None
+            if one.offset == NO_OFFSET
+            else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
+            for partition, one in told.items()
+        }
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], timestamp: int, timeout_ms: float | None
+    ) -> dict[TopicPartition, int]:
+        self._ensure_open()
+        asked = dict.fromkeys(partitions, timestamp)
+        told = await self._topic_offsets.list_offsets(asked, self._deadline_ms(timeout_ms))
+        return {partition: one.offset for partition, one in told.items()}
+
+    def metrics(self, node_id: int | None = None) -> dict[str, float]:
+        """KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where nothing is throttled."""
+        now_ms = self._clock.monotonic_ms()
+        return self._network.client.throttle_times.metrics("fetch", now_ms, node_id)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    async def close(self, timeout_ms: float = 30_000) -> None:
+        """Commits by `enable.auto.commit`, gives up its partitions and leaves the group, for `timeout_ms` at most;
+        tells the brokers that nobody fetches any more, and closes all connections.
+        """
+        if self._is_closing:
+            return
+        self._is_closing = True
+        if self._group is not None:  # whose listener may still commit
+            await self._group.close(self._clock.monotonic_ms() + timeout_ms)
+        self._is_closed = True
+        self._fetcher.close_sessions(self._clock.monotonic_ms())
+        await self._network.close()
+
+    def _ensure_open(self) -> None:
+        if self._is_closed:
+            raise KafkaException("the consumer is closed")
+
+    def _deadline_ms(self, timeout_ms: float | None) -> float:
+        return self._clock.monotonic_ms() + (self._api_timeout_ms if timeout_ms is None else timeout_ms)
+
+
+def _fetcher_settings(config: ClientConfig, *, read_committed: bool) -> FetcherSettings:
+    return FetcherSettings(
+        min_bytes=config.integer("fetch.min.bytes"),
+        max_bytes=config.integer("fetch.max.bytes"),
+        max_wait_ms=config.integer("fetch.max.wait.ms"),
+        max_partition_bytes=config.integer("max.partition.fetch.bytes"),
+        reading=FetchSettings(checks_crcs=config.boolean("check.crcs"), read_committed=read_committed),
+    )
+
+
+@coroutine
+def _next_turn() -> Generator[None, None, None]:
+    """Lets the event loop do something else: who polls in a loop is not to keep heartbeats from being sent."""
+    yield

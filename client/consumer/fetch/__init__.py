@@ -1,0 +1,1 @@
+"""Fetch requests, fetch sessions, and records from fetched batches."""

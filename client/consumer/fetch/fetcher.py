@@ -1,0 +1,343 @@
+"""Fetches records of what is assigned, ahead of who asks for them: Kafka's Fetcher. No socket; time is a parameter.
+
+    fetcher.send(now_ms)                    # asks each leader that nothing is on its way to; returns when to look again
+    records = fetcher.collect(500)          # what has come, and moves the positions past it
+
+A node is asked for all its partitions at once, by a fetch session (KIP-227), when nothing of it is on its way and
+nothing that came from it is still to be handed out: partitions that are not named would leave the session.
+
+Errors of a partition have no backoff of their own: it is fetched again when metadata was updated, when it was reset, or
+validated, each of which has one; or it is the application's to know: `collect` raises it, when the records before it
+were handed out.
+
+Different on purpose: Kafka fetches again at once, from the same leader, while metadata waits for its backoff.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+from sluice.client.consumer.metadata import ConsumerMetadata
+from sluice.client.consumer.offset_reset import NONE
+from sluice.client.consumer.record import ConsumerRecord
+from sluice.client.consumer.subscription_state import FetchPosition, PartitionState, SubscriptionState, by_topic
+from sluice.client.errors import KafkaException, error_name, exception_of
+from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition
+from sluice.client.network.in_flight import Exchange, Request, request_of
+from sluice.client.network.network_client import NetworkClient
+from sluice.client.network.node_api_versions import NodeApiVersions
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+
+from .completed_fetch import CompletedFetch, FetchSettings
+from .fetch_session import FINAL_EPOCH, NO_SESSION, FetchFrom, FetchSession, SessionRequest
+
+log = logging.getLogger("sluice.client")
+
+# From magic 2 on; topics by name up to 12.
+_OLDEST_VERSION, _LATEST_BY_NAME = 4, 12
+_ON_LEADER_CHANGE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+# What is tried again when metadata is fresh.
+_REFRESH = frozenset(
+    {
+        *_ON_LEADER_CHANGE,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+# OffsetForLeaderEpoch, and the version from which on a consumer may ask (KIP-320).
+_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[23], 3
+
+
+class OffsetOutOfRangeError(KafkaException):
+    """Positions that the logs do not have, where no policy resets them. `offsets`: by partition."""
+
+    def __init__(self, offsets: dict[TopicPartition, int]) -> None:
+        places = ", ".join(f"{partition} at {offset}" for partition, offset in offsets.items())
+        super().__init__(f"out of range, and auto.offset.reset=none: {places}")
+        self.offsets = offsets
+
+
+class FetcherSettings(NamedTuple):
+    """What is configured."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    max_partition_bytes: int
+    reading: FetchSettings
+
+
+class Fetcher:
+    """The fetches of one consumer."""
+
+    def __init__(
+        self,
+        settings: FetcherSettings,
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+        network: NetworkClient,
+    ) -> None:
+        self._settings = settings
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._network = network
+        self._sessions: dict[int, FetchSession] = {}
+        self._on_their_way: set[int] = set()  # nodes that were asked
+        self._buffer: deque[CompletedFetch] = deque()
+        self._failed_at_update: dict[TopicPartition, int] = {}  # the version of metadata that did not hold
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def send(self, now_ms: float) -> float:
+        """Asks whom there is to ask; returns when a backoff or throttle of others ends."""
+        wanted, until_ms = self._wanted(now_ms)
+        for node, partitions in wanted.items():
+            session = self._sessions.get(node.id)
+            if session is None:
+                session = self._sessions[node.id] = FetchSession(node.id)
+            self._ask(node, session, session.next_request(partitions), now_ms)
+        return until_ms
+
+    def _wanted(self, now_ms: float) -> tuple[dict[Node, dict[TopicPartition, FetchFrom]], float]:
+        buffered = {fetch.partition for fetch in self._buffer}
+        busy = set(self._on_their_way)
+        fetchable: list[tuple[TopicPartition, FetchPosition]] = []
+        for partition, state in self._subscriptions.items():
+            if not state.is_fetchable or state.position is None:
+                continue
+            if partition in buffered:
+                busy.add(_node_id(state.position.leader))
+            else:
+                fetchable.append((partition, state.position))
+        wanted: dict[Node, dict[TopicPartition, FetchFrom]] = {}
+        until_ms = inf
+        topic_ids = self._metadata.cluster.topic_ids
+        for partition, position in fetchable:
+            node = position.leader.leader
+            if node is None or self._failed_at_update.get(partition) == self._metadata.update_version:
+                self._want_metadata()
+            elif node.id in busy:
+                continue
+            elif node in wanted or self._network.ready(node, now_ms):
+                wanted.setdefault(node, {})[partition] = FetchFrom(
+                    topic_ids.get(partition.topic, ZERO_UUID),
+                    position.offset,
+                    self._settings.max_partition_bytes,
+                    position.leader.epoch,
+                )
+            else:
+                error = self._network.authentication_error(node.id)
+                if error is not None:
+                    raise error
+                until_ms = min(until_ms, now_ms + self._network.poll_delay_ms(node.id, now_ms))
+        return wanted, until_ms
+
+    def _ask(self, node: Node, session: FetchSession, asked: SessionRequest, now_ms: float) -> None:
+        names = {what.topic_id: partition.topic for partition, what in session.partitions.items()}
+        names |= {topic_id: partition.topic for partition, topic_id in asked.forget.items()}
+        self._on_their_way.add(node.id)
+        answered = partial(self._answered, session, session.partitions, names)
+        self._network.send(node.id, self._request(asked, names), answered, now_ms)
+
+    def _request(self, asked: SessionRequest, names: dict[bytes, str]) -> Request:
+        settings = self._settings
+        topics: dict[tuple[str, bytes], FetchTopic] = {}
+        for (name, index), what in asked.send.items():
+            key = name, what.topic_id
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = FetchTopic(topic=name, topic_id=what.topic_id, partitions=[])
+            topic.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=what.leader_epoch,
+                    fetch_offset=what.offset,
+                    partition_max_bytes=what.max_bytes,
+                )
+            )
+        forgotten = [
+            ForgottenTopic(topic=name, topic_id=asked.forget[TopicPartition(name, indexes[0])], partitions=indexes)
+            for name, indexes in by_topic(asked.forget).items()
+        ]
+        message = FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            isolation_level=int(settings.reading.read_committed),
+            session_id=asked.session_id,
+            session_epoch=asked.epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=forgotten,
+        )
+        latest = _LATEST_BY_NAME if ZERO_UUID in names else None
+        return request_of(message, oldest=_OLDEST_VERSION, latest=latest)
+
+    # -- what comes --------------------------------------------------------------------------------------------------
+
+    def _answered(
+        self,
+        session: FetchSession,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        names: dict[bytes, str],
+        exchange: Exchange,
+    ) -> None:
+        self._on_their_way.discard(session.node_id)
+        response = exchange.response
+        if not isinstance(response, FetchResponse):
+            log.info("a fetch failed", extra={"node": session.node_id, "error": str(exchange.failure())})
+            session.lost()
+            return
+        data = {
+            TopicPartition(topic.topic or names.get(topic.topic_id, ""), one.partition_index): one
+            for topic in response.responses
+            for one in topic.partitions
+        }
+        if not session.answered(response.error_code, response.session_id, data, response.throttle_time_ms):
+            if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
+                self._want_metadata()
+            return
+        for partition, one in data.items():
+            if one.error_code or one.records or one.diverging_epoch is not None:
+                self._buffer.append(CompletedFetch(partition, wanted[partition], one, self._settings.reading))
+            else:
+                self._note_offsets(partition, one)
+        self._take_new_leaders(response, data)
+
+    def _take_new_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
+        """An answer may say who leads instead (KIP-951)."""
+        leaders = {
+            partition: (one.current_leader.leader_id, one.current_leader.leader_epoch)
+            for partition, one in data.items()
+            if one.error_code in _ON_LEADER_CHANGE and one.current_leader is not None
+        }
+        if leaders:
+            nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
+            for partition in self._metadata.update_partition_leadership(leaders, nodes):
+                self._failed_at_update.pop(partition, None)
+                self.leader_changed(partition)
+
+    def leader_changed(self, partition: TopicPartition) -> None:
+        """Takes over who leads a partition, as metadata now knows it."""
+        leader = self._metadata.current_leader(partition)
+        versions = None if leader.leader is None else self._network.api_versions(leader.leader.id)
+        self._subscriptions.leader_changed(partition, leader, can_validate=can_validate(versions))
+
+    # -- handing out -------------------------------------------------------------------------------------------------
+
+    def collect(self, most: int) -> list[ConsumerRecord]:
+        """Up to `most` records that have come. Raises what the application has to know: with no records in hand."""
+        records: list[ConsumerRecord] = []
+        held: list[CompletedFetch] = []
+        buffer = self._buffer
+        try:
+            while buffer and len(records) < most:
+                fetch = buffer[0]
+                state = self._subscriptions.get(fetch.partition)
+                if state is None or not self._is_of_now(state, fetch):
+                    buffer.popleft()
+                elif not state.is_fetchable:
+                    held.append(buffer.popleft())
+                elif fetch.data.error_code:
+                    if records:
+                        break  # it may have to be raised
+                    buffer.popleft()
+                    self._subscriptions.moved_to_end(fetch.partition)
+                    self._failed(state, fetch)
+                elif not self._take(state, fetch, records, most):
+                    buffer.popleft()
+        except KafkaException:
+            if not records:
+                raise  # and again, the next time: what cannot be read stays until somebody seeks past it
+        finally:
+            buffer.extendleft(reversed(held))
+        return records
+
+    def _is_of_now(self, state: PartitionState, fetch: CompletedFetch) -> bool:
+        """Whether what came goes on where the partition is: nobody sought elsewhere meanwhile."""
+        return state.position is not None and state.position.offset == fetch.next_offset
+
+    def _take(self, state: PartitionState, fetch: CompletedFetch, records: list[ConsumerRecord], most: int) -> bool:
+        """Takes records; whether there may be more."""
+        if not fetch.is_initialized:
+            fetch.is_initialized = True
+            self._note_offsets(fetch.partition, fetch.data)
+            self._failed_at_update.pop(fetch.partition, None)
+        position = state.position
+        assert position is not None, "fetched without a position"
+        try:
+            has_more = fetch.take(records, most - len(records))
+        finally:
+            if fetch.next_offset > position.offset:
+                state.position = FetchPosition(fetch.next_offset, fetch.last_epoch, position.leader)
+        if not has_more:
+            self._subscriptions.moved_to_end(fetch.partition)
+        return has_more
+
+    def _note_offsets(self, partition: TopicPartition, data: PartitionData) -> None:
+        state = self._subscriptions.get(partition)
+        if state is not None:
+            state.high_watermark = data.high_watermark
+            state.last_stable_offset = data.last_stable_offset
+            state.log_start_offset = data.log_start_offset
+
+    def _failed(self, state: PartitionState, fetch: CompletedFetch) -> None:
+        code, partition = fetch.data.error_code, fetch.partition
+        log.info("a partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
+        if code in _REFRESH:
+            if state.position is not None and state.position.leader.epoch == fetch.leader_epoch:
+                self._failed_at_update[partition] = self._metadata.update_version
+            self._want_metadata()
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state, fetch)
+        else:
+            raise exception_of(code, f"{partition}: {exception_of(code)}")
+
+    def _out_of_range(self, state: PartitionState, fetch: CompletedFetch) -> None:
+        if self._subscriptions.default_reset is NONE:
+            raise OffsetOutOfRangeError({fetch.partition: fetch.next_offset})
+        state.reset_by(self._subscriptions.default_reset)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def close_sessions(self, now_ms: float) -> None:
+        """Tells brokers to forget their sessions, where that can be said at once; nobody waits for the answers."""
+        for session in self._sessions.values():
+            if session.session_id != NO_SESSION and self._network.is_ready(session.node_id, now_ms):
+                request = SessionRequest(session.session_id, FINAL_EPOCH, {}, {})
+                self._network.send(session.node_id, self._request(request, {}), _ignore, now_ms)
+
+    def _want_metadata(self) -> None:
+        if not self._metadata.update_requested:
+            self._metadata.request_update()
+
+
+def can_validate(versions: NodeApiVersions | None) -> bool:
+    """Whether a leader tells consumers where epochs end; believed of one that is not connected yet."""
+    return versions is None or versions.serves(_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS)
+
+
+def _node_id(leader: LeaderAndEpoch) -> int:
+    return -1 if leader.leader is None else leader.leader.id
+
+
+def _ignore(_exchange: Exchange) -> None:
+    return None

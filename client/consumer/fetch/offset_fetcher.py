@@ -1,0 +1,289 @@
+"""Asks leaders for offsets: to reset positions, to validate them, and for who wants to know. Kafka's OffsetFetcher and
+its utilities. No socket; time is a parameter.
+
+Resets (ListOffsets) and validations (OffsetForLeaderEpoch, KIP-320) are sent when they are due, and tried again after
+`retry.backoff.ms`, the same each time (KIP-580 as Kafka has it); metadata is asked for meanwhile. Nothing that is on
+its way is asked for again before `request.timeout.ms`.
+
+Different on purpose: with `by_duration`, where no record is that young, the position is the end of the log; Kafka asks
+again until one comes. What follows is the same: the next record.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+from math import inf
+
+from sluice.client.backoff import Backoff
+from sluice.client.consumer.metadata import ConsumerMetadata
+from sluice.client.consumer.offset_reset import LATEST, OffsetReset
+from sluice.client.consumer.subscription_state import (
+    NO_OFFSET,
+    FetchPosition,
+    FetchState,
+    SubscriptionState,
+    Truncation,
+    by_topic,
+)
+from sluice.client.errors import KafkaException, RetriableException, exception_of
+from sluice.client.metadata.cluster import NO_EPOCH, Node, TopicPartition
+from sluice.client.network.in_flight import Exchange, Request, request_of
+from sluice.client.network.network_client import NetworkClient
+from sluice.clock import Clock
+from sluice.protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from sluice.protocol.apis.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .fetcher import Fetcher, can_validate
+
+log = logging.getLogger("sluice.client")
+
+_CONSUMER = -1
+_FIRST_WITH_ISOLATION, _FIRST_OF_ONE_OFFSET, _FIRST_FOR_CONSUMERS = 2, 1, 3
+# What an application has to know; anything else is tried again.
+FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+
+
+class LogTruncationError(KafkaException):
+    """Logs were truncated below positions, where no policy resets them. `truncations`: position, and where the log
+    parted from what was read.
+    """
+
+    def __init__(self, truncations: list[Truncation]) -> None:
+        places = ", ".join(f"{one.partition} at {one.position.offset}" for one in truncations)
+        super().__init__(f"truncated, and auto.offset.reset=none: {places}")
+        self.truncations = truncations
+
+
+class OffsetFetcher:
+    """The questions about offsets of one consumer."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+        network: NetworkClient,
+        fetcher: Fetcher,
+        clock: Clock,
+        backoff: Backoff,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._network = network
+        self._fetcher = fetcher
+        self._clock = clock
+        self._backoff = backoff
+        self._read_committed = read_committed
+        self._seen_update = -1  # the version of metadata whose leaders were taken over
+        self._error: KafkaException | None = None
+
+    def run_once(self, now_ms: float) -> float:
+        """Asks what there is to ask; returns when there is more. Raises what an earlier answer was, if the application
+        has to know.
+        """
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        if self._seen_update != self._metadata.update_version:
+            self._seen_update = self._metadata.update_version
+            for partition in list(self._subscriptions.assigned):
+                self._fetcher.leader_changed(partition)
+        return min(self._reset(now_ms), self._validate(now_ms))
+
+    # -- resets ------------------------------------------------------------------------------------------------------
+
+    def _reset(self, now_ms: float) -> float:
+        subscriptions = self._subscriptions
+        waiting = subscriptions.in_state(FetchState.AWAIT_RESET, now_ms)
+        if waiting:
+            by_node, until_ms = self._by_leader(waiting, now_ms)
+            for node, partitions in by_node.items():
+                subscriptions.retry_at(partitions, now_ms + self._network.request_timeout_ms)
+                resets = {partition: subscriptions.state_of(partition).reset for partition in partitions}
+                self._ask_to_reset(node, {one: reset for one, reset in resets.items() if reset is not None}, now_ms)
+        else:
+            until_ms = inf
+        return min(until_ms, subscriptions.next_retry_ms(FetchState.AWAIT_RESET, now_ms))
+
+    def _ask_to_reset(self, node: Node, resets: dict[TopicPartition, OffsetReset], now_ms: float) -> None:
+        wall_ms = self._clock.wall_ms()
+        timestamps = {partition: reset.timestamp(wall_ms) for partition, reset in resets.items()}
+        answered = partial(self._reset_answered, resets)
+        self._network.send(node.id, self.list_offsets(timestamps), answered, now_ms)
+
+    def _reset_answered(self, resets: dict[TopicPartition, OffsetReset], exchange: Exchange) -> None:
+        now_ms, response = exchange.received_ms, exchange.response
+        if not isinstance(response, ListOffsetsResponse):
+            self._failed(resets, exchange, now_ms)
+            return
+        again: list[TopicPartition] = []
+        told = offsets_told(response)
+        for partition, reset in resets.items():
+            one = told.get(partition)
+            if one is None or (one.error_code and one.error_code not in FATAL):
+                again.append(partition)
+            elif one.error_code:
+                self._subscriptions.failed([partition], now_ms, self._backoff)
+                self._error = exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
+            elif one.offset == NO_OFFSET and reset.duration_ms is not None:
+                state = self._subscriptions.get(partition)
+                if state is not None and state.reset == reset:
+                    state.reset_by(LATEST)
+            else:
+                self._reset_to(partition, reset, one)
+        self._try_again(again, now_ms)
+
+    def _reset_to(self, partition: TopicPartition, reset: OffsetReset, told: ListOffsetsPartitionResponse) -> None:
+        # Without an epoch of its own: the offset is the leader's, and needs no validation.
+        position = FetchPosition(told.offset, NO_EPOCH, self._metadata.current_leader(partition))
+        if told.leader_epoch != NO_EPOCH:
+            self._metadata.update_last_seen_epoch_if_newer(partition, told.leader_epoch)
+        if self._subscriptions.reset_to(partition, reset, position):
+            log.info("offset reset", extra={"partition": str(partition), "to": told.offset, "policy": reset.name})
+
+    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Request:
+        """The request for the first offsets that are not older than timestamps, or for the log's ends."""
+        message = ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=int(self._read_committed),
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(
+                            partition_index=index,
+                            current_leader_epoch=self._metadata.current_leader(TopicPartition(topic, index)).epoch,
+                            timestamp=timestamps[TopicPartition(topic, index)],
+                        )
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(timestamps).items()
+            ],
+            timeout_ms=self._network.request_timeout_ms,
+        )
+        return request_of(message, oldest=_FIRST_WITH_ISOLATION if self._read_committed else _FIRST_OF_ONE_OFFSET)
+
+    # -- validations -------------------------------------------------------------------------------------------------
+
+    def _validate(self, now_ms: float) -> float:
+        subscriptions = self._subscriptions
+        waiting = subscriptions.in_state(FetchState.AWAIT_VALIDATION, now_ms)
+        until_ms = inf
+        if waiting:
+            by_node, until_ms = self._by_leader(waiting, now_ms)
+            for node, partitions in by_node.items():
+                positions = {
+                    partition: position
+                    for partition in partitions
+                    if (position := subscriptions.state_of(partition).position) is not None
+                }
+                if not can_validate(self._network.api_versions(node.id)):
+                    for partition, position in positions.items():
+                        subscriptions.state_of(partition).seek(position)
+                    continue
+                subscriptions.retry_at(partitions, now_ms + self._network.request_timeout_ms)
+                answered = partial(self._validation_answered, positions)
+                self._network.send(node.id, _end_offsets(positions), answered, now_ms)
+        return min(until_ms, subscriptions.next_retry_ms(FetchState.AWAIT_VALIDATION, now_ms))
+
+    def _validation_answered(self, positions: dict[TopicPartition, FetchPosition], exchange: Exchange) -> None:
+        now_ms, response = exchange.received_ms, exchange.response
+        if not isinstance(response, OffsetForLeaderEpochResponse):
+            self._failed(positions, exchange, now_ms)
+            return
+        told = {
+            TopicPartition(topic.topic, one.partition): one for topic in response.topics for one in topic.partitions
+        }
+        again: list[TopicPartition] = []
+        truncations: list[Truncation] = []
+        for partition, position in positions.items():
+            one = told.get(partition, EpochEndOffset(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+            if one.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._error = exception_of(one.error_code, partition.topic)
+                self._subscriptions.failed([partition], now_ms, self._backoff)
+            elif one.error_code:
+                again.append(partition)
+            else:
+                truncation = self._subscriptions.validated(partition, position, one.end_offset, one.leader_epoch)
+                if truncation is not None:
+                    truncations.append(truncation)
+                    self._subscriptions.failed([partition], now_ms, self._backoff)
+        if truncations:
+            self._error = LogTruncationError(truncations)
+        self._try_again(again, now_ms)
+
+    # -- both --------------------------------------------------------------------------------------------------------
+
+    def _by_leader(
+        self, partitions: Iterable[TopicPartition], now_ms: float
+    ) -> tuple[dict[Node, list[TopicPartition]], float]:
+        """Partitions by the leaders that can be asked now, and when time alone may let others be asked."""
+        found: dict[Node, list[TopicPartition]] = {}
+        until_ms = inf
+        for partition in partitions:
+            node = self._metadata.current_leader(partition).leader
+            if node is None:
+                if not self._metadata.update_requested:
+                    self._metadata.request_update()
+            elif node in found or self._network.ready(node, now_ms):
+                found.setdefault(node, []).append(partition)
+            else:
+                error = self._network.authentication_error(node.id)
+                if error is not None:
+                    raise error
+                until_ms = min(until_ms, now_ms + self._network.poll_delay_ms(node.id, now_ms))
+        return found, until_ms
+
+    def _failed(self, partitions: Iterable[TopicPartition], exchange: Exchange, now_ms: float) -> None:
+        failure = exchange.failure()
+        if failure is not None and not isinstance(failure, RetriableException):
+            self._error = failure
+        self._try_again(list(partitions), now_ms)
+
+    def _try_again(self, partitions: list[TopicPartition], now_ms: float) -> None:
+        if partitions:
+            self._subscriptions.failed(partitions, now_ms, self._backoff)
+            self._metadata.request_update()
+
+
+def offsets_told(response: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+    """What is told of partitions, by partition."""
+    return {
+        TopicPartition(topic.name, one.partition_index): one for topic in response.topics for one in topic.partitions
+    }
+
+
+def _end_offsets(positions: Mapping[TopicPartition, FetchPosition]) -> Request:
+    message = OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=[
+            OffsetForLeaderTopic(
+                topic=topic,
+                partitions=[
+                    OffsetForLeaderPartition(
+                        partition=index,
+                        current_leader_epoch=positions[TopicPartition(topic, index)].leader.epoch,
+                        leader_epoch=positions[TopicPartition(topic, index)].offset_epoch,
+                    )
+                    for index in indexes
+                ],
+            )
+            for topic, indexes in by_topic(positions).items()
+        ],
+    )
+    return request_of(message, oldest=_FIRST_FOR_CONSUMERS)

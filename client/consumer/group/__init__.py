@@ -1,0 +1,1 @@
+"""Consumer groups: joining, heartbeats, assignment and offset commits."""

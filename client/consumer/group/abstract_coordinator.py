@@ -1,0 +1,131 @@
+"""A group's coordinator, from a consumer's side: who it is, and requests to it (the part of Kafka's AbstractCoordinator
+that is about the connection). It has a connection of its own, also where the broker leads partitions: a fetch that
+waits there is not to hold a heartbeat up.
+
+Looking it up again waits for a backoff that grows (KIP-580), and for fresh metadata.
+"""
+
+import logging
+from math import inf
+
+from sluice.client.backoff import Backoff
+from sluice.client.errors import DisconnectException, RetriableException, TimeoutException, error_name, raise_for
+from sluice.client.metadata.cluster import Node
+from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.in_flight import Request
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+log = logging.getLogger("sluice.client")
+
+_FIND_COORDINATOR, _FIRST_OF_MANY = 10, 4
+_LARGEST_NODE_ID = 2**31 - 1
+MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+
+
+class GroupCoordinator:
+    """Of one group."""
+
+    def __init__(self, group_id: str, network: AsyncNetwork, backoff: Backoff) -> None:
+        self.group_id = group_id
+        self.node: Node | None = None
+        self._network = network
+        self._backoff = backoff
+
+    def forget(self, reason: str) -> None:
+        """It is another one now, or cannot be reached: what is on its way to it fails."""
+        node, self.node = self.node, None
+        if node is not None:
+            log.info("coordinator unknown", extra={"group": self.group_id, "node": str(node), "reason": reason})
+            self._network.client.disconnect(node.id)
+
+    def check(self, code: int) -> None:
+        """Raises for an error code, and forgets the coordinator if it says so."""
+        if code in MOVED:
+            self.forget(error_name(code))
+        raise_for(code)
+
+    async def ensure(self, deadline_ms: float = inf) -> Node:
+        """The coordinator, looked up until it is known. Raises TimeoutException, and what is fatal."""
+        attempts = 0
+        while self.node is None:
+            try:
+                node = await self._look_up(deadline_ms)
+            except RetriableException as error:
+                log.info("no coordinator", extra={"group": self.group_id, "error": str(error)})
+            else:
+                now_ms = self._network.clock.monotonic_ms()
+                if self._network.client.poll_delay_ms(node.id, now_ms) in (0, inf):
+                    self.node = node
+                    log.info("coordinator", extra={"group": self.group_id, "node": str(node)})
+                    break  # one that waits for a reconnect backoff is looked for again
+            await self.pause(self._backoff.backoff(attempts), deadline_ms)
+            attempts += 1
+            await self._network.metadata_after(self._network.client.metadata.request_update(), deadline_ms)
+        return self.node
+
+    async def ask(self, request: Request, deadline_ms: float = inf) -> Message:
+        """Asks the coordinator. Raises RetriableException where it did not answer."""
+        node = await self.ensure(deadline_ms)
+        try:
+            return await self._network.request(node, request)
+        except DisconnectException:
+            self._forget_if(node)
+            raise
+        except TimeoutException:
+            self._forget_if(node)
+            raise
+
+    def _forget_if(self, node: Node) -> None:
+        if self.node == node:
+            self.forget("no answer")
+
+    async def pause(self, ms: float, deadline_ms: float = inf) -> None:
+        """Waits. Raises TimeoutException where that would be too long."""
+        until_ms = self._network.clock.monotonic_ms() + ms
+        while (now_ms := self._network.clock.monotonic_ms()) < until_ms:
+            self._network.raise_if_closed()
+            if now_ms >= deadline_ms:
+                raise TimeoutException("not done in time")
+            await self._network.wait(min(until_ms, deadline_ms))
+
+    async def _look_up(self, deadline_ms: float) -> Node:
+        answer = await self._network.request(await self._any_node(deadline_ms), self._request())
+        assert isinstance(answer, FindCoordinatorResponse), type(answer).__name__
+        if answer.coordinators:
+            found = answer.coordinators[0]
+            raise_for(found.error_code, found.error_message)
+            return _own_connection(found.node_id, found.host, found.port)
+        raise_for(answer.error_code, answer.error_message)
+        return _own_connection(answer.node_id, answer.host, answer.port)
+
+    def _request(self) -> Request:
+        def build(version: int) -> Message:
+            if version < _FIRST_OF_MANY:
+                return FindCoordinatorRequest(key=self.group_id)
+            return FindCoordinatorRequest(coordinator_keys=[self.group_id])
+
+        return Request(_FIND_COORDINATOR, build)
+
+    async def _any_node(self, deadline_ms: float) -> Node:
+        client, clock = self._network.client, self._network.clock
+        while (now_ms := clock.monotonic_ms()) < deadline_ms:
+            self._network.raise_if_closed()
+            client.metadata.raise_fatal_error()
+            node = client.least_loaded_node(now_ms).node
+            if node is not None and client.ready(node, now_ms):
+                return node
+            if node is None:
+                delays = [client.poll_delay_ms(one, now_ms) for one in client.metadata.cluster.nodes]
+            else:
+                error = client.authentication_error(node.id)
+                if error is not None:
+                    raise error
+                delays = [client.poll_delay_ms(node.id, now_ms)]
+            await self._network.wait(min(deadline_ms, now_ms + min(filter(None, delays), default=inf)))
+        raise TimeoutException("no node was ready in time")
+
+
+def _own_connection(node_id: int, host: str, port: int) -> Node:
+    return Node(_LARGEST_NODE_ID - node_id, host, port)

@@ -1,0 +1,87 @@
+"""What consumers of a classic group tell each other: subscriptions to the leader, assignments back (Kafka's
+ConsumerProtocol). The coordinator passes them on as bytes; a version comes first, and later ones only add fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
+
+from sluice.client.consumer.subscription_state import by_topic
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, bytes_, int32, string
+
+PROTOCOL_TYPE = "consumer"
+_NEWEST = 3
+
+
+class TopicPartitions(Message):
+    """Partitions of one topic."""
+
+    topic: string = ""
+    partitions: list[int32] = []
+
+
+class Subscription(Message):
+    """What a member wants, and has."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
+
+    topics: list[string] = []
+    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
+    owned_partitions: Annotated[list[TopicPartitions], V("1+")] = []
+    generation_id: Annotated[int32, V("2+")] = -1  # in which it got them
+    rack_id: Annotated[string | None, V("3+", null="3+")] = None
+
+
+class Assignment(Message):
+    """What a member shall have."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
+
+    assigned_partitions: list[TopicPartitions] = []
+    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
+
+
+def subscription_bytes(topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int) -> bytes:
+    """A member's metadata in JoinGroup."""
+    message = Subscription(topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id)
+    return _written(message)
+
+
+def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:
+    """A member's part in the leader's SyncGroup."""
+    return _written(Assignment(assigned_partitions=_topics(partitions)))
+
+
+def read_subscription(data: bytes) -> Subscription:
+    """Raises RemoteProtocolError where it is none."""
+    return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
+
+
+def read_assignment(data: bytes) -> list[TopicPartition]:
+    """The partitions; none in no bytes. Raises RemoteProtocolError where it is no assignment."""
+    if not data:
+        return []
+    message, _ = decode_prefix(Assignment, _version(data))(memoryview(data), 2, len(data))
+    return partitions_of(message.assigned_partitions)
+
+
+def partitions_of(topics: Iterable[TopicPartitions]) -> list[TopicPartition]:
+    return [TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions]
+
+
+def _topics(partitions: Iterable[TopicPartition]) -> list[TopicPartitions]:
+    return [TopicPartitions(topic=name, partitions=indexes) for name, indexes in by_topic(sorted(partitions)).items()]
+
+
+def _written(message: Subscription | Assignment) -> bytes:
+    parts: list[bytes | memoryview] = [_NEWEST.to_bytes(2)]
+    encoder(type(message), _NEWEST)(message, parts)
+    return b"".join(parts)
+
+
+def _version(data: bytes) -> int:
+    return min(int.from_bytes(data[:2], signed=True), _NEWEST)

@@ -1,0 +1,363 @@
+"""One consumer's membership of a classic group: joining, heartbeats, leaving. Kafka's AbstractCoordinator, and what
+ConsumerCoordinator adds about assignments.
+
+Theory of operation. A member is out (no generation), joining, or stable. Joining is JoinGroup, then SyncGroup; the
+leader divides partitions in between. Errors of either, and of heartbeats:
+
+    MEMBER_ID_REQUIRED                          join again at once, with the id that was given
+    UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION       out: join again at once as a new member; what it had is lost
+    REBALANCE_IN_PROGRESS                       join again at once
+    COORDINATOR_LOAD_IN_PROGRESS                again after `retry.backoff.ms`, the same each time (KIP-580)
+    NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE  the same, and the coordinator is looked up
+    others                                      the application's to know
+
+Heartbeats go on while it is stable, by a task of their own: one that failed is sent again after a backoff that grows.
+Without an answer for `session.timeout.ms` the coordinator is looked up; without a poll for `max.poll.interval.ms` the
+member leaves. It joins again with the next poll, never before: that is when listeners are called.
+"""
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+from sluice.client.backoff import Backoff
+from sluice.client.consumer.metadata import ConsumerMetadata
+from sluice.client.consumer.subscription_state import SubscriptionState
+from sluice.client.errors import KafkaException, RetriableException, error_name
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.in_flight import Exchange, Request, request_of
+from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .abstract_coordinator import MOVED, GroupCoordinator
+from .assignors import Assignor, GroupMember
+from .consumer_protocol import (
+    PROTOCOL_TYPE,
+    assignment_bytes,
+    partitions_of,
+    read_assignment,
+    read_subscription,
+    subscription_bytes,
+)
+from .heartbeat import Heartbeats
+
+log = logging.getLogger("sluice.client")
+
+_LEAVE_GROUP, _FIRST_OF_MANY_TO_LEAVE = 13, 3
+# The coordinator answers JoinGroup when all have joined, or their time is over: then it has this long to do so.
+_JOIN_SLACK_MS = 5000
+_OUT = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+_JOIN_AGAIN = frozenset({*_OUT, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
+
+
+class Generation(NamedTuple):
+    """As whom a consumer speaks to the coordinator. Outside of any group: -1, and no member id."""
+
+    id: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class Joined(NamedTuple):
+    """What came of joining."""
+
+    assignor: str
+    partitions: list[TopicPartition]
+
+
+class MembershipSettings(NamedTuple):
+    """What is configured."""
+
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    instance_id: str | None
+    assignors: tuple[Assignor, ...]
+    request_timeout_ms: int
+
+
+class _JoinAgainError(KafkaException):
+    """Join again, at once."""
+
+
+class Membership:
+    """Of one consumer in one group."""
+
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        coordinator: GroupCoordinator,
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+        network: AsyncNetwork,
+        heartbeats: Heartbeats,
+        join_backoff: Backoff,
+    ) -> None:
+        self._settings = settings
+        self._coordinator = coordinator
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._network = network
+        self.heartbeats = heartbeats
+        self._join_backoff = join_backoff
+        self._generation = Generation(instance_id=settings.instance_id)
+        self.is_stable = False
+        self._wants_to_join = True
+        self._joined_topics: frozenset[str] = frozenset()
+        self._assigned_for: dict[str, int] | None = None  # as the leader: how many partitions there were
+        self._error: KafkaException | None = None
+
+    # -- what the consumer asks --------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> Generation:
+        return self._generation
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the group knows nothing of this member: what it had is lost."""
+        return self._generation.id < 0 or not self._generation.member_id
+
+    def needs_to_join(self) -> bool:
+        """Raises what a heartbeat was answered with, if the application has to know."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        subscriptions = self._subscriptions
+        if self._assigned_for is not None and self._assigned_for != self._partition_counts(self._assigned_for):
+            self.rejoin("partitions changed")
+        if self.is_stable and self._joined_topics != subscriptions.topics:
+            self.rejoin("the subscription changed")
+        return self._wants_to_join
+
+    def rejoin(self, reason: str) -> None:
+        """With the next poll."""
+        if not self._wants_to_join:
+            log.info("rejoining", extra={"group": self._coordinator.group_id, "reason": reason})
+        self._wants_to_join = True
+
+    def rejected(self, generation: Generation, code: int) -> None:
+        """A commit was not taken: the group has another generation, or is making one."""
+        if generation != self._generation:
+            return
+        if code in _OUT:
+            self._leave_behind(error_name(code))
+        else:
+            self.rejoin("a rebalance")
+
+    async def join(self) -> Joined:
+        """Joins, until that is done. Raises what is fatal."""
+        self.is_stable = False
+        while True:
+            try:
+                joined = await self._join_once()
+            except _JoinAgainError as error:
+                log.info("joining again", extra={"group": self._coordinator.group_id, "reason": str(error)})
+            except RetriableException as error:
+                log.info("joining again later", extra={"group": self._coordinator.group_id, "reason": str(error)})
+                await self._coordinator.pause(self._join_backoff.backoff(0))
+            else:
+                return joined
+
+    async def leave(self, reason: str, deadline_ms: float = inf) -> None:
+        """Leaves, unless it is a static member, whose place is kept. Nobody waits for an answer for long."""
+        generation = self._generation
+        self._leave_behind(reason)
+        if not generation.member_id or generation.instance_id is not None or self._coordinator.node is None:
+            return
+        try:
+            await self._coordinator.ask(self._leaving(generation, reason), deadline_ms)
+        except KafkaException as error:
+            log.info("could not leave", extra={"group": self._coordinator.group_id, "error": str(error)})
+
+    # -- heartbeats --------------------------------------------------------------------------------------------------
+
+    async def beat(self, auto_retry: Backoff) -> None:
+        """Sends heartbeats, as long as it runs."""
+        clock = self._network.clock
+        while True:
+            if not self.is_stable:
+                await self._network.wait()
+                continue
+            now_ms = clock.monotonic_ms()
+            heartbeats = self.heartbeats
+            if self._coordinator.node is None:
+                await self._find_again(auto_retry)
+            elif heartbeats.is_session_over(now_ms):
+                self._coordinator.forget("no heartbeat was answered for session.timeout.ms")
+                heartbeats.begin(now_ms)
+            elif heartbeats.is_poll_overdue(now_ms):
+                log.warning("max.poll.interval.ms is over: leaving", extra={"group": self._coordinator.group_id})
+                await self.leave("max.poll.interval.ms is over")
+            elif not heartbeats.is_in_flight and now_ms >= heartbeats.due_ms:
+                await self._network.wait(self._send_heartbeat(now_ms))
+            else:
+                await self._network.wait(heartbeats.next_ms())
+
+    async def _find_again(self, auto_retry: Backoff) -> None:
+        try:
+            await self._coordinator.ensure()
+        except RetriableException:
+            await self._coordinator.pause(auto_retry.backoff(0))
+
+    def _send_heartbeat(self, now_ms: float) -> float:
+        """Sends one if that can be; returns when to look again."""
+        node, client, generation = self._coordinator.node, self._network.client, self._generation
+        assert node is not None
+        if not client.ready(node, now_ms):
+            if client.connection_failed(node.id):
+                self._coordinator.forget("the connection was lost")
+                return now_ms
+            return min(self.heartbeats.session_ends_ms, now_ms + client.poll_delay_ms(node.id, now_ms))
+        request = request_of(
+            HeartbeatRequest(
+                group_id=self._coordinator.group_id,
+                generation_id=generation.id,
+                member_id=generation.member_id,
+                group_instance_id=generation.instance_id,
+            )
+        )
+        self.heartbeats.sent(now_ms)
+        client.send(node.id, request, partial(self._beaten, generation), now_ms)
+        return self.heartbeats.next_ms()
+
+    def _beaten(self, generation: Generation, exchange: Exchange) -> None:
+        now_ms, response = exchange.received_ms, exchange.response
+        if generation != self._generation:
+            return
+        code = response.error_code if isinstance(response, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
+        if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+            self.heartbeats.answered(now_ms)
+            if code:
+                self.rejoin("a rebalance")
+            return
+        self.heartbeats.failed(now_ms)
+        if code in _OUT:
+            self._leave_behind(f"a heartbeat was answered with error {code}")
+        elif code in MOVED or response is None:
+            self._coordinator.forget(f"a heartbeat failed with error {code}")
+        elif code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self._fatal(code)
+
+    def _fatal(self, code: int) -> None:
+        try:
+            self._coordinator.check(code)
+        except KafkaException as error:
+            self._error = error
+            self._leave_behind(str(error))
+
+    def _leave_behind(self, reason: str) -> None:
+        """What the group knew of it does not hold any more."""
+        self._generation = Generation(instance_id=self._settings.instance_id)
+        self.is_stable = False
+        self._assigned_for = None
+        self.rejoin(reason)
+
+    # -- joining -----------------------------------------------------------------------------------------------------
+
+    async def _join_once(self) -> Joined:
+        await self._coordinator.ensure()
+        topics = self._subscriptions.topics
+        answer = await self._coordinator.ask(self._joining(topics))
+        assert isinstance(answer, JoinGroupResponse), type(answer).__name__
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._generation = self._generation._replace(member_id=answer.member_id)
+        self._check(answer.error_code)
+        self._generation = Generation(answer.generation_id, answer.member_id, self._settings.instance_id)
+        protocol = answer.protocol_name or ""
+        self._assigned_for = None
+        assignments: list[SyncGroupRequestAssignment] = []
+        if answer.leader == answer.member_id:
+            assignments = await self._assign(answer, protocol)
+        synced = await self._coordinator.ask(self._syncing(protocol, assignments))
+        assert isinstance(synced, SyncGroupResponse), type(synced).__name__
+        self._check(synced.error_code)
+        self._joined_topics = topics
+        self._wants_to_join = False
+        self.is_stable = True
+        self.heartbeats.begin(self._network.clock.monotonic_ms())
+        self._network.wakeup()
+        return Joined(protocol, read_assignment(bytes(synced.assignment)))
+
+    def _check(self, code: int) -> None:
+        if code in _OUT:
+            self._generation = Generation(instance_id=self._settings.instance_id)
+        if code in _JOIN_AGAIN:
+            raise _JoinAgainError(error_name(code))
+        self._coordinator.check(code)
+
+    def _joining(self, topics: frozenset[str]) -> Request:
+        settings, owned = self._settings, self._subscriptions.assigned
+        metadata = subscription_bytes(topics, owned, self._generation.id)
+        message = JoinGroupRequest(
+            group_id=self._coordinator.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            member_id=self._generation.member_id,
+            group_instance_id=settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[JoinGroupRequestProtocol(name=one.name, metadata=metadata) for one in settings.assignors],
+        )
+        waits_ms = max(settings.request_timeout_ms, settings.rebalance_timeout_ms + _JOIN_SLACK_MS)
+        return request_of(message, timeout_ms=waits_ms)
+
+    async def _assign(self, answer: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
+        """The leader's part: everybody's topics are looked up, and their partitions divided."""
+        members = []
+        for one in answer.members:
+            told = read_subscription(bytes(one.metadata))
+            owned = frozenset(partitions_of(told.owned_partitions))
+            members.append(
+                GroupMember(one.member_id, one.group_instance_id, frozenset(told.topics), owned, told.generation_id)
+            )
+        topics = frozenset[str]().union(*(member.topics for member in members))
+        assignor = next(one for one in self._settings.assignors if one.name == protocol)
+        prepared = {} if assignor.prepare is None else await assignor.prepare(members)
+        if self._subscriptions.group_subscribes(topics) or self._partition_counts(prepared) != prepared:
+            await self._network.metadata_after(self._metadata.request_update_for_new_topics(), inf)
+        self._assigned_for = self._partition_counts(topics)
+        if answer.skip_assignment:
+            return []
+        counts = {topic: count for topic, count in self._assigned_for.items() if count} | dict(prepared)
+        plan = assignor.assign(members, counts)
+        return [
+            SyncGroupRequestAssignment(member_id=member, assignment=assignment_bytes(partitions))
+            for member, partitions in plan.items()
+        ]
+
+    def _syncing(self, protocol: str, assignments: list[SyncGroupRequestAssignment]) -> Request:
+        generation = self._generation
+        return request_of(
+            SyncGroupRequest(
+                group_id=self._coordinator.group_id,
+                generation_id=generation.id,
+                member_id=generation.member_id,
+                group_instance_id=generation.instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=protocol,
+                assignments=assignments,
+            ),
+            timeout_ms=max(self._settings.request_timeout_ms, self._settings.rebalance_timeout_ms + _JOIN_SLACK_MS),
+        )
+
+    def _leaving(self, generation: Generation, reason: str) -> Request:
+        group_id = self._coordinator.group_id
+
+        def build(version: int) -> Message:
+            if version < _FIRST_OF_MANY_TO_LEAVE:
+                return LeaveGroupRequest(group_id=group_id, member_id=generation.member_id)
+            return LeaveGroupRequest(
+                group_id=group_id, members=[MemberIdentity(member_id=generation.member_id, reason=reason)]
+            )
+
+        return Request(_LEAVE_GROUP, build)
+
+    def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        known = self._metadata.cluster.topics
+        return {topic: len(known.get(topic, ())) for topic in topics}

@@ -1,0 +1,187 @@
+"""What a group has committed, and commits: OffsetCommit and OffsetFetch of a consumer (the part of Kafka's
+ConsumerCoordinator that is about offsets). Calls that wait try again after a backoff that grows (KIP-580), each
+counting for itself; what nobody waits for is sent once.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from sluice.client.backoff import Backoff
+from sluice.client.consumer.record import OffsetAndMetadata
+from sluice.client.consumer.subscription_state import NO_OFFSET, by_topic
+from sluice.client.errors import KafkaException, RetriableException, error_name, exception_of
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.network.in_flight import Request, request_of
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from sluice.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .abstract_coordinator import MOVED, GroupCoordinator
+from .membership import Generation
+
+log = logging.getLogger("sluice.client")
+
+_OFFSET_FETCH, _FIRST_OF_MANY, _LATEST_BY_NAME = 9, 8, 9
+_FIRST_OF_MEMBERS = 2
+_RETRIED = frozenset(
+    {*MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+_NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class CommitFailedError(KafkaException):
+    """The group has gone on without this member: others read its partitions now."""
+
+
+class OffsetToRetryError(RetriableException):
+    """An error of a commit, or of committed offsets, that passes."""
+
+
+class GroupOffsets:
+    """The offsets of one group."""
+
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        backoff: Backoff,
+        generation: Callable[[], Generation | None],
+        rejected: Callable[[Generation, int], None],
+    ) -> None:
+        """`generation()`: as whom to commit; None: as nobody that may. `rejected` is told of an error about that."""
+        self._coordinator = coordinator
+        self._backoff = backoff
+        self._generation = generation
+        self._rejected = rejected
+
+    async def commit(self, offsets: Offsets, deadline_ms: float) -> None:
+        """Commits, trying again until the deadline. Raises CommitFailedError, TimeoutException, what is fatal."""
+        attempts = 0
+        while offsets:
+            try:
+                await self.commit_once(offsets, deadline_ms)
+            except RetriableException as error:
+                log.info("a commit is tried again", extra={"error": str(error)})
+                await self._coordinator.pause(self._backoff.backoff(attempts), deadline_ms)
+                attempts += 1
+            else:
+                return
+
+    async def commit_once(self, offsets: Offsets, deadline_ms: float) -> None:
+        """Commits once. Raises RetriableException too."""
+        generation = self._generation()
+        if generation is None:
+            raise CommitFailedError(
+                "this consumer is not a member of the group now: it was taken for dead, or is joining"
+            )
+        request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=_LATEST_BY_NAME)
+        answer = await self._coordinator.ask(request, deadline_ms)
+        assert isinstance(answer, OffsetCommitResponse), type(answer).__name__
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                self._check_commit(partition.error_code, generation, f"{topic.name}-{partition.partition_index}")
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], deadline_ms: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What was committed; None where nothing was. Tries again until the deadline."""
+        wanted = list(partitions)
+        attempts = 0
+        while True:
+            try:
+                return await self._committed(wanted, deadline_ms)
+            except RetriableException as error:
+                log.info("committed offsets are asked for again", extra={"error": str(error)})
+                await self._coordinator.pause(self._backoff.backoff(attempts), deadline_ms)
+                attempts += 1
+
+    def _commit(self, offsets: Offsets, generation: Generation) -> OffsetCommitRequest:
+        return OffsetCommitRequest(
+            group_id=self._coordinator.group_id,
+            generation_id_or_member_epoch=generation.id,
+            member_id=generation.member_id,
+            group_instance_id=generation.instance_id,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=index,
+                            committed_offset=(one := offsets[TopicPartition(topic, index)]).offset,
+                            committed_leader_epoch=one.leader_epoch,
+                            committed_metadata=one.metadata,
+                        )
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(offsets).items()
+            ],
+        )
+
+    def _check_commit(self, code: int, generation: Generation, partition: str) -> None:
+        if not code:
+            return
+        if code in MOVED or code == ErrorCode.REQUEST_TIMED_OUT:
+            self._coordinator.forget(error_name(code))
+        if code in _RETRIED:
+            raise OffsetToRetryError(f"{partition}: {exception_of(code)}")
+        if code in _NOT_A_MEMBER or code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self._rejected(generation, code)
+        if code in _NOT_A_MEMBER:
+            raise CommitFailedError("the group has rebalanced without this member, which took too long between polls")
+        raise exception_of(code, f"{partition}: {exception_of(code)}")
+
+    async def _committed(
+        self, partitions: list[TopicPartition], deadline_ms: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        answer = await self._coordinator.ask(self._fetch(partitions), deadline_ms)
+        assert isinstance(answer, OffsetFetchResponse), type(answer).__name__
+        told: dict[TopicPartition, OffsetFetchResponsePartition | OffsetFetchResponsePartitions] = {}
+        group = answer.groups[0] if answer.groups else answer
+        if group.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *MOVED):
+            self._coordinator.check(group.error_code)
+        if group.error_code:
+            raise exception_of(group.error_code)
+        for topic in group.topics:
+            told |= {TopicPartition(topic.name, one.partition_index): one for one in topic.partitions}
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for partition, one in told.items():
+            if one.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                raise OffsetToRetryError(f"{partition}: a transaction may still change its offset")
+            if one.error_code:
+                raise exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
+            found[partition] = (
+                None
+                if one.committed_offset == NO_OFFSET
+                else OffsetAndMetadata(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
+            )
+        return {partition: found.get(partition) for partition in partitions}
+
+    def _fetch(self, partitions: list[TopicPartition]) -> Request:
+        topics = by_topic(partitions)
+        group_id = self._coordinator.group_id
+
+        def build(version: int) -> Message:
+            if version < _FIRST_OF_MANY:
+                asked = [OffsetFetchRequestTopic(name=name, partition_indexes=topics[name]) for name in topics]
+                return OffsetFetchRequest(group_id=group_id, topics=asked, require_stable=True)
+            wanted = [OffsetFetchRequestTopics(name=name, partition_indexes=topics[name]) for name in topics]
+            return OffsetFetchRequest(
+                groups=[OffsetFetchRequestGroup(group_id=group_id, topics=wanted)], require_stable=True
+            )
+
+        return Request(_OFFSET_FETCH, build, oldest=1, latest=_LATEST_BY_NAME)

@@ -1,0 +1,1 @@
+"""Connections to brokers: states, in-flight requests, metadata updates, SASL and TLS."""

@@ -1,0 +1,526 @@
+"""The client's connections and what goes over them: Kafka's NetworkClient. It acts when something happens, or is due;
+sockets and the event loop are behind `Connector` and `Clock`.
+
+Theory of operation, for those who build on it
+----------------------------------------------
+Everything runs on one thread. Times are `clock.monotonic_ms()`.
+
+*Sending.* `ready(node, now_ms)` says whether a request may be sent to a node now, and begins to connect where it can.
+It is False while metadata is due, which goes first; while the connection is made, or its versions are asked for; while
+it waits for its reconnect backoff (KIP-144) or a throttle (KIP-219); while `max_in_flight` requests are on their way or
+what was written has not left. When it is True, `send(node_id, request, on_complete, now_ms)` sends: at once, in the
+newest version that both sides know. `on_complete(exchange)` is called exactly once, never from within `send`: with
+`exchange.response`; or with `exchange.failure()`: the connection was lost (`disconnected`), the answer took longer than
+the timeout (`timed_out`; the connection is then closed, and all that is on it fails alike), or no version would do
+(`error`). What is retried, and when, is for the caller.
+
+*Waiting.* Who is not `ready` waits for a change: `listen(callback)` is called after each answer, connection, loss and
+metadata update. Only time brings a backoff and a throttle to their ends: `poll_delay_ms(node_id, now_ms)` says when to
+look again. `AsyncNetwork` has both as coroutines. A Sender is then Kafka's loop:
+
+    while True:
+        until_ms = sender.run_once(clock.monotonic_ms())     # asks ready(), sends; says when it is due again
+        await network.wait(until_ms)                         # returns earlier when something changed
+
+*Metadata* is asked for by this class whenever `metadata` says that it is due, over the least loaded node; for the first
+time when something is wanted of it (`request_update()`, `add()` of a producer), or at `wakeup()`.
+
+*Times*, all in one timer: the setup of connections (KIP-601), requests, idle connections
+(`connections.max.idle.ms`), metadata.
+
+*Rebootstrap* (KIP-899, KIP-1102, `metadata.recovery.strategy`): where no node that is known can be reached, or metadata
+could not be had for `metadata.recovery.rebootstrap.trigger.ms`, or the broker says REBOOTSTRAP_REQUIRED, the nodes are
+those of `bootstrap.servers` again.
+
+Different on purpose: an answer with the wrong correlation id, or one that cannot be read, closes its connection (Kafka
+forgets the request and goes on); `close_node` fails what was on its way instead of forgetting it.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from struct import Struct
+from typing import Protocol
+
+from sluice import __version__
+from sluice.client.config import ClientConfig
+from sluice.client.errors import AuthenticationException, UnsupportedVersionException
+from sluice.client.metadata.cluster import Node
+from sluice.client.metadata.metadata import Metadata
+from sluice.clock import Clock, TimerHandle
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis import API_VERSIONS, FETCH
+from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from . import sasl
+from .connection import AnswerPool, Cancelable, Connection
+from .connection_states import Address, ClusterConnectionStates
+from .in_flight import Exchange, OnComplete, Request
+from .metadata_updater import LeastLoadedNode, MetadataUpdater
+from .node_api_versions import NodeApiVersions
+from .throttle_metrics import ThrottleTimes
+from .throttling import THROTTLES_SINCE
+
+log = logging.getLogger("sluice.client")
+
+SOFTWARE_NAME = "sluice"
+
+
+def software_version(version: str) -> str:
+    """The version as ApiVersions may tell it (KIP-511): letters, digits, dots and hyphens. Brokers refuse others,
+    such as the + in that of a build between two releases.
+    """
+    return re.sub(r"[^a-zA-Z0-9.-]", "-", version)
+
+
+SOFTWARE_VERSION = software_version(__version__)
+
+_pack_size = Struct(">i").pack
+_LARGEST_CORRELATION_ID = 2**31 - 1
+
+
+class Connector(Protocol):
+    """Opens connections. What it is asked for it does later, never within the call."""
+
+    def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
+        """Finds the addresses of a host: all of the first one's family, or why there are none."""
+
+    def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
+        """Connects, TLS included; the connection is told when it is made, `failed` is called where it cannot be."""
+
+
+class NetworkClient:
+    """All connections of one client."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        metadata: Metadata,
+        clock: Clock,
+        connector: Connector,
+        random: Random,
+        *,
+        max_in_flight: int,
+        software_version: str,
+    ) -> None:
+        self.metadata = metadata
+        self.clock = clock
+        self.states = ClusterConnectionStates(
+            config.reconnect_backoff(random.uniform), config.connection_setup_timeout(random.uniform)
+        )
+        self.throttle_times = ThrottleTimes(
+            config.integer("metrics.num.samples"), config.integer("metrics.sample.window.ms")
+        )
+        self.request_timeout_ms = config.integer("request.timeout.ms")
+        self._client_id = config.text("client.id")
+        self._max_in_flight = max_in_flight
+        self._max_idle_ms = config.integer("connections.max.idle.ms")
+        self._software_version = software_version
+        self._sasl = (
+            sasl.conversations(config.text("sasl.mechanism"), config.sasl_options()) if config.uses_sasl else None
+        )
+        self._connector = connector
+        self._random = random
+        self._pool = AnswerPool()
+        self._connections: dict[int, Connection] = {}
+        self._versions: dict[int, NodeApiVersions] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self._updater = MetadataUpdater(self, config)
+        self._timer: TimerHandle | None = None
+        self._due_ms = inf
+        self.is_closed = False
+        metadata.bootstrap(config.names("bootstrap.servers"))
+        metadata.on_wanted = self.wakeup  # from now on: nothing is connected before something is wanted
+
+    # -- what those who send ask -------------------------------------------------------------------------------------
+
+    def ready(self, node: Node, now_ms: float) -> bool:
+        """Whether a request can be sent to a node; begins to connect to it if that may be."""
+        if self.is_ready(node.id, now_ms):
+            return True
+        if not self.is_closed and self.states.can_connect(node.id, now_ms):
+            self.initiate_connect(node, now_ms)
+        return False
+
+    def is_ready(self, node_id: int, now_ms: float) -> bool:
+        """The same, and nothing is begun."""
+        return self.can_send(node_id, now_ms) and not self._updater.is_due(now_ms)
+
+    def connection_failed(self, node_id: int) -> bool:
+        """Whether the last connection to a node, or the attempt at it, is over."""
+        return self.states.is_disconnected(node_id)
+
+    def authentication_error(self, node_id: int) -> Exception | None:
+        """Why a node did not believe who we are, the last time it was tried."""
+        connection = self.states.get(node_id)
+        return None if connection is None else connection.authentication_error
+
+    def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
+        """How long until time alone may make a node ready; inf: something else has to happen."""
+        return self.states.poll_delay_ms(node_id, now_ms)
+
+    def in_flight(self, node_id: int | None = None) -> int:
+        """How many requests are on their way: to a node, or in all."""
+        if node_id is None:
+            return sum(len(connection.in_flight) for connection in self._connections.values())
+        connection = self._connections.get(node_id)
+        return 0 if connection is None else len(connection.in_flight)
+
+    def api_versions(self, node_id: int) -> NodeApiVersions | None:
+        """What a node speaks; None while it is not connected."""
+        return self._versions.get(node_id)
+
+    def least_loaded_node(self, now_ms: float) -> LeastLoadedNode:
+        """The node with the fewest requests on their way; else one that is being connected to; else the one whose last
+        attempt is the longest ago, of those that may be tried.
+        """
+        nodes = list(self.metadata.cluster.nodes.values())
+        first = self._random.randrange(len(nodes)) if nodes else 0  # so that clients spread
+        fewest: tuple[int, Node] | None = None
+        connecting: Node | None = None
+        connectable: tuple[float, Node] | None = None
+        is_any_ready = False
+        for node in nodes[first:] + nodes[:first]:
+            is_any_ready = is_any_ready or self.states.is_ready(node.id, now_ms)
+            if self.can_send(node.id, now_ms):
+                in_flight = self.in_flight(node.id)
+                if fewest is None or in_flight < fewest[0]:
+                    fewest = in_flight, node
+            elif self.states.is_preparing(node.id):
+                connecting = node
+            elif self.states.can_connect(node.id, now_ms):
+                tried_ms = self.states.last_connect_attempt_ms(node.id)
+                if connectable is None or tried_ms < connectable[0]:
+                    connectable = tried_ms, node
+        found = (fewest and fewest[1]) or connecting or (connectable and connectable[1])
+        return LeastLoadedNode(found, is_any_ready)
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, node_id: int, request: Request, on_complete: OnComplete, now_ms: float) -> Exchange:
+        """Sends a request to a node that is ready. `on_complete` is called later, once."""
+        assert self.can_send(node_id, now_ms), f"{request.api.name} to node {node_id}, which is not ready"
+        exchange = Exchange(node_id, request, on_complete, now_ms, request.timeout_ms or self.request_timeout_ms)
+        try:
+            exchange.version = self._versions[node_id].latest_usable(request.api, request.oldest, request.latest)
+            message = request.build(exchange.version)
+        except UnsupportedVersionException as error:
+            exchange.error = error
+            self.clock.call_at(now_ms, partial(self._not_sent, exchange))
+            return exchange
+        self._write(self._connections[node_id], exchange, message)
+        return exchange
+
+    def disconnect(self, node_id: int) -> None:
+        """Closes a connection, which counts as a failure; what is on its way fails."""
+        if node_id in self._connections:
+            self._disconnected(node_id, "closed by the client")
+
+    def close_node(self, node_id: int) -> None:
+        """Closes a connection, after what was written has left, and forgets it: the next attempt need not wait."""
+        connection = self._connections.pop(node_id, None)
+        self._versions.pop(node_id, None)
+        self.states.remove(node_id)
+        if connection is not None:
+            connection.close()
+            self._fail_in_flight(connection, timed_out=False)
+
+    def close(self) -> None:
+        """Closes everything. What is on its way fails."""
+        self.is_closed = True
+        for node_id in list(self._connections):
+            self.close_node(node_id)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._changed()
+
+    def listen(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` after whatever may let somebody go on."""
+        self._listeners.append(callback)
+
+    def wakeup(self) -> None:
+        """Looks, in the loop's next turn, whether something is due."""
+        self._arm(self.clock.monotonic_ms())
+
+    def can_send(self, node_id: int, now_ms: float) -> bool:
+        """Whether a request can be sent, metadata or not."""
+        connection = self._connections.get(node_id)
+        return (
+            connection is not None
+            and not connection.is_paused
+            and len(connection.in_flight) < self._max_in_flight
+            and self.states.is_ready(node_id, now_ms)
+        )
+
+    def _write(self, connection: Connection, exchange: Exchange, message: Message) -> None:
+        api, version = exchange.api, exchange.version
+        exchange.correlation_id = connection.next_correlation_id
+        connection.next_correlation_id = (connection.next_correlation_id + 1) & _LARGEST_CORRELATION_ID
+        header = RequestHeader(
+            request_api_key=api.key,
+            request_api_version=version,
+            correlation_id=exchange.correlation_id,
+            client_id=self._client_id,
+        )
+        parts: list[bytes | memoryview] = [b""]
+        encoder(RequestHeader, api.request_header_version(version))(header, parts)
+        encoder(type(message), version)(message, parts)
+        size = sum(map(len, parts))
+        parts[0] = _pack_size(size)
+        connection.last_active_ms = exchange.sent_ms
+        connection.in_flight.append(exchange)
+        connection.write(parts, size)
+        self._arm(exchange.expires_ms)
+        if not exchange.request.expects_response and not connection.is_paused:
+            self.clock.call_at(exchange.sent_ms, partial(self._written, connection))
+
+    def _not_sent(self, exchange: Exchange) -> None:
+        self._complete(exchange)
+        self._changed()
+
+    def _written(self, connection: Connection) -> None:
+        """What needs no answer is done when it has left."""
+        unanswered = [exchange for exchange in connection.in_flight if not exchange.request.expects_response]
+        for exchange in unanswered:
+            connection.in_flight.remove(exchange)
+            exchange.received_ms = self.clock.monotonic_ms()
+            self._complete(exchange)
+        self._changed()
+
+    def _complete(self, exchange: Exchange) -> None:
+        try:
+            exchange.on_complete(exchange)
+        except Exception:  # one caller's mistake is not to take the others' answers
+            log.exception("the handler of an answer failed", extra={"api": exchange.api.name, "node": exchange.node_id})
+
+    # -- connecting --------------------------------------------------------------------------------------------------
+
+    def initiate_connect(self, node: Node, now_ms: float) -> None:
+        """Begins to connect to a node that may be tried."""
+        state = self.states.connecting(node.id, now_ms, node.host)
+        connection = self._connections[node.id] = Connection(node.id, node.host, self, self._pool, now_ms)
+        address = state.next_address()
+        if address is None:
+            resolved = partial(self._resolved, connection)
+            connection.attempt = self._connector.resolve(node.host, node.port, resolved)
+        else:
+            self._open(connection, address)
+        self._arm(now_ms + state.connection_setup_timeout_ms + 1)
+
+    def _resolved(self, connection: Connection, addresses: Sequence[Address] | OSError) -> None:
+        if isinstance(addresses, OSError):
+            self._could_not_connect(connection, addresses)
+            return
+        state = self.states.get(connection.node_id)
+        assert state is not None, "resolved for nobody"
+        state.resolved(addresses)
+        address = state.next_address()
+        assert address is not None, "resolved to nothing"
+        self._open(connection, address)
+
+    def _open(self, connection: Connection, address: Address) -> None:
+        failed = partial(self._could_not_connect, connection)
+        connection.attempt = self._connector.connect(address, connection, failed)
+
+    def _could_not_connect(self, connection: Connection, error: Exception) -> None:
+        if connection.is_closed:
+            return
+        if isinstance(error, AuthenticationException):
+            self._disconnected(connection.node_id, str(error), authentication_error=error)
+        else:
+            self._disconnected(connection.node_id, f"could not connect: {error}")
+
+    def connection_made(self, connection: Connection) -> None:
+        """The connection came about: now the broker is told who we are, and asked for its versions (KIP-35)."""
+        if self._sasl is None:
+            self._ask_api_versions(connection, _latest_api_versions())
+        else:
+            self._say(connection, self._sasl())
+
+    def _say(self, connection: Connection, talk: sasl.Conversation, heard: Message | None = None) -> None:
+        try:
+            message = next(talk) if heard is None else talk.send(heard)
+        except StopIteration:
+            self._ask_api_versions(connection, _latest_api_versions())
+            return
+        except AuthenticationException as error:
+            self._disconnected(connection.node_id, str(error), authentication_error=error)
+            return
+        request = sasl.request_of(message)
+        now_ms = self.clock.monotonic_ms()
+
+        def answered(exchange: Exchange) -> None:
+            if exchange.response is not None:
+                self._say(connection, talk, exchange.response)
+
+        exchange = Exchange(connection.node_id, request, answered, now_ms, self.request_timeout_ms)
+        self._write(connection, exchange, message)
+
+    def _ask_api_versions(self, connection: Connection, version: int) -> None:
+        now_ms = self.clock.monotonic_ms()
+        self.states.checking_api_versions(connection.node_id)
+        message = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
+        request = Request(API_VERSIONS, lambda _version: message, latest=version)
+        exchange = Exchange(connection.node_id, request, self._api_versions_answered, now_ms, self.request_timeout_ms)
+        self._write(connection, exchange, message)
+
+    def _api_versions_answered(self, exchange: Exchange) -> None:
+        response, node_id = exchange.response, exchange.node_id
+        if not isinstance(response, ApiVersionsResponse):
+            return  # it was lost with the connection
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and exchange.version > 0:
+            # Since 2.4 brokers say what they do know; those before know version 0.
+            known = (api.max_version for api in response.api_keys if api.api_key == API_VERSIONS)
+            self._ask_api_versions(self._connections[node_id], next(known, 0))
+        elif response.error_code:
+            self._disconnected(node_id, f"ApiVersions was answered with error {response.error_code}")
+        else:
+            self._versions[node_id] = NodeApiVersions(response)
+            self.states.ready(node_id)
+            self._arm(self.clock.monotonic_ms())
+
+    # -- what comes --------------------------------------------------------------------------------------------------
+
+    def frame_received(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """An answer to the oldest request that is on its way."""
+        now_ms = self.clock.monotonic_ms()
+        connection.last_active_ms = now_ms
+        in_flight = connection.in_flight
+        while in_flight and not in_flight[0].request.expects_response:
+            self._complete(in_flight.popleft())  # it has left: something after it was answered
+        if not in_flight:
+            raise RemoteProtocolError("an answer to no request")
+        exchange = in_flight[0]
+        exchange.response = response = _decoded(connection, exchange, view, start, end)
+        in_flight.popleft()
+        exchange.received_ms = now_ms
+        throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)
+        self.throttle_times.record(connection.node_id, throttle_time_ms, now_ms)
+        if throttle_time_ms > 0 and exchange.version >= THROTTLES_SINCE[exchange.api.key]:
+            for other in in_flight:
+                other.throttled_ms += throttle_time_ms
+            self.states.throttle(connection.node_id, now_ms + throttle_time_ms)
+        self._complete(exchange)
+        self._changed()
+
+    def connection_writable(self, connection: Connection) -> None:
+        """What was written has left."""
+        self._written(connection)
+
+    def connection_broken(self, connection: Connection, error: RemoteProtocolError) -> None:
+        """The broker sent what cannot be read."""
+        if not connection.is_closed:
+            self._disconnected(connection.node_id, str(error))
+
+    def connection_lost(self, connection: Connection, error: Exception | None) -> None:
+        """The broker, or the network, ended it."""
+        self._disconnected(connection.node_id, str(error) if error else "closed by the broker")
+
+    def _disconnected(
+        self,
+        node_id: int,
+        reason: str,
+        *,
+        timed_out: bool = False,
+        authentication_error: AuthenticationException | None = None,
+    ) -> None:
+        now_ms = self.clock.monotonic_ms()
+        connection = self._connections.pop(node_id)
+        connection.abort()
+        log.info("disconnected", extra={"client_id": self._client_id, "node": node_id, "reason": reason})
+        self.states.disconnected(node_id, now_ms)
+        if authentication_error is not None:
+            self.states.authentication_failed(node_id, now_ms, authentication_error)
+            self.metadata.fatal_error(authentication_error)
+        self._versions.pop(node_id, None)
+        self._fail_in_flight(connection, timed_out=timed_out)
+        self._updater.disconnected(now_ms)
+        self._changed()
+
+    def _fail_in_flight(self, connection: Connection, *, timed_out: bool) -> None:
+        now_ms = self.clock.monotonic_ms()
+        failed = list(connection.in_flight)
+        connection.in_flight.clear()
+        for exchange in failed:
+            exchange.received_ms = now_ms
+            exchange.disconnected = True
+            exchange.timed_out = timed_out
+            self._complete(exchange)
+
+    def _changed(self) -> None:
+        for callback in self._listeners:
+            callback()
+
+    # -- what is due -------------------------------------------------------------------------------------------------
+
+    def _arm(self, at_ms: float) -> None:
+        """Makes sure that `_tick` runs then, or earlier."""
+        if at_ms >= self._due_ms or self.is_closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_ms = at_ms
+        self._timer = self.clock.call_at(at_ms, self._tick)
+
+    def _tick(self) -> None:
+        now_ms = self.clock.monotonic_ms()
+        self._timer, self._due_ms = None, inf
+        self._end_what_took_too_long(now_ms)
+        self._arm(now_ms + self._updater.update(now_ms))
+        for connection in self._connections.values():
+            self._arm(self._next_due_ms(connection))
+
+    def _next_due_ms(self, connection: Connection) -> float:
+        if self.states.is_connecting(connection.node_id):
+            state = self.states.get(connection.node_id)
+            assert state is not None
+            return state.last_connect_attempt_ms + state.connection_setup_timeout_ms + 1
+        idle_ms = connection.last_active_ms + self._max_idle_ms if self._max_idle_ms >= 0 else inf
+        return min(idle_ms, *(exchange.expires_ms for exchange in connection.in_flight), inf)
+
+    def _end_what_took_too_long(self, now_ms: float) -> None:
+        for connection in list(self._connections.values()):
+            if connection.is_closed:  # by someone who was told of another's end
+                continue
+            node_id, idle_ms = connection.node_id, now_ms - connection.last_active_ms
+            if any(exchange.expires_ms <= now_ms for exchange in connection.in_flight):
+                self._disconnected(node_id, "a request took too long", timed_out=True)
+            elif self.states.is_connecting(node_id):
+                if self.states.is_connection_setup_timeout(node_id, now_ms):
+                    self._disconnected(node_id, "connecting took too long", timed_out=True)
+            elif 0 <= self._max_idle_ms <= idle_ms:
+                self._disconnected(node_id, "idle")
+
+
+def _latest_api_versions() -> int:
+    return ApiVersionsRequest.VERSIONS.max
+
+
+def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start: int, end: int) -> Message:
+    api, version = exchange.api, exchange.version
+    header_version = api.response_header_version(version)
+    header, position = decode_prefix(ResponseHeader, header_version)(view, start, end)
+    if header.correlation_id != exchange.correlation_id:
+        raise RemoteProtocolError(
+            f"correlation id {header.correlation_id} where {exchange.correlation_id} was next ({api.name})"
+        )
+    if api.key == FETCH and connection.is_overwritten(view):
+        # Its records are views on what the next read overwrites; an answer this small is copied as a whole.
+        view, position, end = memoryview(bytes(view[position:end])), 0, end - position
+    elif api.key == API_VERSIONS and version > 0:
+        version = _version_of_api_versions(view, position, end, version)
+    return decoder(api.response, version)(view, position, end)
+
+
+def _version_of_api_versions(view: memoryview, position: int, end: int, version: int) -> int:
+    """A broker that does not know the version of this request answers in version 0, with an error (KIP-511)."""
+    error_code = int.from_bytes(view[position : min(position + 2, end)], signed=True)
+    return 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version

@@ -1,0 +1,119 @@
+"""How a client says who it is (SASL): PLAIN and SCRAM (RFC 5802), as Kafka's SaslClientAuthenticator, sans-I/O.
+
+A conversation is a generator: it yields requests, is sent their answers, and returns when the broker believes us. Where
+it does not, that is an AuthenticationException, which calls fail with: trying again would not help.
+
+Different on purpose: versions are not asked for first. SaslHandshake 1 and SaslAuthenticate 0 are what every broker
+since 1.0 speaks; so nobody authenticates anew on a connection (KIP-368), a broker that wants it closes it.
+"""
+
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Generator, Mapping
+from secrets import token_urlsafe
+
+from sluice.client.errors import SaslAuthenticationException, exception_of
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from sluice.protocol.message import Message
+
+from . import in_flight
+from .in_flight import Request
+
+Conversation = Generator[Message, Message, None]
+# What a mechanism says: yields tokens, is sent the broker's.
+Tokens = Generator[bytes, bytes, None]
+
+HANDSHAKE_VERSION = 1
+AUTHENTICATE_VERSION = 0
+_NONCE_BYTES = 18
+_LEAST_ITERATIONS = 4096  # of Kafka's ScramMechanism
+_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
+
+
+def jaas_options(text: str) -> dict[str, str]:
+    """The options of the one login module in `sasl.jaas.config`. Raises ValueError, which does not repeat them."""
+    module, _, rest = text.strip().partition(" ")
+    if not rest or not text.rstrip().endswith(";") or "=" in module:
+        raise ValueError('must be: MODULE required username="..." password="...";')
+    return {
+        name: re.sub(r"\\(.)", r"\1", next(value for value in values if value is not None))
+        for name, *values in (match.groups() for match in _OPTION.finditer(rest))
+    }
+
+
+def plain(options: Mapping[str, str]) -> Tokens:
+    """RFC 4616: the password, as it is."""
+    yield f"\0{options['username']}\0{options['password']}".encode()
+
+
+def scram(hash_name: str, options: Mapping[str, str], nonce: str | None = None) -> Tokens:
+    """RFC 5802: proves to know the password, and has the broker prove that it does. `nonce`: for tests."""
+    user = options["username"].replace("=", "=3D").replace(",", "=2C")
+    nonce = nonce or token_urlsafe(_NONCE_BYTES)
+    first_bare = f"n={user},r={nonce}"
+    server_first = (yield f"n,,{first_bare}".encode()).decode()
+    fields = _fields(server_first)
+    if not fields["r"].startswith(nonce):
+        raise SaslAuthenticationException("the broker's nonce does not begin with ours")
+    iterations = int(fields["i"])
+    if iterations < _LEAST_ITERATIONS:
+        raise SaslAuthenticationException(
+            f"the broker wants {iterations} iterations, at least {_LEAST_ITERATIONS} are safe"
+        )
+    salted = hashlib.pbkdf2_hmac(hash_name, options["password"].encode(), b64decode(fields["s"]), iterations)
+    final_bare = f"c=biws,r={fields['r']}"
+    message = f"{first_bare},{server_first},{final_bare}".encode()
+    client_key = hmac.digest(salted, b"Client Key", hash_name)
+    signature = hmac.digest(hashlib.new(hash_name, client_key).digest(), message, hash_name)
+    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+    server_final = _fields((yield f"{final_bare},p={b64encode(proof).decode()}".encode()).decode())
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), message, hash_name)
+    if not hmac.compare_digest(b64decode(server_final.get("v", "")), expected):
+        raise SaslAuthenticationException("the broker does not know the password either")
+
+
+MECHANISMS: dict[str, Callable[[Mapping[str, str]], Tokens]] = {
+    "PLAIN": plain,
+    "SCRAM-SHA-256": lambda options: scram("sha256", options),
+    "SCRAM-SHA-512": lambda options: scram("sha512", options),
+}
+
+
+def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
+    """What is said to a broker, and heard from it, before anything else."""
+    answer = yield SaslHandshakeRequest(mechanism=mechanism)
+    assert isinstance(answer, SaslHandshakeResponse)
+    if answer.error_code:
+        offered = ", ".join(answer.mechanisms)
+        raise exception_of(answer.error_code, f"the broker does not take {mechanism}; it takes {offered}")
+    tokens = MECHANISMS[mechanism](options)
+    said = next(tokens)
+    while True:
+        heard = yield SaslAuthenticateRequest(auth_bytes=said)
+        assert isinstance(heard, SaslAuthenticateResponse)
+        if heard.error_code:
+            raise exception_of(heard.error_code, heard.error_message)
+        try:
+            said = tokens.send(heard.auth_bytes)
+        except StopIteration:
+            return
+        except (KeyError, ValueError) as error:
+            raise SaslAuthenticationException(f"the broker's answer is no {mechanism}") from error
+
+
+def conversations(mechanism: str, options: Mapping[str, str]) -> Callable[[], Conversation]:
+    """Begins one for each connection."""
+    return lambda: conversation(mechanism, options)
+
+
+def request_of(message: Message) -> Request:
+    """The request for what a conversation yielded."""
+    version = HANDSHAKE_VERSION if isinstance(message, SaslHandshakeRequest) else AUTHENTICATE_VERSION
+    return in_flight.request_of(message, oldest=version, latest=version)
+
+
+def _fields(text: str) -> dict[str, str]:
+    return dict(field.split("=", 1) for field in text.split(","))

@@ -1,0 +1,411 @@
+"""A producer for asyncio, with Kafka's configuration, and its KafkaProducer's behaviour.
+
+    async with Producer({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20}) as producer:
+        sent = await producer.send("orders", b"42", key=b"customer-7")     # returns when it is in a batch
+        print((await sent).offset)                                         # ... and when it is written
+
+`send` waits for metadata, and for memory where `buffer.memory` is used up: for `max.block.ms` at most. What it returns
+ends within `delivery.timeout.ms` of when the record's batch was made (KIP-91): with a RecordMetadata, or an exception
+of `sluice.client.errors`. Records of one partition end in the order in which they were sent.
+
+Keys and values are bytes; who serializes is the caller. Different on purpose: what makes `send` fail is raised by it,
+where Kafka puts some of it into the future.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from random import Random  # noqa: TID251  (a producer's one source of chance is made here, unless it is given)
+from types import TracebackType, coroutine
+
+from sluice.client.backoff import Uniform
+from sluice.client.config import ClientConfig, Given, Profile, producer_config
+from sluice.client.errors import KafkaException, TimeoutException, exception_of
+from sluice.client.metadata.cluster import Partitions, TopicPartition
+from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.retry_sites import RetrySite, backoff_at
+from sluice.clock import Clock
+from sluice.protocol.records.compression import NAMES
+
+from .batch import Codec, Header, RecordMetadata, size_upper_bound
+from .buffer_pool import BufferPool
+from .metadata import ProducerMetadata
+from .partitioner import partition_for_key
+from .record_accumulator import AccumulatorSettings, RecordAccumulator
+from .sender import Sender, SenderSettings
+from .transaction_manager import TransactionManager
+from .transaction_requests import GroupMetadata, Result
+from .transactions import Transactions
+
+__all__ = ["Producer", "RecordMetadata"]
+
+_Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Future[RecordMetadata]]
+
+log = logging.getLogger("sluice.client")
+
+_MESSAGE_TOO_LARGE = 10
+# Metadata keeps a topic for minutes after it was used: it need not be told of each record.
+_USED_LATELY_MS = 1000
+# A turn of the sender that raises is our mistake; it is not to take the machine with it.
+_AFTER_A_MISTAKE_MS = 100
+
+
+class Producer:
+    """Sends records. It runs within `async with`; everything in one event loop."""
+
+    def __init__(
+        self, config: Given, *, profile: Profile = "kafka", random: Random | None = None, clock: Clock | None = None
+    ) -> None:
+        """Raises ConfigError. Nothing is connected before it is entered."""
+        self.config = producer_config(config, profile)
+        self.config.ensure_supported()
+        self._random = random or Random()  # noqa: S311  (for jitter and partitions, not for secrets)
+        self._given_clock = clock
+        self._max_block_ms = self.config.integer("max.block.ms")
+        self._max_request_size = self.config.integer("max.request.size")
+        most = min(self._max_request_size, self.config.integer("buffer.memory"))
+        self._surely_fits = most - size_upper_bound(None, None, ())  # of a key and a value together
+        self._ignores_keys = self.config.boolean("partitioner.ignore.keys")
+        self._is_closing = False
+        self._used_ms: dict[str, int] = {}  # by the wall clock, when the metadata was last told of a topic
+
+    async def __aenter__(self) -> "Producer":
+        config, uniform = self.config, self._random.uniform
+        in_flight = config.integer("max.in.flight.requests.per.connection")
+        self._loop = asyncio.get_running_loop()
+        self._metadata = ProducerMetadata(
+            config.retry_backoff(uniform),
+            config.integer("metadata.max.age.ms"),
+            config.integer("metadata.max.idle.ms"),
+            equivalent_backoff=config.equivalent_response_backoff(uniform),
+        )
+        self._network = AsyncNetwork.open(
+            config, self._metadata, max_in_flight=in_flight, random=self._random, clock=self._given_clock
+        )
+        self._clock = self._network.clock
+        transactions = _transactions(config, uniform)
+        self._transactions = transactions if isinstance(transactions, Transactions) else None
+        self._pool = BufferPool(config.integer("buffer.memory"))
+        self._accumulator = RecordAccumulator(
+            _accumulator_settings(config),
+            self._pool,
+            backoff_at(RetrySite.PRODUCER_BATCH, config, uniform),
+            self._random,
+            transactions,
+        )
+        settings = SenderSettings(
+            acks=int(config.text("acks")),
+            retries=config.integer("retries"),
+            max_request_size=self._max_request_size,
+            request_timeout_ms=config.integer("request.timeout.ms"),
+            keeps_order=in_flight == 1,
+        )
+        self._sender = Sender(settings, self._accumulator, self._metadata, self._network.client, transactions)
+        self._running = self._loop.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close(timeout_ms=None if kind is None else 0)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> asyncio.Future[RecordMetadata]:
+        """Puts a record into a batch, and returns its end.
+
+        Raises TimeoutException where there is no metadata or no memory for `max.block.ms`, RecordTooLargeException,
+        what is wrong with the topic, and KafkaException when the producer is closed.
+        """
+        if self._is_closing:
+            raise KafkaException("the producer is closed")
+        if self._transactions is not None:
+            self._transactions.ensure_in_transaction()
+        if headers or len(value or b"") + len(key or b"") > self._surely_fits:
+            self._ensure_fits(size_upper_bound(key, value, headers))
+        wall_ms = self._clock.wall_ms()
+        if not 0 <= wall_ms - self._used_ms.get(topic, 0) < _USED_LATELY_MS:
+            self._used_ms[topic] = wall_ms
+            self._metadata.add(topic, self._clock.monotonic_ms())
+        deadline_ms = None
+        partitions = self._metadata.cluster.topics.get(topic)
+        if not partitions or (partition is not None and partition not in partitions):
+            deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+            partitions = await self._partitions_of(topic, partition, deadline_ms)
+        timestamp = wall_ms if timestamp_ms is None else timestamp_ms
+        # As `create_future` makes it, which costs another call for each record.
+        future: asyncio.Future[RecordMetadata] = asyncio.Future(loop=self._loop)
+        number = partition
+        if number is None and key is not None and not self._ignores_keys:
+            number = partition_for_key(key, len(partitions))
+        where = self._accumulator.sticky_partition(topic, partitions) if number is None else number
+        batch = self._accumulator.last_batch(topic, where)
+        room = 0 if batch is None else batch.room
+        if batch is None or not batch.try_append(timestamp, key, value, headers, future):
+            record = timestamp, key, value, headers, future
+            deadline_ms = deadline_ms or self._clock.monotonic_ms() + self._max_block_ms
+            where = await self._append(topic, number, partitions, deadline_ms, record)
+        elif number is None:
+            self._accumulator.appended(batch.partition, room - batch.room, partitions)
+        elif batch.room > 0 and self._transactions is None:
+            return future
+        if self._transactions is not None:
+            self._transactions.add_partition(TopicPartition(topic, where))
+        if batch is None or batch.is_full:
+            self._network.wakeup()
+            await _next_turn()
+        return future
+
+    async def _append(
+        self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
+    ) -> int:
+        """Puts a record into a new batch, or one that was made meanwhile. Without a number, its partition is the one
+        whose turn it is. Returns which it was.
+        """
+        accumulator, memory = self._accumulator, 0
+        while True:
+            where = accumulator.sticky_partition(topic, partitions) if number is None else number
+            name = TopicPartition(topic, where)
+            batch = accumulator.last_batch(topic, where)
+            room = 0 if batch is None else batch.room
+            if batch is not None and batch.try_append(*record):
+                self._pool.give_back(memory)
+                break
+            if not memory:
+                memory = accumulator.new_batch_bytes(*record[1:4])
+                if memory > self._pool.total:
+                    raise KafkaException(
+                        f"it takes {memory} bytes for a batch, but buffer.memory is {self._pool.total}"
+                    )
+                if not self._pool.take(memory):
+                    await self._wait_for_memory(memory, deadline_ms)
+                    continue  # meanwhile there may be another batch, or it is another partition's turn
+            batch = accumulator.add_batch(name, memory, self._clock.monotonic_ms())
+            room = batch.room
+            batch.try_append(*record)
+            break
+        if number is None:
+            accumulator.appended(name, room - batch.room, partitions)
+        return where
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    async def init_transactions(self) -> None:
+        """Before the first transaction: fences the producers that had this `transactional.id` before, and ends what
+        they left open. This and the others raise TimeoutException after `max.block.ms`, and may then be called again.
+        """
+        await self._end_of(self._transactional.init_transactions())
+
+    def begin_transaction(self) -> None:
+        """What is sent from now on is read by read_committed consumers when it is committed, or never."""
+        self._transactional.begin()
+
+    async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
+        """Commits a consumer's offsets if the transaction is."""
+        await self._end_of(self._transactional.send_offsets(offsets, group))
+
+    async def commit_transaction(self) -> None:
+        """Sends what there is, and commits. Raises KafkaException if a record failed; then it has to be aborted."""
+        await self._end_of(self._transactional.commit())
+
+    async def abort_transaction(self) -> None:
+        """Drops what was not sent, and aborts what was."""
+        self._expect_failures()
+        await self._end_of(self._transactional.abort())
+
+    def _expect_failures(self) -> None:
+        """Who aborts knows that records fail: asyncio is not to complain that nobody has looked at their futures."""
+        for batch in self._accumulator.incomplete:
+            for delivery in batch.deliveries:
+                if isinstance(delivery, asyncio.Future):
+                    delivery.add_done_callback(_look_at)
+
+    @property
+    def _transactional(self) -> Transactions:
+        self._ensure_open()
+        if self._transactions is None:
+            raise KafkaException("the producer has no transactional.id")
+        return self._transactions
+
+    async def _end_of(self, result: Result) -> None:
+        ended: asyncio.Future[None] = self._loop.create_future()
+        result.listen(partial(_grant, ended))
+        self._network.wakeup()
+        try:
+            async with asyncio.timeout(self._max_block_ms / 1e3):
+                await ended
+        except TimeoutError:
+            raise TimeoutException(
+                f"the operation did not end within {self._max_block_ms} ms; it may be repeated"
+            ) from None
+        if result.error is not None:
+            raise result.error
+
+    async def partitions_for(self, topic: str) -> Sequence[int]:
+        """The indexes of a topic's partitions. Raises as `send` does."""
+        self._ensure_open()
+        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+        return sorted(self._metadata.cluster.topics.get(topic) or await self._partitions_of(topic, None, deadline_ms))
+
+    def metrics(self, node_id: int | None = None) -> dict[str, float]:
+        """KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where none is throttled."""
+        now_ms = self._clock.monotonic_ms()
+        return self._network.client.throttle_times.metrics("produce", now_ms, node_id)
+
+    async def flush(self) -> None:
+        """Sends everything now, and returns when it has ended."""
+        async with self._hurrying():
+            for batch in list(self._accumulator.incomplete):
+                for delivery in batch.deliveries:
+                    if isinstance(delivery, asyncio.Future) and not delivery.done():
+                        await asyncio.wait([delivery])
+
+    async def close(self, timeout_ms: float | None = None) -> None:
+        """Takes no more records, and sends what there is, for `timeout_ms` at most. What is left then fails. An open
+        transaction is aborted.
+        """
+        if self._is_closing:
+            return
+        self._is_closing = self._accumulator.is_closing = True
+        aborting = None
+        if self._transactions is not None and self._transactions.is_open:
+            self._expect_failures()
+            aborting = self._transactions.abort()
+        self._network.wakeup()
+        waiting = self._loop.create_task(self._until_done(aborting))
+        await asyncio.wait([waiting], timeout=None if timeout_ms is None else timeout_ms / 1e3)
+        waiting.cancel()
+        self._running.cancel()
+        self._accumulator.abort(KafkaException("the producer was closed before the record was sent"))
+        await asyncio.gather(waiting, self._running, return_exceptions=True)
+        await self._network.close()
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            now_ms = self._clock.monotonic_ms()
+            try:
+                until_ms = self._sender.run_once(now_ms)
+            except Exception:
+                log.exception("the sender failed")
+                until_ms = now_ms + _AFTER_A_MISTAKE_MS
+            await self._network.wait(until_ms)
+
+    async def _until_done(self, aborting: Result | None) -> None:
+        if aborting is not None:
+            await self._end_of(aborting)
+        while self._sender.has_work:
+            await self.flush()
+            if self._sender.has_work:  # requests whose batches have ended
+                await self._network.wait()
+
+    @asynccontextmanager
+    async def _hurrying(self) -> AsyncIterator[None]:
+        self._accumulator.flushes += 1
+        self._network.wakeup()
+        try:
+            yield
+        finally:
+            self._accumulator.flushes -= 1
+
+    async def _partitions_of(self, topic: str, partition: int | None, deadline_ms: float) -> Partitions:
+        metadata = self._metadata
+        while True:
+            metadata.add(topic, self._clock.monotonic_ms())
+            version = metadata.request_update_for_topic(topic)
+            self._network.wakeup()
+            try:
+                await self._network.metadata_after(version, deadline_ms)
+            except TimeoutException:
+                raise TimeoutException(self._not_known(topic, partition)) from None
+            self._ensure_open()
+            metadata.raise_topic_error(topic)
+            partitions = metadata.cluster.topics.get(topic)
+            if partitions and (partition is None or partition in partitions):
+                return partitions
+            if self._clock.monotonic_ms() >= deadline_ms:
+                raise TimeoutException(self._not_known(topic, partition))
+
+    def _not_known(self, topic: str, partition: int | None) -> str:
+        what = f"Topic {topic}" if partition is None else f"Partition {partition} of topic {topic}"
+        return f"{what} not present in metadata after {self._max_block_ms} ms."
+
+    async def _wait_for_memory(self, size: int, deadline_ms: float) -> None:
+        granted: asyncio.Future[None] = self._loop.create_future()
+        ticket = self._pool.queue(size, partial(_grant, granted))
+        self._network.wakeup()  # what there is need not linger
+        timeout_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3
+        try:
+            async with asyncio.timeout(timeout_s):
+                await granted
+            self._ensure_open()
+        except TimeoutError:
+            self._pool.leave(ticket)
+            raise TimeoutException(
+                f"Failed to allocate {size} bytes within the configured max blocking time {self._max_block_ms} ms. "
+                f"Total memory: {self._pool.total} bytes. Available memory: {self._pool.available} bytes."
+            ) from None
+        except BaseException:  # cancelled, or closed
+            self._pool.leave(ticket)
+            raise
+
+    def _ensure_open(self) -> None:
+        if self._is_closing:
+            raise KafkaException("the producer is closed")
+
+    def _ensure_fits(self, size: int) -> None:
+        for name, most in (("max.request.size", self._max_request_size), ("buffer.memory", self._pool.total)):
+            if size > most:
+                message = (
+                    f"The message is {size} bytes when serialized which is larger than {most}, which is the value "
+                )
+                raise exception_of(_MESSAGE_TOO_LARGE, f"{message}of the {name} configuration.")
+
+
+def _transactions(config: ClientConfig, uniform: Uniform) -> TransactionManager | None:
+    """What the configuration asks for: transactions, idempotence, or nothing."""
+    backoff = backoff_at(RetrySite.TRANSACTIONAL_REQUEST, config, uniform)
+    transactional_id = config.text_or_none("transactional.id")
+    if transactional_id is not None:
+        return Transactions(backoff, transactional_id, config.integer("transaction.timeout.ms"))
+    return TransactionManager(backoff) if config.boolean("enable.idempotence") else None
+
+
+def _accumulator_settings(config: ClientConfig) -> AccumulatorSettings:
+    name = config.text("compression.type")
+    level = f"compression.{name}.level"
+    is_leveled = name in ("gzip", "lz4", "zstd") and config.is_set(level)
+    return AccumulatorSettings(
+        batch_size=max(1, config.integer("batch.size")),
+        linger_ms=config.integer("linger.ms"),
+        delivery_timeout_ms=config.integer("delivery.timeout.ms"),
+        codec=Codec(NAMES.index(name), config.integer(level) if is_leveled else None),
+        partitions_by_load=config.boolean("partitioner.adaptive.partitioning.enable"),
+        availability_timeout_ms=config.integer("partitioner.availability.timeout.ms"),
+    )
+
+
+def _look_at(future: asyncio.Future[RecordMetadata]) -> None:
+    if not future.cancelled():
+        future.exception()
+
+
+def _grant(granted: asyncio.Future[None]) -> None:
+    if not granted.done():  # who waited may have been cancelled
+        granted.set_result(None)
+
+
+@coroutine
+def _next_turn() -> Generator[None, None, None]:
+    """Lets the event loop do something else: who sends in a loop is not to keep the sender from sending."""
+    yield

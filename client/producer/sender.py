@@ -1,0 +1,414 @@
+"""Sends what the accumulator has, and deals with what comes of it: Kafka's Sender. `run_once` is one turn of its loop;
+when it has to be called again is what it returns, or whenever something changed. No socket; time is a parameter.
+
+    while True:
+        until_ms = sender.run_once(now_ms)      # not later than this, and at once when something changed
+        await network.wait(until_ms)
+
+One turn: what is ready is drained into a request per node; then what has run out of time is failed (KIP-91), first the
+batches in queues, then those on their way, each partition's in the order they were made; then the requests are sent. So
+a batch that runs out of time in the turn that drains it is still sent. A batch on its way that runs out of time leaves
+its request alone: it ends with the answer, the connection or `request.timeout.ms`, and until then the partition stays
+muted, if only one may be in flight. Its late result is ignored.
+
+A batch is tried again if its error is worth it, its time is not over and `retries` are left. MESSAGE_TOO_LARGE splits a
+batch of several records, which costs no retry.
+
+Different on purpose: batches run out of time also while the producer's id is being asked for; Kafka's sender thread
+does nothing else meanwhile. And a batch that is refused counts as not written only where no earlier attempt may have
+been written: Kafka's sender gives its sequences to others all the same.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from math import inf
+from operator import attrgetter
+from typing import NamedTuple
+
+from sluice.client.errors import (
+    INVALID_METADATA,
+    ApiException,
+    KafkaException,
+    TimeoutException,
+    error_name,
+    exception_of,
+    is_retriable,
+)
+from sluice.client.metadata.cluster import Node, TopicPartition
+from sluice.client.network.in_flight import Exchange, Request, request_of
+from sluice.client.network.network_client import NetworkClient
+from sluice.protocol.apis.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+
+from .batch import NO_ERRORS_OF_RECORDS, ProducerBatch
+from .metadata import ProducerMetadata
+from .record_accumulator import RecordAccumulator
+from .transaction_manager import TransactionManager
+from .transaction_requests import TransactionRequest
+from .transactions import PRODUCE_LATEST_V1, Transactions
+
+log = logging.getLogger("sluice.client")
+
+_PRODUCE = 0
+# Batches of magic 2; topics by name up to 12.
+_OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
+_OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
+_ABORTED = "the transaction was aborted before the record was sent"
+# What is retried after these was not written, nor will be. Of others nobody knows: a leader that has lost its place may
+# have written before it did.
+_SAYS_UNWRITTEN = (
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+)
+_LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class SenderSettings(NamedTuple):
+    """What is configured."""
+
+    acks: int
+    retries: int
+    max_request_size: int
+    request_timeout_ms: int
+    keeps_order: bool  # by having one batch of a partition in flight
+
+
+class Sender:
+    """The one that sends, of one producer."""
+
+    def __init__(
+        self,
+        settings: SenderSettings,
+        accumulator: RecordAccumulator,
+        metadata: ProducerMetadata,
+        network: NetworkClient,
+        transactions: TransactionManager | None,
+    ) -> None:
+        self.settings = settings
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._network = network
+        self._transactions = transactions
+        self._in_flight: dict[TopicPartition, list[ProducerBatch]] = {}
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything has not ended."""
+        return bool(self._accumulator.incomplete) or self._network.in_flight() > 0
+
+    # -- one turn ----------------------------------------------------------------------------------------------------
+
+    def run_once(self, now_ms: float) -> float:
+        """Does what can be done now; returns when there is more to do, if nothing happens before."""
+        transactions = self._transactions
+        if transactions is not None:
+            if transactions.fatal_error is not None:
+                self._accumulator.abort(transactions.fatal_error)
+                return inf
+            transactions.resolve_sequences()
+            if isinstance(transactions, Transactions):
+                until_ms = self._send_transactional(transactions, now_ms)
+                if until_ms is not None:
+                    return min(until_ms, self._expire(now_ms))
+            ask_at_ms = transactions.ask_at_ms()
+            if ask_at_ms is not None and self._accumulator.incomplete:
+                return min(self._ask_for_id(transactions, ask_at_ms, now_ms), self._expire(now_ms))
+        return self._send(now_ms)
+
+    def _ask_for_id(self, transactions: TransactionManager, ask_at_ms: float, now_ms: float) -> float:
+        if ask_at_ms > now_ms:
+            return ask_at_ms
+        node = self._network.least_loaded_node(now_ms).node
+        if node is None:
+            transactions.not_reached(now_ms)
+            return transactions.ask_at_ms() or inf
+        if not self._network.ready(node, now_ms):
+            return now_ms + self._network.poll_delay_ms(node.id, now_ms)
+        transactions.is_asking = True
+        self._network.send(node.id, request_of(transactions.request()), self._id_answered, now_ms)
+        return inf
+
+    def _id_answered(self, exchange: Exchange) -> None:
+        assert self._transactions is not None
+        error = self._transactions.answered(exchange.response, exchange.failure(), exchange.received_ms)
+        if error is not None:
+            self._accumulator.abort(error)
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
+        """Sends what goes before batches; returns when to look again, or None: it is the batches' turn."""
+        if transactions.is_asking:
+            return inf
+        if transactions.has_abortable_error and transactions.last_error is not None:
+            self._accumulator.abort(transactions.last_error, only_undrained=True)
+        elif transactions.is_aborting:
+            self._accumulator.abort(KafkaException(_ABORTED), only_undrained=True)
+        request = transactions.next_request(is_any_incomplete=bool(self._accumulator.incomplete))
+        if request is None:
+            return None
+        if request.next_attempt_ms > now_ms:
+            return request.next_attempt_ms
+        if request.coordinator is None:
+            node = self._network.least_loaded_node(now_ms).node
+        else:
+            node = transactions.coordinator(request)
+            if node is None:
+                transactions.look_up(request)
+                return now_ms
+        if node is None:
+            transactions.try_again(request, now_ms)
+            return request.next_attempt_ms
+        if not self._network.ready(node, now_ms):
+            if self._network.connection_failed(node.id) and request.coordinator is not None:
+                transactions.look_up(request)  # it may be another by now
+                transactions.try_again(request, now_ms)
+            return now_ms + self._network.poll_delay_ms(node.id, now_ms)
+        transactions.sent(request)
+        versions = self._network.api_versions(node.id)
+        features = {} if versions is None else versions.features
+        answered = partial(self._transactional_answered, transactions, request, features)
+        self._network.send(node.id, request.build(), answered, now_ms)
+        return inf
+
+    def _transactional_answered(
+        self,
+        transactions: Transactions,
+        request: TransactionRequest,
+        features: Mapping[str, int],
+        exchange: Exchange,
+    ) -> None:
+        transactions.request_answered(request, exchange.response, exchange.failure(), features, exchange.received_ms)
+
+    # -- batches -----------------------------------------------------------------------------------------------------
+
+    def _send(self, now_ms: float) -> float:
+        accumulator, network = self._accumulator, self._network
+        cluster = self._metadata.cluster
+        ready = accumulator.ready(cluster, now_ms)
+        if ready.unknown_leader_topics:
+            for topic in ready.unknown_leader_topics:
+                self._metadata.add(topic, now_ms)
+            self._metadata.request_update()
+            network.wakeup()
+        until_ms = ready.next_check_ms
+        nodes: list[Node] = []
+        for node in ready.nodes:
+            is_ready = network.ready(node, now_ms)
+            accumulator.node_was_ready(node.id, now_ms, is_ready=is_ready)
+            if is_ready:
+                nodes.append(node)
+            else:
+                until_ms = min(until_ms, now_ms + network.poll_delay_ms(node.id, now_ms))
+        drained = accumulator.drain(cluster, nodes, self.settings.max_request_size, now_ms)
+        until_ms = min(until_ms, accumulator.next_backoff_ms)
+        for batches in drained.values():
+            for batch in batches:
+                self._in_flight.setdefault(batch.partition, []).append(batch)
+                if self.settings.keeps_order:
+                    accumulator.mute(batch.partition)
+        until_ms = min(until_ms, self._expire(now_ms))
+        is_any_sent = False
+        for node_id, batches in drained.items():
+            if batches:
+                is_any_sent = True
+                self._send_to(node_id, batches, now_ms)
+        return now_ms if is_any_sent else until_ms  # there may be more for the same nodes
+
+    def _expire(self, now_ms: float) -> float:
+        """Fails what has run out of time; returns when that will be so of the next: now, if it was so of any, since
+        others may have waited for its end.
+        """
+        queued, next_expiry_ms = self._accumulator.expired(now_ms)
+        timeout_ms = self._accumulator.settings.delivery_timeout_ms
+        on_their_way: list[ProducerBatch] = []
+        for partition, batches in list(self._in_flight.items()):
+            # One that is sent again comes behind later ones: none of them may hide it.
+            over = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
+            on_their_way += sorted(over, key=attrgetter("created_ms"))
+            left = [batch for batch in batches if batch not in over] if over else batches
+            if left:
+                self._in_flight[partition] = left
+                next_expiry_ms = min(next_expiry_ms, *(batch.created_ms + timeout_ms for batch in left))
+            else:
+                del self._in_flight[partition]
+        for batch in queued:
+            self._fail_expired(batch, now_ms)
+            self._accumulator.give_back(batch)
+        for batch in on_their_way:  # its bytes are given back when its request ends
+            self._fail_expired(batch, now_ms)
+        return now_ms if queued or on_their_way else next_expiry_ms
+
+    def _fail_expired(self, batch: ProducerBatch, now_ms: float) -> None:
+        passed_ms = int(now_ms - batch.created_ms)
+        error = TimeoutException(
+            f"Expiring {batch.record_count} record(s) for {batch.partition}: {passed_ms} ms has passed since batch "
+            "creation. The request has not been sent, or no server response has been received yet."
+        )
+        self._fail(batch, error, is_refused=False)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def _send_to(self, node_id: int, batches: list[ProducerBatch], now_ms: float) -> None:
+        topic_ids = self._metadata.cluster.topic_ids
+        topics: dict[str, TopicProduceData] = {}
+        by_partition: dict[TopicPartition, ProducerBatch] = {}
+        for batch in batches:
+            name, number = batch.partition
+            topic = topics.get(name)
+            if topic is None:
+                topic_id = topic_ids.get(name, ZERO_UUID)
+                topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
+            topic.partition_data.append(PartitionProduceData(index=number, records=batch.records()))
+            by_partition[batch.partition] = batch
+        transactions = self._transactions
+        message = ProduceRequest(
+            transactional_id=None if transactions is None else transactions.transactional_id,
+            acks=self.settings.acks,
+            timeout_ms=self.settings.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        latest = None if all(name in topic_ids for name in topics) else _LATEST_BY_NAME
+        if isinstance(transactions, Transactions) and not transactions.is_v2:
+            latest = PRODUCE_LATEST_V1
+        request = Request(
+            _PRODUCE,
+            lambda _version: message,
+            oldest=_OLDEST_VERSION,
+            latest=latest,
+            timeout_ms=self.settings.request_timeout_ms,
+            expects_response=self.settings.acks != 0,
+        )
+        names = {topic.topic_id: name for name, topic in topics.items()}
+        self._network.send(node_id, request, partial(self._answered, by_partition, names), now_ms)
+
+    def _answered(
+        self, batches: Mapping[TopicPartition, ProducerBatch], names: Mapping[bytes, str], exchange: Exchange
+    ) -> None:
+        now_ms, response = exchange.received_ms, exchange.response
+        failure = exchange.failure()
+        if failure is not None or not isinstance(response, ProduceResponse):
+            for batch in batches.values():
+                self._ended(batch, _without_answer(exchange), failure, now_ms)
+            return
+        leaders: dict[TopicPartition, tuple[int, int]] = {}
+        for topic in response.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for answer in topic.partition_responses:
+                partition = TopicPartition(name, answer.index)
+                if partition not in batches:
+                    log.error("an answer to what was not asked", extra={"partition": str(partition)})
+                    continue
+                self._ended(batches[partition], answer, None, now_ms)
+                leader = answer.current_leader
+                if answer.error_code in _LEADER_MOVED and leader is not None:
+                    leaders[partition] = leader.leader_id, leader.leader_epoch
+        if leaders:
+            nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
+            self._metadata.update_partition_leadership(leaders, nodes)
+
+    def _ended(
+        self, batch: ProducerBatch, answer: PartitionProduceResponse, failure: KafkaException | None, now_ms: float
+    ) -> None:
+        """A batch's request has ended."""
+        code = answer.error_code
+        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.is_done:
+            self._split(batch)
+        elif code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and not batch.is_done):
+            self._complete(batch, answer)
+        elif self._can_retry(batch, answer, now_ms):
+            log.info("a batch is sent again", extra={"partition": str(batch.partition), "error": error_name(code)})
+            batch.may_be_written |= code not in _SAYS_UNWRITTEN
+            self._accumulator.reenqueue(batch, now_ms)
+            self._remove_from_in_flight(batch)
+        else:
+            # What an earlier attempt may have written is not unwritten because it is refused now.
+            is_refused = not batch.may_be_written and self.settings.retries > 0 and not is_retriable(code)
+            error = failure or exception_of(code, answer.error_message)
+            self._fail(batch, error, _errors_of_records(answer), is_refused=is_refused)
+            self._accumulator.give_back(batch)
+        if code in INVALID_METADATA:
+            self._metadata.request_update()
+            self._network.wakeup()
+        if self.settings.keeps_order:
+            self._accumulator.unmute(batch.partition)
+
+    def _can_retry(self, batch: ProducerBatch, answer: PartitionProduceResponse, now_ms: float) -> bool:
+        if (
+            batch.is_done
+            or batch.attempts >= self.settings.retries
+            or batch.has_expired(self._accumulator.settings.delivery_timeout_ms, now_ms)
+        ):
+            return False
+        if self._transactions is None:
+            return is_retriable(answer.error_code)
+        return self._transactions.can_retry(batch, answer.error_code, answer.log_start_offset)
+
+    def _split(self, batch: ProducerBatch) -> None:
+        if self._transactions is not None:
+            self._transactions.sequences.remove_in_flight(batch)
+        parts = self._accumulator.split_and_reenqueue(batch)
+        log.info("a batch is split", extra={"partition": str(batch.partition), "parts": parts})
+        self._remove_from_in_flight(batch)
+        self._accumulator.completed(batch)
+        self._accumulator.give_back(batch)
+
+    def _complete(self, batch: ProducerBatch, answer: PartitionProduceResponse) -> None:
+        if self._transactions is not None:
+            self._transactions.completed(batch, answer.base_offset)
+        if batch.complete(answer.base_offset, answer.log_append_time_ms):
+            self._remove_from_in_flight(batch)
+            self._accumulator.completed(batch)
+        self._accumulator.give_back(batch)
+
+    def _fail(
+        self,
+        batch: ProducerBatch,
+        error: KafkaException,
+        by_record: Mapping[int, KafkaException] = NO_ERRORS_OF_RECORDS,
+        *,
+        is_refused: bool,
+    ) -> None:
+        if batch.fail(KafkaException(_OTHERS_ARE_INVALID) if by_record else error, by_record):
+            if self._transactions is not None:
+                code = error.code if isinstance(error, ApiException) else ErrorCode.UNKNOWN_SERVER_ERROR
+                self._transactions.failed(batch, code, is_refused=is_refused)
+            self._remove_from_in_flight(batch)
+            self._accumulator.completed(batch)
+
+    def _remove_from_in_flight(self, batch: ProducerBatch) -> None:
+        batches = self._in_flight.get(batch.partition)
+        if batches is not None and batch in batches:
+            batches.remove(batch)
+            if not batches:
+                del self._in_flight[batch.partition]
+
+
+def _without_answer(exchange: Exchange) -> PartitionProduceResponse:
+    """What stands for an answer that did not come, or that there is none of."""
+    code = ErrorCode.NONE
+    if exchange.timed_out:
+        code = ErrorCode.REQUEST_TIMED_OUT
+    elif exchange.disconnected:
+        code = ErrorCode.NETWORK_EXCEPTION
+    elif exchange.error is not None:
+        code = ErrorCode.UNSUPPORTED_VERSION
+    return PartitionProduceResponse(error_code=code, base_offset=-1)
+
+
+def _errors_of_records(answer: PartitionProduceResponse) -> Mapping[int, KafkaException]:
+    """What is said of single records, by their index (KIP-467)."""
+    errors = answer.record_errors
+    code = answer.error_code if len(errors) == 1 else ErrorCode.INVALID_RECORD
+    return {
+        each.batch_index: exception_of(code, each.batch_index_error_message or answer.error_message) for each in errors
+    }

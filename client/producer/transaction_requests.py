@@ -1,0 +1,91 @@
+"""The requests of a transactional producer to its coordinators, and what it waits for: Kafka's TxnRequestHandler,
+TransactionalRequestResult and ConsumerGroupMetadata.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from sluice.client.errors import KafkaException
+from sluice.client.network.in_flight import Request
+from sluice.protocol.message import Message
+
+# Those with a lower one go first.
+FIND, INIT, ADD, END, BUMP = range(5)
+
+
+class CoordinatorType(Enum):
+    """Whose coordinator, as FindCoordinator numbers them."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+class GroupMetadata(NamedTuple):
+    """A consumer, as the offsets that it commits in a transaction are fenced by (KIP-447)."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class Result:
+    """The end of an operation, for those who wait for it."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.error: KafkaException | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when it has ended; at once, if it has."""
+        if self.is_done:
+            listener()
+        else:
+            self._listeners.append(listener)
+
+    def end(self, error: KafkaException | None = None) -> None:
+        if not self.is_done:
+            self.is_done, self.error = True, error
+            for listener in self._listeners:
+                listener()
+
+
+class TransactionRequest:
+    """One request, until it has been answered for good. Of two the one with the lower priority goes first."""
+
+    __slots__ = (
+        "adds",
+        "build",
+        "coordinator",
+        "handle",
+        "is_end",
+        "key",
+        "may_have_started",
+        "next_attempt_ms",
+        "priority",
+        "result",
+    )
+
+    def __init__(
+        self,
+        priority: int,
+        build: Callable[[], Request],
+        handle: "Callable[[TransactionRequest, Message, float], None]",
+        *,
+        coordinator: CoordinatorType | None = None,
+        key: str = "",
+        result: Result | None = None,
+    ) -> None:
+        """`coordinator` and its `key`: where it goes; None: to any broker."""
+        self.priority = priority
+        self.build = build
+        self.handle = handle
+        self.coordinator = coordinator
+        self.key = key
+        self.result = result or Result()
+        self.is_end = priority == END
+        self.adds = priority == ADD and coordinator is CoordinatorType.TRANSACTION
+        self.may_have_started = False  # it adds to the transaction, and was sent: the coordinator may know of it
+        self.next_attempt_ms = 0.0

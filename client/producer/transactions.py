@@ -1,0 +1,564 @@
+"""Transactions of a producer: their states, and the requests to coordinators, one at a time (KIP-98, KIP-360, KIP-447,
+KIP-890). With TransactionManager, of which it is the transactional half, it is Kafka's class of that name.
+
+Theory of operation. The states, and what leads from one to another:
+
+    UNINITIALIZED          init_transactions                   -> INITIALIZING
+    INITIALIZING           InitProducerId was answered         -> READY
+    READY                  begin_transaction                   -> IN_TRANSACTION
+    IN_TRANSACTION         commit_transaction                  -> COMMITTING_TRANSACTION
+    IN_TRANSACTION, ABORTABLE_ERROR       abort_transaction    -> ABORTING_TRANSACTION
+    COMMITTING_TRANSACTION, ABORTING_TRANSACTION   EndTxn was answered  -> READY; INITIALIZING, if the epoch is bumped
+    any but READY          what only an abort can mend         -> ABORTABLE_ERROR
+    any                    what nothing can                    -> FATAL_ERROR
+
+Requests wait by their priority: coordinators are looked up first, then the producer's id, partitions and offsets, and
+last the end, which also waits until all batches have ended. While one is on its way nothing else is sent.
+
+Two ways, by what the coordinator's broker says of `transaction.version`: up to 1 partitions and groups are added by
+requests of their own, and after an abort because of an error the client has its epoch bumped; from 2 on the brokers add
+them with the first batch, and bump the epoch at each end (KIP-890).
+
+Different on purpose: a request that adds to a transaction and was not answered is asked again before an abort. Kafka's
+producer takes it that nothing was added; where it was, the coordinator fences the producer that wants its epoch bumped.
+And, up to transaction.version 1, the epoch is bumped after an end that had to be asked for twice: what was not answered
+may still arrive, and would end the next transaction, if that were of the same epoch.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+
+from sluice.client.backoff import Backoff
+from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
+from sluice.client.metadata.cluster import Node, TopicPartition
+from sluice.client.network.in_flight import Request, request_of
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from sluice.protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from sluice.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .batch import ProducerBatch
+from .sequences import NO_PRODUCER_YET, ProducerIdAndEpoch
+from .transaction_manager import TransactionManager
+from .transaction_requests import ADD, BUMP, END, FIND, INIT, CoordinatorType, GroupMetadata, Result, TransactionRequest
+
+E = ErrorCode
+
+# While the coordinator still completes the last transaction, the first partitions are tried again soon.
+_ADD_PARTITIONS_BACKOFF_MS = 20
+_V2, _FEATURE = 2, "transaction.version"
+# The last versions that are of the first way, and of the second where later ones mean something else.
+_ADD_PARTITIONS_LATEST, _END_TXN_LATEST_V1, _OFFSETS_LATEST_V1, _OFFSETS_LATEST = 3, 4, 4, 5
+PRODUCE_LATEST_V1 = 11
+_MANY_KEYS_SINCE = 4  # FindCoordinator
+
+
+class State(Enum):
+    """As in Kafka's enum of this name; two-phase commit has one more."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
+    ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+_ENDING = (State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION)
+# From which states each may be reached.
+_FROM: dict[State, tuple[State, ...]] = {
+    State.UNINITIALIZED: (State.READY, State.ABORTABLE_ERROR),
+    State.INITIALIZING: (State.UNINITIALIZED, *_ENDING),
+    State.READY: (State.INITIALIZING, *_ENDING),
+    State.IN_TRANSACTION: (State.READY,),
+    State.COMMITTING_TRANSACTION: (State.IN_TRANSACTION,),
+    State.ABORTING_TRANSACTION: (State.IN_TRANSACTION, State.ABORTABLE_ERROR),
+    State.ABORTABLE_ERROR: (
+        State.IN_TRANSACTION,
+        State.COMMITTING_TRANSACTION,
+        State.ABORTABLE_ERROR,
+        State.INITIALIZING,
+    ),
+    State.FATAL_ERROR: tuple(State),
+}
+
+
+_LOOK_UP_AGAIN = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
+_FENCED = (E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED)
+# What an abort mends, by request; everything else that is not worth another try is fatal.
+_ABORTABLE: dict[type[Message], tuple[E, ...]] = {
+    InitProducerIdResponse: (
+        E.TRANSACTION_ABORTABLE,
+        E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        E.CLUSTER_AUTHORIZATION_FAILED,
+    ),
+    FindCoordinatorResponse: (E.TRANSACTION_ABORTABLE, E.GROUP_AUTHORIZATION_FAILED),
+    AddOffsetsToTxnResponse: (E.TRANSACTION_ABORTABLE, E.GROUP_AUTHORIZATION_FAILED, E.UNKNOWN_PRODUCER_ID),
+    TxnOffsetCommitResponse: (
+        E.TRANSACTION_ABORTABLE,
+        E.GROUP_AUTHORIZATION_FAILED,
+        E.FENCED_INSTANCE_ID,
+        E.UNKNOWN_MEMBER_ID,
+        E.ILLEGAL_GENERATION,
+    ),
+    EndTxnResponse: (E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID),
+}
+_FATAL_FOR_PARTITIONS = (E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, E.INVALID_TXN_STATE, E.INVALID_PRODUCER_ID_MAPPING)
+_FATAL_FOR_BATCHES = (
+    E.CLUSTER_AUTHORIZATION_FAILED,
+    E.INVALID_PRODUCER_ID_MAPPING,
+    E.PRODUCER_FENCED,
+    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    E.UNSUPPORTED_VERSION,
+)
+
+
+class Transactions(TransactionManager):
+    """The transactions of one producer."""
+
+    def __init__(self, retry_backoff: Backoff, transactional_id: str, timeout_ms: int) -> None:
+        super().__init__(retry_backoff)
+        self.transactional_id = self._id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.last_error: KafkaException | None = None
+        self.is_v2 = False
+        self._timeout_ms = timeout_ms
+        self._coordinators: dict[CoordinatorType, Node] = {}
+        self._requests: list[TransactionRequest] = []
+        self._new_partitions: dict[TopicPartition, None] = {}
+        self._partitions: dict[TopicPartition, None] = {}  # of the transaction
+        self._is_started = False  # the coordinator knows of it
+        self._bumps_epoch = False
+        self._result: Result | None = None  # of the operation that somebody waits for
+
+    # -- what an application does ------------------------------------------------------------------------------------
+
+    def init_transactions(self) -> Result:
+        """Gets the producer's id, fences those before it, and ends what they left open."""
+        self._raise_error()
+        return self._once(State.INITIALIZING, self._initialize)
+
+    def begin(self) -> None:
+        self._raise_error()
+        self._to(State.IN_TRANSACTION)
+
+    def commit(self) -> Result:
+        self._raise_error()
+        return self._once(State.COMMITTING_TRANSACTION, lambda: self._end(committed=True))
+
+    def abort(self) -> Result:
+        if self.state is not State.ABORTABLE_ERROR:
+            self._raise_error()
+        self._new_partitions.clear()
+        return self._once(State.ABORTING_TRANSACTION, lambda: self._end(committed=False))
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Result:
+        """Commits a consumer's offsets with the transaction."""
+        self.ensure_in_transaction()
+        if self.is_v2:
+            self._is_started = True
+            return self._commit_offsets(dict(offsets), group, Result())
+        message = AddOffsetsToTxnRequest(
+            transactional_id=self._id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            group_id=group.group_id,
+        )
+
+        def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, AddOffsetsToTxnResponse)
+            if self._is_well(request, response, response.error_code, now_ms):
+                self._is_started = True
+                if not request.result.is_done:  # else the transaction has failed meanwhile
+                    self._commit_offsets(dict(offsets), group, request.result)
+
+        return self._ask(ADD, lambda: request_of(message), handle)
+
+    def ensure_in_transaction(self) -> None:
+        """Raises KafkaException where there is no transaction to send in."""
+        self._raise_error()
+        if self.state is not State.IN_TRANSACTION:
+            raise KafkaException(f"there is no transaction to send in (the producer is {self.state.value})")
+
+    def add_partition(self, partition: TopicPartition) -> None:
+        """Records of the transaction go to a partition."""
+        if self.is_v2:
+            self._partitions[partition] = None
+            self._is_started = True
+        elif partition not in self._partitions:
+            self._new_partitions[partition] = None
+
+    def _once(self, state: State, begin: Callable[[], Result]) -> Result:
+        """Begins an operation; asked again after a timeout, the one that was begun goes on."""
+        if self._result is not None and not self._result.is_done and self.state is state:
+            return self._result
+        self._to(state)
+        self._result = begin()
+        return self._result
+
+    def _raise_error(self) -> None:
+        if self.last_error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
+            if self.state is State.FATAL_ERROR:
+                raise self.last_error
+            raise KafkaException(f"the transaction has failed and has to be aborted: {self.last_error}")
+
+    def _to(self, state: State, error: KafkaException | None = None) -> None:
+        if self.state not in _FROM[state]:
+            raise KafkaException(f"a producer that is {self.state.value} cannot become {state.value}")
+        self.state, self.last_error = state, error
+        self.is_completing = state in _ENDING
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_abortable_error(self) -> bool:
+        return self.state is State.ABORTABLE_ERROR
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a transaction that could be aborted."""
+        return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    @property
+    def is_aborting(self) -> bool:
+        return self.state is State.ABORTING_TRANSACTION
+
+    def _fail(self, error: KafkaException) -> None:
+        """Nothing can mend it."""
+        self._to(State.FATAL_ERROR, error)
+        self.fatal_error = error
+        self._requests_end(error)
+
+    def _fail_transaction(self, error: KafkaException) -> None:
+        """An abort can mend it."""
+        if self.state is State.ABORTING_TRANSACTION:
+            return
+        if self.state not in _FROM[State.ABORTABLE_ERROR]:
+            self._fail(error)
+            return
+        if not self.is_v2 and not self.is_completing:
+            self._bumps_epoch = True
+        self._to(State.ABORTABLE_ERROR, error)
+        unknown = [request for request in self._requests if request.may_have_started]
+        self._requests_end(error)
+        self._requests = unknown  # asked again, so that there is known to be something to abort
+
+    def _requests_end(self, error: KafkaException) -> None:
+        requests, self._requests = self._requests, []
+        for request in requests:
+            request.result.end(error)
+        if self._result is not None:
+            self._result.end(error)
+
+    # -- what the sender asks ----------------------------------------------------------------------------------------
+
+    def ask_at_ms(self) -> float | None:
+        """The id comes with `init_transactions`."""
+        return None
+
+    def next_request(self, *, is_any_incomplete: bool) -> TransactionRequest | None:
+        """What is to be sent now, before any batch; None: nothing, or the end, which waits for batches."""
+        if self._new_partitions:
+            self._ask_for_partitions()
+        if not self._requests:
+            return None
+        request = min(self._requests, key=lambda one: one.priority)  # of equal ones the first
+        if request.is_end:
+            if is_any_incomplete:
+                return None
+            if not self._is_started:
+                self._requests.remove(request)
+                self._ended(request.result)
+                return self.next_request(is_any_incomplete=is_any_incomplete)
+        return request
+
+    def coordinator(self, request: TransactionRequest) -> Node | None:
+        """Where a request that needs one goes, if that is known."""
+        return None if request.coordinator is None else self._coordinators.get(request.coordinator)
+
+    def look_up(self, request: TransactionRequest) -> None:
+        """A request's coordinator is not known, or not there."""
+        kind, key = request.coordinator, request.key
+        assert kind is not None
+        self._coordinators.pop(kind, None)
+        if any(one.priority == FIND and one.key == key for one in self._requests):
+            return
+        many = FindCoordinatorRequest(key=key, key_type=kind.value, coordinator_keys=[key])
+
+        def handle(lookup: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, FindCoordinatorResponse)
+            found = response.coordinators[0] if response.coordinators else response
+            if self._is_well(lookup, response, found.error_code, now_ms):
+                self._coordinators[kind] = Node(found.node_id, found.host, found.port)
+                lookup.result.end()
+
+        lookup = TransactionRequest(FIND, lambda: request_of(many), handle)
+        lookup.key = key
+        self._requests.append(lookup)
+
+    def sent(self, request: TransactionRequest) -> None:
+        """It is on its way."""
+        self._requests.remove(request)
+        self.is_asking = True
+
+    def try_again(self, request: TransactionRequest, now_ms: float, after_ms: float | None = None) -> None:
+        """It was not answered, or not well."""
+        request.next_attempt_ms = now_ms + (self._retry_backoff.backoff(0) if after_ms is None else after_ms)
+        if request not in self._requests:
+            self._requests.append(request)
+
+    def request_answered(
+        self,
+        request: TransactionRequest,
+        response: Message | None,
+        failure: KafkaException | None,
+        features: Mapping[str, int],
+        now_ms: float,
+    ) -> None:
+        """Takes an answer, or that there is none; `features` are those of the broker that was asked."""
+        self.is_asking = False
+        if self.state is State.FATAL_ERROR:
+            request.result.end(self.last_error)
+        elif isinstance(failure, UnsupportedVersionException):
+            request.result.end(failure)
+            self._fail(failure)
+        elif response is None:
+            request.may_have_started = request.adds
+            if request.is_end and not self.is_v2:
+                self._bumps_epoch = True
+            if request.coordinator is not None:
+                self.look_up(request)
+            self.try_again(request, now_ms)
+        else:
+            if isinstance(response, InitProducerIdResponse):
+                self.is_v2 = features.get(_FEATURE, 0) >= _V2
+            request.handle(request, response, now_ms)
+
+    def _ask(
+        self,
+        priority: int,
+        build: Callable[[], Request],
+        handle: Callable[[TransactionRequest, Message, float], None],
+        *,
+        group: str | None = None,
+        result: Result | None = None,
+    ) -> Result:
+        kind, key = CoordinatorType.TRANSACTION, self._id
+        if group is not None:
+            kind, key = CoordinatorType.GROUP, group
+        request = TransactionRequest(priority, build, handle, coordinator=kind, key=key, result=result)
+        self._requests.append(request)
+        return request.result
+
+    def _is_well(self, request: TransactionRequest, response: Message, code: int, now_ms: float) -> bool:
+        """Whether there is no error; else does what it asks for."""
+        if not code:
+            return True
+        if request.coordinator is not None and code in _LOOK_UP_AGAIN:
+            self.look_up(request)
+            self.try_again(request, now_ms)
+        elif is_retriable(code):
+            self.try_again(request, now_ms)
+        else:
+            error = exception_of(E.PRODUCER_FENCED if code in _FENCED else code)
+            request.result.end(error)
+            # An abort that would have to be aborted cannot be.
+            if code in _ABORTABLE[type(response)] and not (request.is_end and self.is_aborting):
+                self._fail_transaction(error)
+            else:
+                self._fail(error)
+        return False
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def _initialize(self, producer: ProducerIdAndEpoch = NO_PRODUCER_YET) -> Result:
+        """`producer`: who has its epoch bumped by it."""
+        message = InitProducerIdRequest(
+            transactional_id=self._id,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+        )
+
+        def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, InitProducerIdResponse)
+            if self._is_well(request, response, response.error_code, now_ms):
+                self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+                self._to(State.READY)
+                if producer.is_valid:
+                    self.sequences.reset()
+                    self._unresolved.clear()
+                request.result.end()
+
+        return self._ask(BUMP if producer.is_valid else INIT, lambda: request_of(message), handle)
+
+    def _ask_for_partitions(self) -> None:
+        partitions = list(self._new_partitions)
+        self._new_partitions.clear()
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            by_topic.setdefault(topic, []).append(number)
+        message = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._id,
+            v3_and_below_producer_id=self.producer.producer_id,
+            v3_and_below_producer_epoch=self.producer.epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in by_topic.items()
+            ],
+        )
+
+        def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, AddPartitionsToTxnResponse)
+            codes = [
+                E(partition.partition_error_code)
+                for topic in response.results_by_topic_v3_and_below
+                for partition in topic.results_by_partition
+            ]
+            self._partitions_answered(request, partitions, codes, now_ms)
+
+        self._ask(ADD, lambda: request_of(message, latest=_ADD_PARTITIONS_LATEST), handle)
+
+    def _partitions_answered(
+        self, request: TransactionRequest, partitions: Sequence[TopicPartition], codes: Sequence[E], now_ms: float
+    ) -> None:
+        for code in codes:
+            if code in _LOOK_UP_AGAIN:
+                self.look_up(request)
+                self.try_again(request, now_ms)
+                return
+            if is_retriable(code):
+                is_first = code == E.CONCURRENT_TRANSACTIONS and not self._partitions
+                backoff_ms = self._retry_backoff.backoff(0)
+                self.try_again(request, now_ms, min(backoff_ms, _ADD_PARTITIONS_BACKOFF_MS) if is_first else None)
+                return
+            if code in _FENCED or code in _FATAL_FOR_PARTITIONS:
+                self._fail(exception_of(E.PRODUCER_FENCED if code in _FENCED else code))
+                return
+        failed = [code for code in codes if code]
+        if failed:
+            self._fail_transaction(exception_of(failed[0]))
+            return
+        self._partitions |= dict.fromkeys(partitions)
+        self._is_started = True
+        request.result.end()
+
+    def _commit_offsets(self, left: dict[TopicPartition, int], group: GroupMetadata, result: Result) -> Result:
+        def build() -> Request:
+            by_topic: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+            for (topic, number), offset in left.items():
+                partition = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+                by_topic.setdefault(topic, []).append(partition)
+            message = TxnOffsetCommitRequest(
+                transactional_id=self._id,
+                group_id=group.group_id,
+                producer_id=self.producer.producer_id,
+                producer_epoch=self.producer.epoch,
+                generation_id_or_member_epoch=group.generation_id,
+                member_id=group.member_id,
+                group_instance_id=group.group_instance_id,
+                topics=[TxnOffsetCommitRequestTopic(name=name, partitions=each) for name, each in by_topic.items()],
+            )
+            return request_of(message, latest=_OFFSETS_LATEST if self.is_v2 else _OFFSETS_LATEST_V1)
+
+        def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, TxnOffsetCommitResponse)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    code = partition.error_code
+                    if code == E.REQUEST_TIMED_OUT:
+                        self.look_up(request)
+                    if self._is_well(request, response, code, now_ms):
+                        left.pop(TopicPartition(topic.name, partition.partition_index), None)
+            if not left:
+                result.end()
+
+        return self._ask(ADD, build, handle, group=group.group_id, result=result)
+
+    def _end(self, *, committed: bool) -> Result:
+        if self._new_partitions:
+            self._ask_for_partitions()
+        message = EndTxnRequest(
+            transactional_id=self._id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            committed=committed,
+        )
+        latest = None if self.is_v2 else _END_TXN_LATEST_V1
+
+        def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
+            assert isinstance(response, EndTxnResponse)
+            if self._is_well(request, response, response.error_code, now_ms):
+                if response.producer_id >= 0:
+                    self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+                    self.sequences.reset()
+                    self._unresolved.clear()
+                self._ended(request.result)
+
+        return self._ask(END, lambda: request_of(message, latest=latest), handle)
+
+    def _ended(self, result: Result) -> None:
+        bumps, self._bumps_epoch, self._is_started = self._bumps_epoch, False, False
+        self._new_partitions.clear()
+        self._partitions.clear()
+        if bumps:
+            self._to(State.INITIALIZING)
+            self._initialize(self.producer).listen(lambda: result.end(self.last_error))
+        else:
+            self._to(State.READY)
+            result.end()
+
+    # -- batches -----------------------------------------------------------------------------------------------------
+
+    def may_drain(self, first: ProducerBatch) -> bool:
+        return first.partition in self._partitions and super().may_drain(first)
+
+    def can_retry(self, batch: ProducerBatch, code: int, log_start_offset: int) -> bool:
+        partition = batch.partition
+        if code == E.UNKNOWN_PRODUCER_ID:
+            if log_start_offset == -1 or batch.sequence_was_reset:
+                return True
+            if self.sequences.last_acked_offset(partition) < log_start_offset:
+                # Retention took all that the broker knew of us: what is on its way begins anew.
+                self.sequences.start_at_beginning(partition, self.producer)
+                return True
+            return False
+        if code == E.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            is_next = self.sequences.is_next(partition, batch.state.base_sequence)
+            return partition not in self._unresolved and (batch.sequence_was_reset or not is_next)
+        return is_retriable(code)
+
+    def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
+        """Also one that was never sent takes its transaction with it."""
+        if code in _FATAL_FOR_BATCHES:
+            self._fail(exception_of(code))
+            return
+        self._fail_transaction(exception_of(code))
+        if batch.has_sequence:
+            self.sequences.remove_in_flight(batch)
+            if is_refused:
+                self.sequences.close_gap(batch)
+            else:
+                self._is_unresolved(batch)
+
+    def resolve_sequences(self) -> None:
+        for partition in list(self._unresolved):
+            if not self.sequences.has_in_flight(partition):
+                if not self.sequences.is_next(partition, self.sequences.next_sequence(partition)):
+                    self._bumps_epoch = not self.is_v2
+                    self._fail_transaction(KafkaException("records may be missing: the transaction has to be aborted"))
+                del self._unresolved[partition]

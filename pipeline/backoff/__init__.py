@@ -1,0 +1,1 @@
+"""`sluice pipeline backoff`: failure spans and waits per client, from the journal."""

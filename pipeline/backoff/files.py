@@ -1,0 +1,89 @@
+"""What the `backoff` job reads and writes: the journal's topic and exports of it, and Parquet files.
+
+In the folder of the output are `verdicts`, by date; `quarantine`, with what is no event of the journal and why; and,
+of a stream, `checkpoints`, with which each verdict is written once.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sluice.journal_events import Gap
+from sluice.pipeline.events import REASON, parsed
+from sluice.pipeline.journal_topic import Journal, quarantined, read
+from sluice.pipeline.sinks import Show, parquet, shown, triggered
+
+from .job import CLIENT_ID, How, rows, rows_at_once
+from .spans import KINDS
+
+VERDICTS, QUARANTINE = "verdicts", "quarantine"
+_READ = (*KINDS, Gap)
+
+
+class Sinks(NamedTuple):
+    """What is written where: to a folder, on whatever storage Spark writes to; without one, to functions."""
+
+    output: str | None
+    show_rows: Show
+    show_quarantine: Show
+
+
+class Queries(NamedTuple):
+    verdicts: StreamingQuery
+    quarantine: StreamingQuery
+
+
+def start(session: SparkSession, journal: Journal, how: How, sinks: Sinks, trigger: str | None) -> Queries:
+    """Starts the job on a topic; `trigger` as in sinks.py."""
+    records = read(session, journal, CLIENT_ID, _READ)
+    bad = quarantined(records).writeStream
+    dated = _dated(rows(records, how)).writeStream
+    if sinks.output is not None:
+        writers = (
+            parquet(dated.partitionBy("date"), sinks.output, VERDICTS),
+            parquet(bad, sinks.output, QUARANTINE),
+        )
+    else:
+        writers = shown(dated, sinks.show_rows), shown(bad, sinks.show_quarantine)
+    return Queries(*(triggered(writer, trigger).start() for writer in writers))
+
+
+def judge_files(session: SparkSession, inputs: Sequence[str], how: How, output: str) -> DataFrame:
+    """Judges exported journals, writes what comes of it, and returns the verdicts."""
+    records = parsed(_lines(session, inputs), f.col("value"), _READ).cache()
+    _dated(rows_at_once(records, how)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
+    records.where(f.col(REASON).isNotNull()).select(REASON, "value").write.parquet(f"{output}/{QUARANTINE}")
+    records.unpersist()
+    return session.read.parquet(f"{output}/{VERDICTS}")
+
+
+def _lines(session: SparkSession, inputs: Sequence[str]) -> DataFrame:
+    """Events as JSON, one a row: of NDJSON as they are, of Parquet put together again."""
+    frames = [_of(session, path) for path in inputs]
+    first, *others = frames
+    for other in others:
+        first = first.unionByName(other)
+    return first
+
+
+def _of(session: SparkSession, path: str) -> DataFrame:
+    if not path.endswith(".parquet"):
+        return session.read.text(path).where(f.trim("value") != "")
+    columns = session.read.parquet(path)
+    return columns.select(f.to_json(f.struct("*"), {"ignoreNullFields": "false"}).alias("value"))
+
+
+def _dated(found: DataFrame) -> DataFrame:
+    return (
+        found.withColumn("began", _moment("began_us"))
+        .withColumn("ended", _moment("ended_us"))
+        .drop("began_us", "ended_us")
+        .withColumn("date", f.to_date("began"))
+    )
+
+
+def _moment(column: str) -> Column:
+    return f.timestamp_micros(column)

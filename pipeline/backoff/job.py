@@ -1,0 +1,145 @@
+"""The `backoff` job: how the clients of a fleet back off, from the journal, by the same judge as the audit's.
+
+It follows the topic of a journal by Structured Streaming, with a state for each host that clients come from: the events
+of the span that goes on (spans.py), and those that are too new to be in order. An event is looked at once the
+watermark has passed it, so that whatever order events come in, they are taken in the order of the journal; what is late
+by more than is allowed is left out, and counted by Spark. A span becomes rows when it is over.
+
+Exactly once: state and position are in the checkpoint, and of the files only those count that a batch wrote whole.
+
+Of a journal that was exported, all hosts are judged at once, each in one go.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from sluice.journal_events import decode
+from sluice.pipeline.events import EVENT, REASON
+
+from .rows import VerdictRow, rows_of, rows_of_journal
+from .spans import KINDS, Host, HostEvent, Limits, by_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CLIENT_ID = "sluice-pipeline-backoff"
+_NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
+_SQL: dict[object, str] = {
+    str: "string",
+    int: "bigint",
+    list[float]: "array<double>",
+    str | None: "string",
+    float | None: "double",
+}
+ROWS = ", ".join(f"{name} {_SQL[type_]}" for name, type_ in VerdictRow.__annotations__.items())
+_STATE = "kept binary"
+
+
+class How(NamedTuple):
+    """How rows are made.
+
+    settings: of all clients, by Kafka's names
+    limits: when a span ends
+    lateness: how late an event may come, an interval such as "10 seconds"
+    """
+
+    settings: Mapping[str, float]
+    limits: Limits = Limits()
+    lateness: str = "10 seconds"
+
+
+class Kept(msgspec.Struct):
+    """The state of one host: its span, and events that are newer than the watermark."""
+
+    host: Host
+    waiting: list[HostEvent] = []
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Kept)
+
+
+def rows(records: DataFrame, how: How) -> DataFrame:
+    """A stream of verdict rows, each once, from a stream of records (journal_topic.py)."""
+
+    def follow(key: tuple[str], frames: "Iterable[pd.DataFrame]", state: GroupState) -> Iterator[pd.DataFrame]:
+        kept = _kept(state)
+        kept.waiting += _events(frames)
+        found = list(_advance(key[0], kept, state.getCurrentWatermarkMs() * _NS_PER_MS, how))
+        _put(kept, state, how)
+        if found:
+            yield _frame(found)
+
+    lines = _lines(records).withWatermark("at", how.lateness)
+    timeout = GroupStateTimeout.EventTimeTimeout
+    found = lines.groupBy("host").applyInPandasWithState(follow, ROWS, _STATE, "append", timeout)
+    return found.observe("verdicts", f.count(f.lit(1)).alias("verdicts"))
+
+
+def rows_at_once(records: DataFrame, how: How) -> DataFrame:
+    """The rows of a whole journal: all hosts, each from its first event to its last."""
+
+    def judge(key: tuple[str], frame: pd.DataFrame) -> pd.DataFrame:
+        return _frame(list(rows_of_journal(key[0], _events([frame]), how.settings, how.limits)))
+
+    return _lines(records).groupBy("host").applyInPandas(judge, ROWS)
+
+
+def _lines(records: DataFrame) -> DataFrame:
+    """The events of clients, with their times and hosts; counted on the way."""
+    events = records.where(f.col(REASON).isNull())
+    noted = events.observe(
+        "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum(f"{EVENT}.lost"), f.lit(0)).alias("lost")
+    )
+    of_clients = noted.where(f.col(f"{EVENT}.kind").isin(*(str(kind.__struct_config__.tag) for kind in KINDS)))
+    return of_clients.select(
+        f.timestamp_micros(f.expr(f"{EVENT}.at_ns div {_NS_PER_US}")).alias("at"),
+        f.regexp_extract(f"{EVENT}.peer", "^(.*):", 1).alias("host"),
+        f.col("value").cast("string").alias("line"),
+    )
+
+
+def _advance(host: str, kept: Kept, until_ns: int, how: How) -> Iterator[VerdictRow]:
+    """Takes what is older, in order; nothing older comes any more."""
+    ready = sorted((event for event in kept.waiting if event.at_ns < until_ns), key=by_time)
+    kept.waiting = [event for event in kept.waiting if event.at_ns >= until_ns]
+    for event in ready:
+        yield from rows_of(host, kept.host.take(event, how.limits), how.settings)
+    yield from rows_of(host, kept.host.ended_by(until_ns - 1, how.limits), how.settings)
+
+
+def _kept(state: GroupState) -> Kept:
+    """What there is of a host."""
+    if not state.exists:
+        return Kept(Host())
+    return _decoder.decode(state.get[0])
+
+
+def _put(kept: Kept, state: GroupState, how: How) -> None:
+    """Keeps the state, if there is any, and asks to be called when time alone changes something."""
+    if not (kept.waiting or kept.host.span or kept.host.open):
+        if state.exists:
+            state.remove()
+        return
+    state.update((_encoder.encode(kept),))
+    moments_ns = [event.at_ns for event in kept.waiting]
+    if kept.host.span:
+        moments_ns.append(kept.host.ends_ns(how.limits))
+    if moments_ns:
+        # Later than the watermark, which is in whole milliseconds, whatever the moment.
+        state.setTimeoutTimestamp(min(moments_ns) // _NS_PER_MS + 2)
+
+
+def _events(frames: "Iterable[pd.DataFrame]") -> list[HostEvent]:
+    found = [decode(line) for frame in frames for line in frame["line"]]
+    return [event for event in found if isinstance(event, KINDS)]
+
+
+def _frame(found: list[VerdictRow]) -> pd.DataFrame:
+    return pd.DataFrame(found, columns=list(VerdictRow._fields))

@@ -1,0 +1,46 @@
+"""The rows of the `backoff` job on the screen: each verdict, or how many there are of each kind."""
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sluice.text.printable import printable
+
+ORDER = ("began", "host", "key")
+_MOST_ROWS = 30
+
+
+def show_rows(out: Console, rows: DataFrame) -> None:
+    """Prints verdicts as a table, the last of them."""
+    newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
+    if not newest:
+        return
+    shown = Table("from", "host", "client id", "what", "statement", "verdict", "why", box=None)
+    for row in newest:
+        shown.add_row(*map(Text, _cells(row)))
+    out.print(shown)
+
+
+def counts(rows: DataFrame) -> DataFrame:
+    """How many clients and rows there are of each statement and verdict."""
+    return rows.groupBy("statement", "state").agg(
+        f.count_distinct("host", "client_id").alias("clients"), f.count(f.lit(1)).alias("rows")
+    )
+
+
+def show_counts(out: Console, counted: DataFrame) -> None:
+    """Prints them as a table."""
+    shown = Table("statement", "verdict", box=None)
+    for heading in ("clients", "rows"):
+        shown.add_column(heading, justify="right")
+    for row in counted.orderBy("statement", "state").collect():
+        shown.add_row(row["statement"], row["state"], f"{row['clients']:,}", f"{row['rows']:,}")
+    out.print(shown)
+
+
+def _cells(row: Row) -> list[str]:
+    what = f"{row['kind']} {row['key']}"
+    named = [printable(row[name]) for name in ("host", "client_id")]
+    return [f"{row['began']:%H:%M:%S}", *named, printable(what), row["statement"], row["state"], printable(row["why"])]

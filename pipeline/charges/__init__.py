@@ -1,0 +1,1 @@
+"""Traffic as quota charges, from the journal or from Kafka's request log."""

@@ -1,0 +1,223 @@
+"""Charges from the journal of sluice: from its events as JSON, and from the columns of its Parquet exports.
+
+Kept of an event is what a replay needs; of the other kinds only that they are such. What is charged of a produce
+request is its size, of a fetch the size of its answer without the answer's header (broker/throttling/throttler.py).
+"""
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sluice.journal_events import KINDS
+from sluice.pipeline.plan.replay import Kind
+
+from .charges import USED, Gathered, lane_of
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+_Bools: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool]]
+
+NO_REQUEST, NOT_CHARGED, UNANSWERED = "other events", "other requests", "requests without an answer"
+LOST = "lost by the journal before they were read"
+_MS = 1_000_000  # nanoseconds
+_FIRST_FLEXIBLE_FETCH = 12  # from then on the answer's header has a byte more, which is not charged
+_CHARGED: dict[str, Kind] = {"Produce": "Produce", "Fetch": "Fetch"}
+_SLACK_NS = 2 * _MS  # an answer that was held leaves with the turn of the wheel, by the clock of the journal
+# What a field may be, where not any number may.
+_LIMITS = {
+    "connection": 2**48,
+    "version": 255,
+    "request_bytes": 2**31,
+    "response_bytes": 2**31,
+    "throttle_time_ms": 2**31 - 1,
+    "started_ns": 2**62,
+    "answered_ns": 2**62,
+}
+
+_NO_EVENT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+_Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+
+class Request(msgspec.Struct, tag_field="kind", tag="request", gc=False):
+    """What is wanted of a request event."""
+
+    broker: int
+    connection: Annotated[int, msgspec.Meta(ge=0, le=2**48)]
+    client_id: str
+    principal: str
+    api: str
+    version: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    started_ns: _Nanos
+    answered_ns: _Nanos | None
+    request_bytes: _Count
+    response_bytes: _Count
+    throttle_time_ms: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+class _Gap(msgspec.Struct, tag_field="kind", tag="gap", gc=False):
+    lost: _Count
+
+
+COLUMNS = ("kind", *Request.__struct_fields__, *_Gap.__struct_fields__)
+
+_others = [
+    msgspec.defstruct(f"_{tag}", [], tag_field="kind", tag=tag) for tag in KINDS if tag not in ("request", "gap")
+]
+_decoder = msgspec.json.Decoder(reduce(or_, _others, Request | _Gap))
+
+
+def take_lines(lines: bytes, gathered: Gathered) -> bool:
+    """Takes a block of lines, if all of them are events; else takes nothing and returns False."""
+    try:
+        events = _decoder.decode_lines(lines)
+    except _NO_EVENT:
+        return False
+    for event in events:
+        _take(event, gathered)
+    return True
+
+
+def take_line(line: bytes, gathered: Gathered) -> str | None:
+    """Takes one line; why it could not be, else None."""
+    try:
+        event = _decoder.decode(line)
+    except msgspec.ValidationError as error:
+        return _why_not(line, error)
+    except _NO_EVENT as error:
+        return f"not JSON: {error}"
+    _take(event, gathered)
+    return None
+
+
+def _why_not(line: bytes, error: msgspec.ValidationError) -> str:
+    """What is wrong with JSON that is no event."""
+    found: object = msgspec.json.decode(line)
+    kind = found.get("kind") if isinstance(found, dict) else None
+    if isinstance(kind, str) and kind in KINDS:
+        return f"a {kind} of another version of the journal: {error}"
+    return _unknown(kind) if isinstance(found, dict) else "not an event: it is no JSON object"
+
+
+def _unknown(kind: object) -> str:
+    return "not an event: it has no kind" if kind is None else f"not an event that is known: its kind is {kind}"
+
+
+def _take(event: object, gathered: Gathered) -> None:
+    if type(event) is not Request:
+        if type(event) is _Gap:
+            gathered.counts[LOST] += event.lost
+        else:
+            gathered.counts[NO_REQUEST] += 1
+        return
+    kind, answered_ns, throttle_ms = _CHARGED.get(event.api), event.answered_ns, event.throttle_time_ms
+    if kind is None:
+        gathered.counts[NOT_CHARGED] += 1
+    elif answered_ns is None:
+        gathered.counts[UNANSWERED] += 1
+    else:
+        value = event.request_bytes
+        if kind == "Fetch":
+            value = max(0, event.response_bytes - (event.version >= _FIRST_FLEXIBLE_FETCH))
+        if throttle_ms:
+            if answered_ns - event.started_ns >= throttle_ms * _MS - _SLACK_NS:
+                answered_ns -= throttle_ms * _MS  # it was held: charged before
+            elif kind == "Fetch":
+                value = 0  # it was muted, and the answer has nothing
+        columns = gathered.columns(kind, event.broker, event.principal, event.client_id)
+        columns.append(answered_ns, value, lane_of(event.connection, event.version), throttle_ms)
+        gathered.counts[USED] += 1
+
+
+def take_batch(batch: "RecordBatch", source: str, first_row: int, gathered: Gathered) -> None:
+    """Takes rows of a Parquet export: the columns `COLUMNS`, null where a kind of event has no such field."""
+    rows = np.arange(first_row, first_row + len(batch))
+    kinds = np.asarray(batch.column("kind").to_numpy(zero_copy_only=False), object)
+    for kind in set(kinds.tolist()):
+        of_kind = np.array([each == kind for each in kinds], bool)
+        if kind not in KINDS:
+            _quarantine(batch, rows, of_kind, _unknown(kind), source, gathered)
+        elif kind == "gap":
+            gathered.counts[LOST] += int(_ints(batch, "lost")[of_kind].sum())
+        elif kind != "request":
+            gathered.counts[NO_REQUEST] += int(of_kind.sum())
+    is_request = kinds == "request"
+    whole = _are_whole(batch)
+    _quarantine(
+        batch,
+        rows,
+        is_request & ~whole,
+        "a request of another version of the journal: a field is null or out of range",
+        source,
+        gathered,
+    )
+    apis = np.asarray(batch.column("api").to_numpy(zero_copy_only=False), object)
+    is_charged = (apis == "Produce") | (apis == "Fetch")
+    answered = batch.column("answered_ns").is_valid().to_numpy(zero_copy_only=False)
+    gathered.counts[NOT_CHARGED] += int((is_request & whole & ~is_charged).sum())
+    gathered.counts[UNANSWERED] += int((is_request & whole & is_charged & ~answered).sum())
+    used = is_request & whole & is_charged & answered
+    gathered.counts[USED] += int(used.sum())
+    if used.any():
+        _take_columns(batch.filter(pa.array(used)), gathered)
+
+
+def _are_whole(batch: "RecordBatch") -> _Bools:
+    """Which requests have all that every request has, within its limits."""
+    whole = np.ones(len(batch), bool)
+    for name in Request.__struct_fields__:
+        if name != "answered_ns":
+            whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+    for name, most in _LIMITS.items():
+        values = _ints(batch, name)
+        whole &= (values >= 0) & (values <= most)
+    return whole
+
+
+def _take_columns(batch: "RecordBatch", gathered: Gathered) -> None:
+    """Takes requests to produce and fetch that were answered, by client."""
+    numbers = {name: _ints(batch, name) for name in _LIMITS}
+    is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
+    waits_ns = numbers["throttle_time_ms"] * _MS
+    held = (waits_ns > 0) & (numbers["answered_ns"] - numbers["started_ns"] >= waits_ns - _SLACK_NS)
+    at_ns = numbers["answered_ns"] - np.where(held, waits_ns, 0)
+    fetched = np.maximum(numbers["response_bytes"] - (numbers["version"] >= _FIRST_FLEXIBLE_FETCH), 0)
+    fetched[(waits_ns > 0) & ~held] = 0
+    value = np.where(is_fetch, fetched, numbers["request_bytes"])
+    lane = lane_of(numbers["connection"], numbers["version"])
+    throttle_ms = numbers["throttle_time_ms"].astype(np.int32)
+    for whose, rows in _by_client(batch):
+        columns = gathered.columns(*whose)
+        columns.extend(at_ns[rows], value[rows], lane[rows], throttle_ms[rows])
+
+
+def _by_client(batch: "RecordBatch") -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
+    """The rows of each client, in their order, and who it is."""
+    codes = np.zeros(len(batch), np.int64)
+    names = [batch.column(name).dictionary_encode() for name in ("api", "broker", "principal", "client_id")]
+    for column in names:
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ends = np.flatnonzero(np.diff(codes[order])) + 1
+    for rows in np.split(order, ends):
+        api, broker, principal, client_id = (column[int(rows[0])].as_py() for column in names)
+        yield (api, broker, principal, client_id), rows
+
+
+def _ints(batch: "RecordBatch", name: str) -> _Ints:
+    """A column of whole numbers; 0 where it is null."""
+    return np.asarray(batch.column(name).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _quarantine(batch: "RecordBatch", rows: _Ints, which: _Bools, reason: str, source: str, gathered: Gathered) -> None:
+    for index in np.flatnonzero(which):
+        values = {name: column[int(index)].as_py() for name, column in zip(COLUMNS, batch.columns, strict=True)}
+        gathered.quarantine(source, int(rows[index]), reason, msgspec.json.encode(values).decode())

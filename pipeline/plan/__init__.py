@@ -1,0 +1,1 @@
+"""`sluice pipeline plan`: quotas recommended from observed traffic."""

@@ -1,0 +1,64 @@
+"""The `plan` job: what quotas would do to clients that were there, and which ones to set.
+
+The input is what brokers wrote down: exports of sluice's journal, or Apache Kafka's request log. Each client's requests
+on each broker are charged again under each candidate (replay.py), on Spark or in this process, with the same result.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sluice.errors import ConfigError, SluiceError
+from sluice.pipeline.charges.sources import splits_of
+
+from .analysis import Settings
+from .engine import Find, Tell
+from .kafka_configs_script import SCRIPT, script
+from .recommendation import Recommendation, recommend
+from .report import Report, effects_of, write_report
+from .tables import FINDING, NEEDS, RECOMMENDATION, RECOMMENDED, REPLAYS, Writer, finding_of, read_table
+
+
+class Plan(NamedTuple):
+    """What came of it, beside the files."""
+
+    counts: Mapping[str, int]  # of what was read, by what it was
+    recommendations: list[Recommendation]
+
+
+def plan(inputs: Sequence[str], out: Path, settings: Settings, most_overrides: int, find: Find, tell: Tell) -> Plan:
+    """Plans, and writes all there is to it into the folder `out`, which must not be there or be empty.
+
+    Raises ConfigError for a folder that cannot be, SluiceError for input that cannot be read at all.
+    """
+    _prepare(out)
+    counts = find(splits_of(inputs), settings, out, tell)
+    tell("writing the report", 0, 1)
+    needs = map(finding_of, read_table(out, NEEDS, FINDING))
+    recommendations = recommend(needs, settings.by, most_overrides) if settings.limits else []
+    effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)
+    write_report(out, Report(inputs, settings, counts, effects, recommendations))
+    if recommendations:
+        _write_recommendation(out, recommendations)
+        (out / SCRIPT).write_text(script(recommendations, settings.by, SCRIPT), encoding="utf-8")
+    return Plan(counts, recommendations)
+
+
+def _write_recommendation(out: Path, recommendations: Sequence[Recommendation]) -> None:
+    table = Writer(out, RECOMMENDATION, RECOMMENDED)
+    for found in recommendations:
+        table.add((found.kind, "default", "", "", found.default))
+        for need in found.overrides:
+            table.add((found.kind, "override", need.user, need.client_id, need.quota))
+    table.close()
+
+
+def _prepare(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise ConfigError(f"{out}: has something in it already; give a folder that is new or empty")
+    except FileExistsError:
+        raise ConfigError(f"{out}: is no folder") from None
+    except OSError as error:
+        raise SluiceError(f"{out}: {error.strerror or error}") from None

@@ -1,0 +1,39 @@
+"""A plan in this process alone: no Spark, no Java. For what fits into its memory, 28 bytes a request."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from sluice.pipeline.charges.sources import Split, read
+
+from .analysis import Settings, needed, tried
+from .engine import Tell
+from .replay import Client
+from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, row_of
+
+
+def find(splits: Sequence[Split], settings: Settings, out: Path, tell: Tell) -> dict[str, int]:
+    """Writes the tables into `out`; returns how much was read, by what it was."""
+    counts: Counter[str] = Counter()
+    parts: dict[Client, list[bytes]] = {}
+    quarantine = Writer(out, QUARANTINE, QUARANTINED)
+    for number, split in enumerate(splits):
+        tell("reading", number, len(splits))
+        for found in read(split, settings.by):
+            counts.update(found.counts)
+            for client, rows in found.charges.items():
+                parts.setdefault(client, []).append(rows)
+            for row in found.quarantined:
+                quarantine.add(row)
+    quarantine.close()
+    replays, needs = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING)
+    for number, client in enumerate(sorted(parts)):
+        tell("replaying", number, len(parts))
+        for finding in tried(client, parts[client], settings):
+            replays.add(row_of(finding))
+        need = needed(client, parts[client], settings)
+        if need is not None:
+            needs.add(row_of(need))
+    replays.close()
+    needs.close()
+    return dict(counts)

@@ -1,0 +1,161 @@
+"""What a plan found, for people: a page in Markdown with its plots, made of the tables that are in the folder."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .analysis import Finding, Limits, Settings
+from .kafka_configs_script import SCRIPT
+from .recommendation import KEYS, Need, Recommendation
+from .replay import Candidate, Kind
+from .tables import QUARANTINE
+
+REPORT = "report.md"
+_MOST_SHOWN = 20  # clients of a table
+
+
+class Effect:
+    """What one candidate does to all clients of one kind."""
+
+    def __init__(self) -> None:
+        self.clients: set[int] = set()  # by number, as there may be 100,000 of them in each of many candidates
+        self.throttled_clients: set[int] = set()
+        self.beyond_limits: set[int] = set()
+        self.answers = self.throttled = 0
+        self.worst_delay_p99_ms = self.worst_added_p99_ms = 0
+        self.lost_rate = 0.0  # bytes/s that clients move less than they did
+
+    def add(self, number: int, finding: Finding, limits: Limits | None) -> None:
+        outcome = finding.outcome
+        self.clients.add(number)
+        if outcome.throttled:
+            self.throttled_clients.add(number)
+        if limits is not None and not limits.spare(outcome):
+            self.beyond_limits.add(number)
+        self.answers += outcome.answers
+        self.throttled += outcome.throttled
+        self.worst_delay_p99_ms = max(self.worst_delay_p99_ms, outcome.delay_p99_ms)
+        self.worst_added_p99_ms = max(self.worst_added_p99_ms, outcome.added_p99_ms)
+        self.lost_rate += max(0.0, outcome.offered_rate - outcome.achieved_rate)
+
+
+Effects = dict[tuple[Kind, Candidate], Effect]
+
+
+def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
+    """By kind and candidate, from the smallest quota on."""
+    found: Effects = {}
+    numbers: dict[tuple[str, str], int] = {}
+    for finding in findings:
+        client = finding.client
+        number = numbers.setdefault((client.user, client.client_id), len(numbers))
+        found.setdefault((client.kind, finding.candidate), Effect()).add(number, finding, limits)
+    return dict(sorted(found.items(), key=lambda each: (list(KEYS).index(each[0][0]), each[0][1][::-1])))
+
+
+class Report(NamedTuple):
+    """All that the page tells."""
+
+    inputs: Sequence[str]
+    settings: Settings
+    counts: Mapping[str, int]
+    effects: Effects
+    recommendations: Sequence[Recommendation]
+
+
+def write_report(out: Path, report: Report) -> None:
+    """Writes the page and its plots."""
+    from .plots import plot_effects, plot_needs  # matplotlib takes a second
+
+    lines = ["# What quotas would do", "", *_what_was_read(report)]
+    for found in report.recommendations:
+        plot = f"needs-{found.kind.lower()}.svg"
+        plot_needs(out / plot, found)
+        lines += ["", *_recommended(found, report.settings), "", f"![What each client needs]({plot})"]
+    if report.recommendations:
+        lines += ["", f"`sh {SCRIPT} BOOTSTRAP-SERVER` sets them."]
+    for kind in KEYS:
+        effects = {candidate: effect for (of, candidate), effect in report.effects.items() if of == kind}
+        if effects:
+            plot = f"candidates-{kind.lower()}.svg"
+            plot_effects(out / plot, kind, effects)
+            lines += ["", f"## {kind}: what each quota does", "", *_effects(effects, report.settings.limits)]
+            lines += ["", f"![What each quota does]({plot})"]
+    (out / REPORT).write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _what_was_read(report: Report) -> list[str]:
+    lines = [f"From {', '.join(map(_code, report.inputs))}:", "", "| read | how many |", "|---|---|"]
+    lines += [f"| {name} | {number:,} |" for name, number in sorted(report.counts.items()) if number]
+    if report.counts.get("quarantined"):
+        lines += ["", f"What was quarantined is in `{QUARANTINE}`, with the reason."]
+    return lines
+
+
+def _recommended(found: Recommendation, settings: Settings) -> list[str]:
+    limits = settings.limits
+    assert limits is not None, "without limits nothing is recommended"
+    return [
+        f"## {found.kind}: recommended",
+        "",
+        f"So that of a client's answers at most {limits.throttled_share:.1%} have a throttle time, and their 99th "
+        f"percentile is at most {limits.delay_p99_ms:,} ms, with `quota.profile={settings.profiles[0]}` and "
+        f"{_in_words(settings.loops[0])}:",
+        "",
+        f"- for everybody `{KEYS[found.kind]}={found.default}`, {rate(found.default)} on each broker: enough for "
+        f"{len(found.others):,} of {len(found.others) + len(found.overrides):,};",
+        f"- overrides for {len(found.overrides)}, which are in bold." if found.overrides else "- no overrides.",
+        "",
+        "| client | needs | of the average | p99 delay | throttled | on broker | brokers |",
+        "|---|---|---|---|---|---|---|",
+        *(_row(need, "**") for need in found.overrides[:_MOST_SHOWN]),
+        *(_row(need, "") for need in found.others[: _MOST_SHOWN - len(found.overrides)]),
+    ]
+
+
+def _row(need: Need, mark: str) -> str:
+    name = _code(" ".join(each for each in (need.user, need.client_id) if each) or "(no id)")
+    share = f"{need.quota / need.offered_rate:.2f}" if need.offered_rate else ""
+    return (
+        f"| {mark}{name}{mark} | {rate(need.quota)} | × {share} | {need.delay_p99_ms:,} ms "
+        f"| {need.throttled_share:.1%} | {_code(need.broker)} | {need.brokers} |"
+    )
+
+
+def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> list[str]:
+    beyond = " beyond the limits |" if limits is not None else ""
+    lines = [
+        f"| profile | loop | quota | clients | throttled |{beyond} answers throttled | worst p99 delay "
+        "| worst p99 added latency | less moved |",
+        "|---" * (10 if beyond else 9) + "|",
+    ]
+    for candidate, effect in effects.items():
+        spared = f" {len(effect.beyond_limits):,} |" if limits is not None else ""
+        lines.append(
+            f"| {candidate.profile} | {candidate.loop} | {rate(candidate.quota)} | {len(effect.clients):,} "
+            f"| {len(effect.throttled_clients):,} |{spared} {effect.throttled / max(1, effect.answers):.2%} "
+            f"| {effect.worst_delay_p99_ms:,} ms | {effect.worst_added_p99_ms:,} ms | {rate(effect.lost_rate)} |"
+        )
+    return lines
+
+
+def rate(per_s: float) -> str:
+    """In bytes/s, as people say it."""
+    for unit, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
+        if per_s >= unit:
+            return f"{per_s / unit:.3g} {name}"
+    return f"{per_s:.0f} B/s"
+
+
+def _in_words(loop: str) -> str:
+    return "clients that wait when they are made to" if loop == "closed" else "clients that send whatever happens"
+
+
+def _code(text: str) -> str:
+    """As code on one line of a table, whatever it is."""
+    shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    blank = " " * (len(ticks) > 1)
+    escaped = shown.replace("|", "\\|")
+    return f"{ticks}{blank}{escaped}{blank}{ticks}"

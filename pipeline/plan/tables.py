@@ -1,0 +1,90 @@
+"""The tables that a plan writes: their columns, and how they are made of findings and read again.
+
+All are Parquet. `replays` has a row for each client, broker and candidate; `needs` one for each client and broker, with
+the smallest quota that spares it; `recommendation` one for each quota to set; `quarantine` what could not be read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import dataset, parquet
+
+from sluice.pipeline.charges.charges import Quarantined
+
+from .analysis import Finding
+from .replay import Candidate, Client, Outcome
+
+REPLAYS, NEEDS, QUARANTINE, RECOMMENDATION = "replays", "needs", "quarantine", "recommendation"
+
+Columns = dict[str, object]  # name -> str, int or float
+_ROWS_AT_ONCE = 50_000
+_ARROW: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+_SQL: dict[object, str] = {str: "string", int: "bigint", float: "double"}
+
+
+def _columns(*rows: type) -> Columns:
+    return {name: type_ if type_ in _ARROW else str for row in rows for name, type_ in row.__annotations__.items()}
+
+
+FINDING = {**_columns(Client, Candidate, Outcome), "throttled_share": float}
+QUARANTINED = _columns(Quarantined)
+# `quota_for` is "default", then of nobody by name, or "override".
+RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id": str, "quota": int}
+
+
+def arrow_schema(columns: Columns) -> pa.Schema:
+    return pa.schema([(name, _ARROW[type_]) for name, type_ in columns.items()])
+
+
+def sql_columns(columns: Columns) -> str:
+    return ", ".join(f"`{name}` {_SQL[type_]}" for name, type_ in columns.items())
+
+
+def row_of(finding: Finding) -> tuple[object, ...]:
+    """The values of `FINDING`."""
+    return (*finding.client, *finding.candidate, *finding.outcome, finding.outcome.throttled_share)
+
+
+def finding_of(row: Sequence[object]) -> Finding:
+    """What a row was made of."""
+    clients, candidates = len(Client._fields), len(Client._fields) + len(Candidate._fields)
+    outcome = Outcome._make(row[candidates : candidates + len(Outcome._fields)])
+    return Finding(Client._make(row[:clients]), Candidate._make(row[clients:candidates]), outcome)
+
+
+def table_of(rows: Iterable[Sequence[object]], columns: Columns) -> pa.Table:
+    listed = list(rows)
+    values = zip(*listed, strict=True) if listed else ((),) * len(columns)
+    arrays = [pa.array(column, _ARROW[type_]) for column, type_ in zip(values, columns.values(), strict=True)]
+    return pa.table(arrays, schema=arrow_schema(columns))
+
+
+class Writer:
+    """Writes one table as one file in a folder of its own, a part after the other."""
+
+    def __init__(self, out: Path, table: str, columns: Columns) -> None:
+        self._columns = columns
+        self._rows: list[Sequence[object]] = []
+        folder = out / table
+        folder.mkdir(parents=True)
+        self._file = parquet.ParquetWriter(folder / "part-0.parquet", arrow_schema(columns))
+
+    def add(self, row: Sequence[object]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._write()
+
+    def close(self) -> None:
+        self._write()
+        self._file.close()
+
+    def _write(self) -> None:
+        self._file.write_table(table_of(self._rows, self._columns))
+        self._rows = []
+
+
+def read_table(out: Path, table: str, columns: Columns) -> Iterator[tuple[object, ...]]:
+    """All rows of a table, from whichever files there are of it."""
+    for batch in dataset.dataset(out / table, arrow_schema(columns), format="parquet").to_batches():
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

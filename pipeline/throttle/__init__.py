@@ -1,0 +1,1 @@
+"""`sluice pipeline throttle`: throttle times per client, from the journal."""

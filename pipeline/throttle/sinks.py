@@ -1,0 +1,73 @@
+"""Where the windows of the `throttle` job go: Parquet files, a topic, a table on the screen. Each is its own query.
+
+Parquet is exactly once: Spark keeps in the checkpoint how far it read, and beside the files which of them count. To a
+topic it is at least once, as Spark's Kafka sink is, so after a crash a row may come twice, the same.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sluice.pipeline.journal_topic import Journal, quarantined, read
+from sluice.pipeline.sinks import Show, parquet, shown, triggered
+
+from .byte_quotas import ByteQuotas
+from .job import CLIENT_ID, KINDS, Windows, windows
+
+
+class Sinks(NamedTuple):
+    """What is written where; `show_windows` and `show_quarantine` get what there is anew after each trigger."""
+
+    output: str | None = None  # a folder, on whatever storage Spark writes to
+    to_topic: str | None = None  # only with `output`, which then has the checkpoint
+    show_windows: Show | None = None
+    show_quarantine: Show | None = None
+
+
+class Queries(NamedTuple):
+    windows: list[StreamingQuery]
+    quarantine: StreamingQuery
+
+    @property
+    def all(self) -> list[StreamingQuery]:
+        return [*self.windows, self.quarantine]
+
+
+def start(
+    session: SparkSession, journal: Journal, how: Windows, quotas: ByteQuotas, sinks: Sinks, trigger: str | None
+) -> Queries:
+    """Starts the job. It looks every `trigger` for what is new; None: it ends when all that there is has been read."""
+    assert sinks.to_topic is None or sinks.output is not None, "a topic's checkpoint has to be somewhere"
+    records = read(session, journal, CLIENT_ID, KINDS)
+    rows = windows(records, how, quotas)
+    # Only what cannot change any more: a window whose time for late events is over.
+    writers = []
+    if sinks.output is not None:
+        dated = rows.withColumn("date", f.to_date("start")).writeStream.partitionBy("date")
+        writers.append(parquet(dated, sinks.output, "windows"))
+    if sinks.to_topic is not None:
+        writers.append(_topic(rows, journal.bootstrap, sinks.to_topic, f"{sinks.output}/checkpoints/topic"))
+    if sinks.show_windows is not None:
+        writers.append(shown(rows.writeStream.outputMode("update"), sinks.show_windows))
+    bad = quarantined(records).writeStream
+    if sinks.output is not None:
+        quarantine = parquet(bad, sinks.output, "quarantine")
+    else:
+        assert sinks.show_quarantine is not None, "what is no event is kept or shown"
+        quarantine = shown(bad, sinks.show_quarantine)
+    started = [triggered(writer, trigger).start() for writer in (*writers, quarantine)]
+    return Queries(started[:-1], started[-1])
+
+
+def _topic(rows: DataFrame, bootstrap: str, topic: str, checkpoint: str) -> DataStreamWriter:
+    records = rows.select(f.col("client_id").alias("key"), f.to_json(f.struct("*")).alias("value"))
+    return (
+        records.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.client.id", CLIENT_ID)
+        .option("topic", topic)
+        .option("checkpointLocation", checkpoint)
+    )

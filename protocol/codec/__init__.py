@@ -1,0 +1,1 @@
+"""Compilers from message classes to encoders and decoders."""

@@ -1,0 +1,88 @@
+"""Decoders and encoders for a message class in one version: generated as source on first use, compiled once, kept.
+
+`decoder`, `decode_prefix` and `encoder` give the functions, `source` the text they were made from, which tracebacks and
+debuggers show too. What is generated is decided in `decode_source` and `encode_source`.
+"""
+
+import linecache
+from collections.abc import Callable
+from typing import TypeVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import Versions
+
+from .decoder_source import decode_prefix_source, decode_source
+from .encoder_source import encode_source
+from .source import Source
+from .wire import Parts
+
+M = TypeVar("M", bound=Message)
+Decoder = Callable[[memoryview, int, int], M]
+PrefixDecoder = Callable[[memoryview, int, int], tuple[M, int]]
+Encoder = Callable[[M, Parts], None]
+
+_GENERATORS: dict[str, Callable[[type[Message], int, bool], Source]] = {
+    "decode": decode_source,
+    "decode_prefix": decode_prefix_source,
+    "encode": encode_source,
+}
+_compiled: dict[tuple[str, type[Message], int], Callable[..., object]] = {}
+
+
+def decoder(cls: type[M], version: int) -> Decoder[M]:
+    """Returns `decode(buf, pos, end)`, which returns the message that is exactly `buf[pos:end]`.
+
+    `buf` may go on behind `end` and may be overwritten afterwards: all values are copies, but for records, which are
+    views on it. Raises RemoteProtocolError for anything wrong: cut short, bytes left over, a length that is negative or
+    larger than what is left, null where the version has none, a string that is not UTF-8.
+    """
+    return _function("decode", cls, version)  # type: ignore[return-value]  # what the generated source returns
+
+
+def decode_prefix(cls: type[M], version: int) -> PrefixDecoder[M]:
+    """As `decoder`, for a message that more may follow (a header): returns it and the position after it."""
+    return _function("decode_prefix", cls, version)  # type: ignore[return-value]  # what the generated source returns
+
+
+def encoder(cls: type[M], version: int) -> Encoder[M]:
+    """Returns `encode(message, parts)`, which appends the message's bytes to `parts` in pieces.
+
+    Record bytes go by reference: bytes, a memoryview of bytes, or a tuple or list of those. A value that does not fit
+    its type is a mistake of ours, and raises what struct or str raise.
+    """
+    return _function("encode", cls, version)  # type: ignore[return-value]  # what the generated source returns
+
+
+def source(cls: type[Message], version: int) -> str:
+    """The source of the decoder and the encoder of `cls` in `version`."""
+    flexible = version in versions_of(cls).flexible
+    return "\n\n".join(generate(cls, version, flexible).text() for generate in (decode_source, encode_source))
+
+
+def versions_of(cls: type[Message]) -> Versions:
+    """The versions that `cls`, a request, response or header, has."""
+    versions = getattr(cls, "VERSIONS", None)
+    assert isinstance(versions, Versions), f"{cls.__name__} is a part of a message"
+    return versions
+
+
+def _function(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
+    function = _compiled.get((kind, cls, version))
+    if function is None:
+        versions = versions_of(cls)
+        assert versions.min <= version <= versions.max, f"{cls.__name__} has no version {version}"
+        function = _compile(kind, cls, version, version in versions.flexible)
+        _compiled[kind, cls, version] = function
+    return function
+
+
+def _compile(kind: str, cls: type[Message], version: int, flexible: bool) -> Callable[..., object]:
+    generated = _GENERATORS[kind](cls, version, flexible)
+    text = generated.text()
+    file = f"<sluice {cls.__module__}.{cls.__name__} v{version} {kind}>"
+    names = generated.objects
+    exec(compile(text, file, "exec"), names)  # noqa: S102  # our own text, made of the class's field names alone
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    function = names[kind]
+    assert callable(function)
+    return function

@@ -1,0 +1,296 @@
+"""Generates the source of decoders: straight-line Python for one message class in one version.
+
+Fixed fields that follow one another are read by a single unpack, together with the length before the next variable part
+and with the string before them. All other reading is by index or slice at `pos`. See `wire` for what the text calls.
+"""
+
+from collections.abc import Callable
+from struct import Struct, calcsize
+
+from sluice.protocol.message import Field, Message, fields_of
+
+from . import wire
+from .source import (
+    Source,
+    count_code,
+    default_literal,
+    length_code,
+    plain_fields,
+    signed,
+    smallest,
+    snake_case,
+    tagged_fields,
+)
+
+_NULL = {"B": "0", "h": "-1", "i": "-1"}  # what a length says of null, by its format
+
+
+def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
+    """The source of `decode(buf, pos, end)`, which returns the message in `buf[pos:end]`."""
+
+    def ending(source: Source) -> None:
+        source.line("if pos != end:")
+        source.line("    raise wrong_end(pos - end)")
+        source.line("return message")
+
+    return _source("decode", cls, version, flexible, ending)
+
+
+def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
+    """The source of `decode_prefix(buf, pos, end)`, which returns the message and the position after it."""
+
+    def ending(source: Source) -> None:
+        source.line("if pos > end:")
+        source.line("    raise wrong_end(pos - end)")
+        source.line("return message, pos")
+
+    return _source("decode_prefix", cls, version, flexible, ending)
+
+
+def _source(name: str, cls: type[Message], version: int, flexible: bool, ending: Callable[[Source], None]) -> Source:
+    source = Source()
+    source.use("read_varint", wire.read_varint)
+    source.use("UNREADABLE", wire.UNREADABLE)
+    source.use("unreadable", wire.unreadable)
+    source.use("wrong_end", wire.wrong_end)
+    tagged: list[tuple[str, Field]] = []
+    source.begin_function(f"def {name}(buf, pos, end):")
+    source.line("start = pos")
+    source.line("try:")
+    source.indent()
+    reader = _Reader(source, version, flexible, tagged)
+    reader.struct(cls, "message")
+    ending(source)
+    source.dedent()
+    source.line("except UNREADABLE as error:")
+    source.line(f'    raise unreadable("{cls.__name__} v{version}", error, pos - start, end - start) from None')
+    source.dedent()
+    _tagged_readers(source, version, flexible, tagged)
+    return source
+
+
+def _tagged_readers(source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
+    # A tagged field's content may hold structs with tagged fields of their own: the list grows while we go.
+    tables: dict[str, list[str]] = {}
+    for table, field in tagged:
+        function = source.global_name(f"read_{field.name}")
+        source.begin_function(f"def {function}(buf, pos, end):")
+        reader = _Reader(source, version, flexible, tagged)
+        variable = source.name(field.name)
+        reader.field(field, variable)
+        reader.flush()
+        source.line(f"return {variable}, pos")
+        source.dedent()
+        tables.setdefault(table, []).append(f'    {field.tag}: ("{field.name}", {function}),')
+    for table, entries in tables.items():
+        source.lines += ["", "", f"{table} = {{", *entries, "}"]
+
+
+class _Reader:
+    """Emits the reading within one function. What is pending has not been read yet; `pos` stands before it."""
+
+    def __init__(self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+        self._tagged = tagged  # of all functions of this source: name of the table, field
+        self._format = ""  # of the pending fixed fields
+        self._targets: list[str] = []  # their variables
+        self._string = ""  # the variable of a pending string before them
+        self._length = ("", 0)  # of that string: variable, and what to add to it
+
+    def struct(self, cls: type[Message], variable: str) -> None:
+        """Reads a `cls` into `variable`; nothing is pending afterwards."""
+        values: dict[str, str] = {}
+        for field in plain_fields(cls, self._version):
+            values[field.name] = self._source.name(field.name)
+            self.field(field, values[field.name])
+        tags = self._source.name("tags") if self._flexible else ""
+        if self._flexible:
+            self._fixed("B", tags)
+        self.flush()
+        self._source.bracketed_line(f"{variable} = {self._constructor(cls, values)}")
+        if self._flexible:
+            table = self._tag_table(cls)
+            read_tagged = self._source.use("read_tagged", wire.read_tagged)
+            self._source.line(f"if {tags}:")
+            self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
+
+    def field(self, field: Field, variable: str) -> None:
+        """Reads one field into `variable`; its end may stay pending."""
+        nullable = self._version in field.null
+        if field.is_array:
+            self._array(field, variable, nullable)
+        elif field.struct is not None:
+            if nullable:
+                self._nullable_struct(field, field.struct, variable)
+            else:
+                self.struct(field.struct, variable)
+        else:
+            self._primitive(field, variable, nullable)
+
+    def flush(self) -> None:
+        """Emits the reading of what is pending."""
+        code, targets, string = self._format, self._targets, self._string
+        self._format, self._targets, self._string = "", [], ""
+        line = self._source.line
+        if string:
+            length, added = self._length
+            readers = self._source.use(f"string_{_name(code)}" if code else "string", _string_readers(code))
+            read = f"{readers}[{signed(length, added)}](buf, pos)"
+            self._source.bracketed_line(f"{_tuple([string, *targets])} = {read}" if code else f"{string} = {read}[0]")
+            line(f"{string} = {string}.decode()")
+            line(f"pos += {signed(length, added + calcsize('>' + code))}")
+        elif code == "B":
+            line(f"{targets[0]} = buf[pos]")
+            line("pos += 1")
+        elif code:
+            read = self._source.use(f"read_{_name(code)}", _unpacker(code))
+            self._source.bracketed_line(f"{_tuple(targets)} = {read}(buf, pos)")
+            line(f"pos += {calcsize('>' + code)}")
+
+    def _fixed(self, code: str, variable: str) -> None:
+        self._format += code
+        self._targets.append(variable)
+
+    def _constructor(self, cls: type[Message], values: dict[str, str]) -> str:
+        # Positional, which is twice as fast as by name: fields that are not here are given by their default, and the
+        # last of those not at all.
+        arguments: list[str] = []
+        given = 0
+        for field in fields_of(cls):
+            arguments.append(values.get(field.name) or default_literal(field, self._source))
+            if field.name in values:
+                given = len(arguments)
+        return f"{self._source.use(cls.__name__, cls)}({', '.join(arguments[:given])})"
+
+    def _tag_table(self, cls: type[Message]) -> str:
+        fields = tagged_fields(cls, self._version)
+        if not fields:
+            return self._source.use("NO_TAGS", _NO_TAGS)
+        table = self._source.global_name(f"{snake_case(cls.__name__).upper()}_TAGS")
+        self._tagged += [(table, field) for field in fields]
+        return table
+
+    def _nullable_struct(self, field: Field, cls: type[Message], variable: str) -> None:
+        present = self._source.name(f"{variable}_present")
+        self._fixed("b", present)
+        self.flush()
+        self._source.line(f"{variable} = None")
+        # Kafka writes 1 before a struct, and for null -1, or 0 where it is tagged.
+        self._source.line(f"if {present} {'>=' if field.tag is None else '>'} 0:")
+        self._source.indent()
+        self.struct(cls, variable)
+        self._source.dedent()
+
+    def _primitive(self, field: Field, variable: str, nullable: bool) -> None:
+        assert field.type is not None
+        if field.type.code is not None:
+            self._fixed(field.type.code, variable)
+            return
+        read = self._string_content if field.type.name == "string" else self._bytes_content
+        code = length_code(field, self._flexible)
+        length = self._read_length(code, variable)
+        if not nullable:
+            read(field, variable, length, code)
+            return
+        self._source.line(f"if {length} == {_NULL[code]}:")
+        self._source.line(f"    {variable} = None")
+        self._source.line("else:")
+        self._source.indent()
+        read(field, variable, length, code)
+        self.flush()
+        self._source.dedent()
+
+    def _read_length(self, code: str, variable: str) -> str:
+        length = self._source.name(f"{variable}_n")
+        self._fixed(code, length)
+        self.flush()
+        if code == "B":
+            self._source.line(f"if {length} > 127:")
+            self._source.line(f"    {length}, pos = read_varint(buf, pos, {length})")
+        return length
+
+    def _string_content(self, field: Field, variable: str, length: str, code: str) -> None:
+        self._string, self._length = variable, (length, -1 if code == "B" else 0)
+
+    def _bytes_content(self, field: Field, variable: str, length: str, code: str) -> None:
+        size = signed(length, -1 if code == "B" else 0)
+        stop = self._source.name(f"{variable}_end")
+        wrong = self._source.use("wrong_size", wire.wrong_size)
+        self._source.line(f"{stop} = pos + {size}")
+        self._source.line(f"if not pos <= {stop} <= end:")
+        self._source.line(f'    raise {wrong}("{field.name}", {size}, end - pos)')
+        assert field.type is not None
+        content = f"buf[pos:{stop}]"
+        self._source.line(f"{variable} = {content if field.type.name == 'records' else f'bytes({content})'}")
+        self._source.line(f"pos = {stop}")
+
+    def _array(self, field: Field, variable: str, nullable: bool) -> None:
+        code = count_code(self._flexible)
+        count = self._read_length(code, variable)
+        if nullable:
+            self._source.line(f"if {count} == {_NULL[code]}:")
+            self._source.line(f"    {variable} = None")
+            self._source.line("else:")
+            self._source.indent()
+        self._elements(field, variable, count, 1 if code == "B" else 0)
+        if nullable:
+            self._source.dedent()
+
+    def _elements(self, field: Field, variable: str, count: str, excess: int) -> None:
+        # `count` is the number of elements plus `excess`. An element has at least `least` bytes: a count that the
+        # bytes left cannot hold is a lie.
+        least = smallest(field, self._version, self._flexible)
+        assert least > 0, f"{field.name}: elements without bytes would let a count lie"
+        product = count if least == 1 else f"{count} * {least}"
+        wrong = self._source.use("wrong_count", wire.wrong_count)
+        fits = f"{'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}"
+        # Most arrays have one element, which is missed soon enough when it is not there.
+        self._source.line(f"if {count} != {1 + excess} and not {fits}:")
+        self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
+        if field.type is not None and field.type.code in _REPEATABLE:
+            readers = self._source.use(f"array_{_name(field.type.code)}", _array_readers(field.type.code))
+            number = signed(count, -excess)
+            self._source.line(f"{variable} = list({readers}[{number}](buf, pos))")
+            self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
+            return
+        element = self._source.name(snake_case(field.struct.__name__) if field.struct else f"{field.name}_each")
+        self._source.line(f"{variable} = []")
+        self._source.line(f"while {count} > {excess}:")
+        self._source.indent()
+        self._source.line(f"{count} -= 1")
+        if field.struct is not None:
+            self.struct(field.struct, element)
+        else:
+            self._primitive(field, element, nullable=False)
+        self.flush()
+        self._source.line(f"{variable}.append({element})")
+        self._source.dedent()
+
+
+_REPEATABLE = frozenset("?bhHiqd")  # formats that a struct repeats when a number stands before them
+_NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
+_unpackers: dict[str, wire.Unpack] = {}
+_strings: dict[str, wire.StringReaders] = {}
+_arrays: dict[str, wire.ArrayReaders] = {}
+
+
+def _tuple(variables: list[str]) -> str:
+    return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
+
+
+def _name(code: str) -> str:
+    return code.replace("?", "T")
+
+
+def _unpacker(code: str) -> wire.Unpack:
+    return _unpackers.setdefault(code, Struct(">" + code).unpack_from)
+
+
+def _string_readers(code: str) -> wire.StringReaders:
+    return _strings.setdefault(code, wire.StringReaders(code))
+
+
+def _array_readers(code: str) -> wire.ArrayReaders:
+    return _arrays.setdefault(code, wire.ArrayReaders(code))

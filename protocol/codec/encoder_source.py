@@ -1,0 +1,264 @@
+"""Generates the source of encoders: straight-line Python for one message class in one version.
+
+Fixed fields that follow one another are packed in one call; what can be joined cheaply goes to `parts` as one piece;
+record bytes go there by reference. Fields that the version lacks are not looked at. See `wire` for what the text calls.
+"""
+
+from struct import Struct
+
+from sluice.protocol.message import Field, Message
+
+from . import wire
+from .source import Source, count_code, length_code, plain_fields, snake_case, tagged_fields
+
+_NULL = {"B": "0", "h": "-1", "i": "-1"}  # what a length says of null, by its format
+_EXCESS = {"B": " + 1", "h": "", "i": ""}  # what a length says beyond the number of elements or bytes
+
+
+def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
+    """The source of `encode(message, parts)`, which appends the message's bytes to `parts`."""
+    source = Source()
+    source.use("varints", wire.varints)
+    tagged: list[tuple[str, Field]] = []
+    source.begin_function("def encode(message, parts):")
+    source.line("append = parts.append")
+    writer = _Writer(source, version, flexible, tagged)
+    writer.struct(cls, "message")
+    writer.flush()
+    if len(source.lines) == 2:
+        source.lines[1:] = ["    pass"]
+    source.dedent()
+    _tagged_writers(source, version, flexible, tagged)
+    return source
+
+
+def _tagged_writers(source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
+    # A tagged field's content may hold structs with tagged fields of their own: the list grows while we go.
+    tables: dict[str, list[str]] = {}
+    for table, field in tagged:
+        function = source.global_name(f"write_{field.name}")
+        source.begin_function(f"def {function}(value, parts):")
+        source.line("append = parts.append")
+        writer = _Writer(source, version, flexible, tagged)
+        writer.field(field, "value")
+        writer.flush()
+        source.dedent()
+        name = source.use(source.global_name(f"{field.name}_default".upper()), field.tagged_default())
+        tables.setdefault(table, []).append(f'    ({field.tag}, "{field.name}", {name}, {function}),')
+    for table, entries in tables.items():
+        source.lines += ["", "", f"{table} = (", *entries, ")"]
+
+
+class _Writer:
+    """Emits the writing within one function. Pending fixed fields and pieces are appended by `flush`."""
+
+    def __init__(self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+        self._tagged = tagged  # of all functions of this source: name of the table, field
+        self._format = ""  # of the pending fixed fields
+        self._values: list[str] = []  # their expressions
+        self._pieces: list[str] = []  # bytes expressions before them
+
+    def struct(self, cls: type[Message], variable: str) -> None:
+        """Writes the `cls` in `variable`; its end may stay pending."""
+        for field in plain_fields(cls, self._version):
+            self.field(field, f"{variable}.{field.name}")
+        if self._flexible:
+            self._tags(cls, variable)
+
+    def field(self, field: Field, value: str) -> None:
+        """Writes one field, whose value the expression `value` gives."""
+        nullable = self._version in field.null
+        if field.is_array:
+            self._array(field, value, nullable)
+        elif field.struct is not None:
+            self._inner_struct(field.struct, self._local(field, value), nullable)
+        else:
+            self._primitive(field, value, nullable)
+
+    def flush(self) -> None:
+        """Appends what is pending."""
+        self._end_run()
+        pieces, self._pieces = self._pieces, []
+        if pieces:
+            self._source.bracketed_line(f"append({' + '.join(pieces)})")
+
+    def _end_run(self) -> None:
+        code, values = self._format, self._values
+        self._format, self._values = "", []
+        if code:
+            self._pieces.append(_zero(code, values) or self._pack(code, values))
+
+    def _pack(self, code: str, values: list[str]) -> str:
+        pack = self._source.use(f"pack_{_name(code)}", _packer(code))
+        return f"{pack}({', '.join(values)})"
+
+    def _fixed(self, code: str, value: str) -> None:
+        self._format += code
+        self._values.append(value)
+
+    def _length(self, code: str, value: str) -> None:
+        if code == "B":
+            self._end_run()
+            self._pieces.append(f"varints[{value}]")
+        else:
+            self._fixed(code, value)
+
+    def _local(self, field: Field, value: str) -> str:
+        if value.isidentifier():
+            return value
+        variable = self._source.name(field.name)
+        self._source.line(f"{variable} = {value}")
+        return variable
+
+    def _tags(self, cls: type[Message], variable: str) -> None:
+        fields = tagged_fields(cls, self._version)
+        conditions = [f"{variable}.unknown_tagged_fields is None"]
+        conditions += [_is_default(field, f"{variable}.{field.name}") for field in fields]
+        table = "()"
+        if fields:
+            table = self._source.global_name(f"{snake_case(cls.__name__).upper()}_TAGS")
+            self._tagged += [(table, field) for field in fields]
+        pending = self._format, self._values.copy(), self._pieces.copy()
+        condition = " and ".join(conditions)
+        self._source.bracketed_line(f"if ({condition}):" if len(conditions) > 1 else f"if {condition}:")
+        self._source.indent()
+        self._fixed("B", "0")
+        self.flush()
+        self._source.dedent()
+        self._source.line("else:")
+        self._source.indent()
+        self._format, self._values, self._pieces = pending
+        self.flush()
+        write_tagged = self._source.use("write_tagged", wire.write_tagged)
+        self._source.line(f"{write_tagged}({variable}, parts, {table})")
+        self._source.dedent()
+
+    def _inner_struct(self, cls: type[Message], variable: str, nullable: bool) -> None:
+        if not nullable:
+            self.struct(cls, variable)
+            return
+        self.flush()
+        self._source.line(f"if {variable} is None:")
+        self._source.line('    append(b"\\xff")')
+        self._source.line("else:")
+        self._source.indent()
+        self._fixed("b", "1")
+        self.struct(cls, variable)
+        self.flush()
+        self._source.dedent()
+
+    def _primitive(self, field: Field, value: str, nullable: bool) -> None:
+        assert field.type is not None
+        if field.type.code is not None:
+            self._fixed(field.type.code, value)
+        elif field.type.name == "records":
+            self._records(field, value)
+        elif nullable:
+            self._nullable_content(field, value)
+        else:
+            content = self._source.name(field.name)
+            self._source.line(f"{content} = {_encoded(field, value)}")
+            code = length_code(field, self._flexible)
+            self._length(code, f"len({content}){_EXCESS[code]}")
+            self._content(content)
+
+    def _nullable_content(self, field: Field, value: str) -> None:
+        code = length_code(field, self._flexible)
+        content = self._source.name(field.name)
+        length = self._source.name(f"{field.name}_n")
+        line = self._source.line
+        line(f"{content} = {value}")
+        line(f"if {content} is None:")
+        line(f'    {content}, {length} = b"", {_NULL[code]}')
+        line("else:")
+        if _encoded(field, content) != content:
+            line(f"    {content} = {_encoded(field, content)}")
+        line(f"    {length} = len({content}){_EXCESS[code]}")
+        self._length(code, length)
+        self._content(content)
+
+    def _content(self, content: str) -> None:
+        self._end_run()
+        self._pieces.append(content)
+
+    def _records(self, field: Field, value: str) -> None:
+        # By reference: a fetch of 1 MiB costs no copy here. Null is written whatever the version says of it: only
+        # responses of ours hold records, and null is what Kafka puts there too when there are none.
+        code = length_code(field, self._flexible)
+        records = self._local(field, value)
+        size = self._source.name(f"{field.name}_n")
+        segmented = self._source.use("SEGMENTED", _SEGMENTED)
+        line = self._source.line
+        line(f"if {records} is None:")
+        line(f"    {size} = {_NULL[code]}")
+        line(f"elif type({records}) in {segmented}:")
+        line(f"    {size} = sum(map(len, {records})){_EXCESS[code]}")
+        line("else:")
+        line(f"    {size} = len({records}){_EXCESS[code]}")
+        self._length(code, size)
+        self.flush()
+        line(f"if type({records}) in {segmented}:")
+        line(f"    parts.extend({records})")
+        line(f"elif {records}:")
+        line(f"    append({records})")
+
+    def _array(self, field: Field, value: str, nullable: bool) -> None:
+        code = count_code(self._flexible)
+        elements = self._local(field, value)
+        length = f"len({elements}){_EXCESS[code]}"
+        self._length(code, f"{_NULL[code]} if {elements} is None else {length}" if nullable else length)
+        each = f"{elements} or ()" if nullable else elements
+        if field.type is not None and field.type.code in _REPEATABLE:
+            arrays = self._source.use(f"array_{_name(field.type.code)}", _array_writers(field.type.code))
+            count = f"len({each})"
+            self._content(f"{arrays}[{count}](*{f'({each})' if nullable else each})")
+            return
+        self.flush()
+        element = self._source.name(snake_case(field.struct.__name__) if field.struct else f"{field.name}_each")
+        self._source.line(f"for {element} in {each}:")
+        self._source.indent()
+        if field.struct is not None:
+            self.struct(field.struct, element)
+        else:
+            self._primitive(field, element, nullable=False)
+        self.flush()
+        self._source.dedent()
+
+
+def _encoded(field: Field, value: str) -> str:
+    is_string = field.type is not None and field.type.name == "string"
+    return f"{value}.encode()" if is_string else value
+
+
+def _is_default(field: Field, value: str) -> str:
+    if field.default is None:
+        return f"{value} is None"
+    if field.is_array:
+        return f"not {value}"
+    return f"{value} == {field.default!r}"
+
+
+def _zero(code: str, values: list[str]) -> str:
+    # The constant that ends nearly every struct: no tagged fields.
+    return 'b"\\0"' if (code, values) == ("B", ["0"]) else ""
+
+
+_REPEATABLE = frozenset("?bhHiqd")  # formats that a struct repeats when a number stands before them
+_SEGMENTED = (tuple, list)
+_packers: dict[str, wire.Pack] = {}
+_arrays: dict[str, wire.ArrayWriters] = {}
+
+
+def _name(code: str) -> str:
+    return code.replace("?", "T")
+
+
+def _packer(code: str) -> wire.Pack:
+    return _packers.setdefault(code, Struct(">" + code).pack)
+
+
+def _array_writers(code: str) -> wire.ArrayWriters:
+    return _arrays.setdefault(code, wire.ArrayWriters(code))

@@ -1,0 +1,1 @@
+"""Broker configuration: properties, value types, files and listeners."""

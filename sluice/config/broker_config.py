@@ -1,0 +1,464 @@
+"""The settings in force, of the broker (Config) and of a topic (TopicConfig); the tables are in config_table.py.
+
+A later source wins: default, file, environment, override; a topic's own config, else the broker's property for all
+topics. Different from Kafka on purpose: a name that nobody knows is an error that says which names are close (Kafka
+ignores it); one that only Kafka has a use for is taken, with a warning.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
+from typing import TYPE_CHECKING
+
+from sluice.errors import ConfigError
+
+from .property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
+from .setting import (
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    Setting,
+    Synonym,
+)
+from .value_types import Value, Values, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .listener_config import ListenerConfig
+
+
+# Hosts that stand for every interface, at which no client can be told to connect.
+EVERYWHERE = ("", "0.0.0.0", "::")
+
+
+class Endpoint:
+    """One entry of `listeners` or `advertised.listeners`. An empty host is every interface."""
+
+    __slots__ = ("host", "name", "port")
+
+    def __init__(self, name: str, host: str, port: int) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+    def __str__(self) -> str:
+        return address_of(self.host, self.port)
+
+
+def address_of(host: str, port: int) -> str:
+    """`host:port`, as a client is told it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
+
+
+_MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
+# Times that can be set in more than one unit, and how many ms are in each. The finest that is set counts.
+_UNITS_MS = {
+    "log.retention.ms": {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
+    "log.roll.ms": {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
+    "log.roll.jitter.ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
+}
+_SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units}
+_ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
+_SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
+_LARGEST_PORT = 65535
+_LISTENER_PREFIX = "listener.name."
+_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Config(Values):
+    """The broker's settings. `warnings`: a line for each source that had names without effect here."""
+
+    __slots__ = ("_dynamic", "_origins", "_static", "warnings")
+
+    def __init__(self) -> None:
+        super().__init__(
+            {row.name: None if row.default is None else row.kind.parse(row.default) for row in PROPERTIES.values()}
+        )
+        self._static = self._values
+        self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
+        self._origins: dict[str, str] = {}
+        self.warnings: list[str] = []
+
+    @classmethod
+    def load(
+        cls,
+        file: "Path | None" = None,
+        overrides: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> "Config":
+        """Defaults, then the file, then `KAFKA_*` of the environment, then each KEY=VALUE of `overrides`.
+
+        Raises ConfigError, a line that names the source, the key, the value and what is accepted.
+        """
+        config = cls()
+        if file is not None:
+            config._take(f"{file}", _read(file))
+        if environ is not None:
+            config._take_environment(environ)
+        config._take("--override", (("--override", *_split_override(item)) for item in overrides))
+        config._check_together()
+        return config
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str | float]) -> "Config":
+        """Defaults, then these properties, as code gives them. Raises ConfigError, as `load` does."""
+        config = cls()
+        config._take("config", (("config", name, written(value)) for name, value in properties.items()))
+        config._check_together()
+        return config
+
+    def of_node(self, node_id: int) -> "Config":
+        """The same for another broker of the process: it has its own id, and may be altered by itself."""
+        if node_id == self.integer("node.id"):
+            return self
+        other = Config.__new__(Config)
+        other._static = other._values = self._static | {"node.id": node_id}
+        other._dynamic = {}
+        other._origins = self._origins
+        other.warnings = self.warnings
+        return other
+
+    def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
+        """Puts in force what was altered while the broker runs, valid as it is (KIP-226); what the broker has of its
+        own goes before what all brokers have, and both before what it was started with.
+        """
+        self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
+        altered = {**cluster_wide, **per_broker}
+        rows = {name: row_of(name) for name in altered}
+        self._values = self._static | {name: row.kind.parse(altered[name]) for name, row in rows.items() if row}
+
+    def synonyms(self, name: str) -> list[Synonym]:
+        """What the value of a property may come from, the first that is set going before the others.
+
+        From the property itself on, as in Kafka: of a retention in hours, `log.retention.ms` says nothing.
+        """
+        names = _SAME_TIME.get(name, (name,))
+        static = {key: text_of(self._static[key]) for key in names if key in self._origins}
+        defaults = {key: PROPERTIES[key].default for key in names if key in PROPERTIES}
+        layers: list[tuple[str, Mapping[str, str | None]]] = [
+            *self._dynamic.items(),
+            (STATIC_BROKER_CONFIG, static),
+            (DEFAULT_CONFIG, defaults),
+        ]
+        found = [
+            Synonym(key, text, source)
+            for source, values in layers
+            for key in names
+            if (text := values.get(key)) is not None
+        ]
+        return list(dropwhile(lambda synonym: synonym.name != name, found))
+
+    def is_set(self, name: str) -> bool:
+        """Whether a property has been given a value, at start or since."""
+        return name in self._origins or any(name in altered for altered in self._dynamic.values())
+
+    def origin(self, name: str) -> str:
+        """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS, --override
+        or, where it was given in Python, config."""
+        return self._origins.get(name, "default")
+
+    def entries(self) -> list[Setting]:
+        """Every property, in the table's order."""
+        return [
+            Setting(row, text_of(self._values[row.name]), self.synonyms(row.name), self.origin(row.name))
+            for row in PROPERTIES.values()
+        ]
+
+    def milliseconds(self, name: str) -> int:
+        """A time that can be set in more than one unit, by the name that is in ms; -1: none."""
+        units_ms = _UNITS_MS[name]
+        finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
+        return max(-1, self.integer(finest) * units_ms[finest])
+
+    def listeners(self, broker: int = 0) -> list[Endpoint]:
+        """Where to listen, a controller's listeners left out. The brokers' ports count on from the first's."""
+        return self._endpoints("listeners", broker)
+
+    def advertised_listeners(self, broker: int = 0) -> list[Endpoint]:
+        """What clients are told; empty when nothing is set, then it is for the server to say where it listens."""
+        return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
+
+    def security_protocol(self, listener: str) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, of a listener that there is."""
+        return self._protocols()[listener]
+
+    def of_listener(self, listener: str) -> "ListenerConfig":
+        """The settings of one listener: its own, and the broker's where it has none."""
+        from .listener_config import ListenerConfig  # for those that are more than plain text
+
+        return ListenerConfig(listener, self._values, self._origins)
+
+    def _protocols(self) -> dict[str, str]:
+        # An entry without a colon names no protocol, which whoever looks for it finds.
+        pairs = (item.upper().partition(":") for item in self.names("listener.security.protocol.map"))
+        return {listener.strip(): protocol.strip() for listener, _, protocol in pairs}
+
+    def _endpoints(self, name: str, broker: int) -> list[Endpoint]:
+        controllers = {controller.upper() for controller in self.names("controller.listener.names")}
+        endpoints = [self._endpoint(name, item) for item in self.names(name)]
+        for endpoint in endpoints:
+            if endpoint.port:  # of 0 each broker gets a port of its own
+                endpoint.port += broker
+        return [endpoint for endpoint in endpoints if endpoint.name not in controllers]
+
+    def _endpoint(self, name: str, item: str) -> Endpoint:
+        listener, slashes, address = item.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not (listener and slashes and colon and port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
+            raise self._wrong(name, item, "NAME://HOST:PORT")
+        return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
+
+    def _take_environment(self, environ: Mapping[str, str]) -> None:
+        pairs = [(key, _name_from_environment(key), environ[key]) for key in sorted(environ) if _is_ours(key)]
+        unknown = [key for key, name, _ in pairs if not _is_known(name)]
+        if unknown:
+            self.warnings.append("environment: not a property, ignored: " + ", ".join(unknown))
+        self._take("environment", (pair for pair in pairs if pair[0] not in unknown))
+
+    def _take(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
+        unused = []
+        for origin, key, value in pairs:
+            name = _ALIASES.get(key, key)
+            row = row_of(name)
+            if row is None:
+                if not _is_known(name):
+                    raise ConfigError(f"{origin}: {_unknown(name)}")
+                unused.append(name)
+                continue
+            try:
+                self._values[name] = row.kind.parse(value)
+            except ValueError as error:
+                secret = row.kind.type == "PASSWORD"
+                shown, where = ("[hidden]", "") if secret else (value, _where(error))
+                raise _error(origin, key, shown, row.kind.accepts, where) from None
+            self._origins[name] = origin
+        if unused:
+            self.warnings.append(f"{source}: Kafka's, without effect here: " + ", ".join(dict.fromkeys(unused)))
+
+    def _check_together(self) -> None:
+        self._check_listeners()
+        self._check_queued_bytes()
+        if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
+            words = "at least 1, unless max.connections.per.ip.overrides is set"
+            raise self._wrong("max.connections.per.ip", "0", words)
+        self._check_directory()
+        host = self.text("sluice.admin.host")
+        if not self.text("sluice.admin.token") and not _is_loopback(host):
+            raise self._wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
+
+    def _check_listeners(self) -> None:
+        endpoints = self.listeners()
+        own = [endpoint.name for endpoint in endpoints]
+        brokers = self.integer("sluice.brokers")
+        ports = [
+            endpoint.port for broker in range(brokers) for endpoint in self.listeners(broker) if endpoint.port
+        ]  # of 0 each gets a port of its own
+        given = ",".join(self.names("listeners"))
+        if not own or len(set(own)) < len(own) or len(set(ports)) < len(ports):
+            apart = f", {brokers} apart for as many brokers" if brokers > 1 else ""
+            words = "at least one listener for clients, each with its own name and port"
+            raise self._wrong("listeners", given, words + apart)
+        if ports and max(ports) > _LARGEST_PORT:
+            raise self._wrong("listeners", given, f"ports up to {_LARGEST_PORT + 1 - brokers} for {brokers} brokers")
+        protocols = self._protocols()
+        for name in own:
+            if name not in protocols:
+                raise self._wrong("listeners", given, f"listeners of listener.security.protocol.map, as {name} is not")
+            if protocols[name] not in _SECURITY_PROTOCOLS:
+                words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
+                map_name = "listener.security.protocol.map"
+                raise self._wrong(map_name, ",".join(self.names(map_name)), words)
+        self._warn_of_strays(own)
+        for endpoint in self.advertised_listeners():
+            if endpoint.name not in own or endpoint.host in EVERYWHERE:
+                words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
+                raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
+
+    def _warn_of_strays(self, own: Iterable[str]) -> None:
+        """Of what is set for a listener that there is not."""
+        prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
+        strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
+        if strays:
+            self.warnings.append(f"of no listener that there is (names in lower case): {', '.join(strays)}")
+
+    def _check_queued_bytes(self) -> None:
+        name = "queued.max.request.bytes"
+        queued, largest = self.integer(name), self.integer("socket.request.max.bytes")
+        if 0 <= queued < largest:  # such a request could never be read
+            if name in self._origins:
+                raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
+            self._values[name] = largest  # our own default gives way: Kafka's has no bound
+
+    def _check_directory(self) -> None:
+        path = self.text("log.dirs")
+        if "," in path:
+            raise self._wrong("log.dirs", path, "one directory")
+        if path and "log.segment.bytes" not in self._origins:
+            self._values["log.segment.bytes"] = _SEGMENT_BYTES_ON_DISK  # our own default is for memory
+
+    def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
+        return _error(self.origin(name), name, value, accepted)
+
+
+class TopicConfig(Values):
+    """The configs in force for one topic. `own`: what was set on it, of which `refused_topic_configs` says nothing."""
+
+    __slots__ = ("_broker", "own")
+
+    def __init__(self, broker: Config, own: Mapping[str, str]) -> None:
+        super().__init__({row.name: _in_force(row, broker, own) for row in TOPIC_PROPERTIES.values()})
+        self._broker = broker
+        self.own = own
+
+    def segment_bytes(self) -> int:
+        """Size of the largest segment."""
+        internal = self._values["internal.segment.bytes"]
+        return internal if isinstance(internal, int) else self.integer("segment.bytes")
+
+    def entries(self) -> list[Setting]:
+        """Every config, in the table's order; the internal one only if it was set, as in Kafka."""
+        return [
+            self._setting(row)
+            for row in TOPIC_PROPERTIES.values()
+            if row.name != "internal.segment.bytes" or row.name in self.own
+        ]
+
+    def _setting(self, row: Property) -> Setting:
+        value = text_of(self._values[row.name])
+        default_of = TOPIC_DEFAULT_OF.get(row.name)
+        synonyms = [] if default_of is None else self._broker.synonyms(default_of)
+        if row.name in self.own:
+            return Setting(row, value, [Synonym(row.name, value or "", DYNAMIC_TOPIC_CONFIG), *synonyms], "topic")
+        return Setting(row, value, synonyms, "default" if default_of is None else self._broker.origin(default_of))
+
+
+def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
+    """Why a topic cannot have these configs, in words for the error message of INVALID_CONFIG; None if it can."""
+    problems = (_problem(name, value) for name, value in own.items())
+    problem = next(filter(None, problems), None)
+    return problem or _conflict(TopicConfig(broker, own))
+
+
+def refused_value(row: Property, value: str) -> str | None:
+    """What is wrong with a value, as Kafka begins to say it, and then what is accepted; None if nothing is."""
+    try:
+        row.kind.parse(value)
+    except ValueError:
+        return f"Invalid value {value} for configuration {row.name}: must be {row.kind.accepts}"
+    return None
+
+
+def _problem(name: str, value: str) -> str | None:
+    row = TOPIC_PROPERTIES.get(name)
+    return f"Unknown topic config name: {name}" if row is None else refused_value(row, value)
+
+
+def _conflict(config: TopicConfig) -> str | None:
+    least, most = config.integer("min.compaction.lag.ms"), config.integer("max.compaction.lag.ms")
+    if least > most:
+        return f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+    if config.boolean("remote.storage.enable"):
+        return (
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+    return None
+
+
+def _in_force(row: Property, broker: Config, own: Mapping[str, str]) -> Value:
+    if row.name in own:
+        return row.kind.parse(own[row.name])
+    default_of = TOPIC_DEFAULT_OF.get(row.name)
+    if default_of in _UNITS_MS:
+        return broker.milliseconds(default_of)
+    if default_of is not None:
+        return broker.value(default_of)
+    return None if row.default is None else row.kind.parse(row.default)
+
+
+def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
+    from .properties_file import read_properties
+
+    try:
+        content = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: must be UTF-8") from None
+    try:
+        for number, key, value in read_properties(content):
+            yield f"{file} line {number}", key, value
+    except ConfigError as error:
+        raise ConfigError(f"{file} {error}") from None
+
+
+def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -> ConfigError:
+    shown = value if value.isprintable() else repr(value)  # one line, whatever was given
+    return ConfigError(f"{origin}: {name}={shown}: {where}must be {accepted}")
+
+
+def _where(error: ValueError) -> str:
+    """The place within a value, for kinds that tell it: `float` and others have words of their own."""
+    return f"{error}: " if str(error).startswith("item ") else ""
+
+
+def written(value: str | float) -> str:
+    """A value of Python's as a file would have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _split_override(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError(f"--override: {item}: must be KEY=VALUE")
+    return key.strip(), value
+
+
+def _is_ours(key: str) -> bool:
+    if not key.startswith("KAFKA_"):
+        return key == "CLUSTER_ID"  # with which images format the storage
+    from .ignored_properties import ENVIRONMENT
+
+    return key not in ENVIRONMENT
+
+
+def _name_from_environment(key: str) -> str:
+    """As the Apache image (KafkaDockerWrapper): `_` is a dot, `__` an underscore, `___` a dash. Bitnami's adds CFG_."""
+    name = key.removeprefix("KAFKA_").removeprefix("CFG_").lower()
+    return name.replace("_", ".").replace("...", "-").replace("..", "_")
+
+
+def _is_known(name: str) -> bool:
+    if name in PROPERTIES or name in _ALIASES:
+        return True
+    from .ignored_properties import NAMES, PREFIXES
+
+    return name in NAMES or name.startswith(PREFIXES)
+
+
+def row_of(name: str) -> Property | None:
+    """What is known of a property of the broker, or of one of its listeners; None: nothing, it has no effect."""
+    if not name.startswith(_LISTENER_PREFIX):
+        return PROPERTIES.get(name)
+    from .listener_config import row_of_listener
+
+    return row_of_listener(name)
+
+
+def _unknown(name: str) -> str:
+    from sluice.text.did_you_mean import did_you_mean
+
+    return f"{name}: no such property; " + did_you_mean(name, [*PROPERTIES, *_ALIASES], "see sluice config list")
+
+
+def _is_loopback(host: str) -> bool:
+    if host in ("localhost", "127.0.0.1"):
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # another name: where it leads is not known before it is looked up
+        return False

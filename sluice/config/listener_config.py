@@ -1,0 +1,79 @@
+"""What one listener has of its own: `listener.name.<listener>.<property>`, and for one of its SASL mechanisms
+`listener.name.<listener>.<mechanism>.<property>` (KIP-103, KIP-85; names in lower case).
+
+Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName. A mechanism's own setting goes before the
+listener's, and that before the broker's. Loaded only where a listener has more than plain text, or limits.
+"""
+
+from collections.abc import Mapping
+
+from sluice.errors import ConfigError
+
+from .property_table import PROPERTIES, Property
+from .value_types import Value
+
+PREFIX = "listener.name."
+_OF_MECHANISM = frozenset({"sasl.jaas.config", "connections.max.reauth.ms"})
+_OF_SASL = frozenset({"sasl.enabled.mechanisms", "sasl.server.max.receive.size"})
+_LIMITS = frozenset({"max.connections", "max.connection.creation.rate"})
+_OF_LISTENER = _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES if name.startswith("ssl.")}
+
+
+def row_of_listener(name: str) -> Property | None:
+    """The property that `listener.name...` sets for a listener or a mechanism of it; None: nothing that has effect."""
+    _, _, own = name.removeprefix(PREFIX).partition(".")
+    if own in _OF_LISTENER:
+        return PROPERTIES[own]
+    of_mechanism = own.partition(".")[2]
+    return PROPERTIES[of_mechanism] if of_mechanism in _OF_MECHANISM else None
+
+
+class ListenerConfig:
+    """The settings in force for one listener, and where they come from."""
+
+    def __init__(self, listener: str, values: Mapping[str, Value], origins: Mapping[str, str]) -> None:
+        self.listener = listener
+        self._all = values
+        self._origins = origins
+
+    def has_own(self, name: str) -> bool:
+        """Whether a property is set for this very listener."""
+        return f"{self._prefix}{name}" in self._all
+
+    def integer(self, name: str, mechanism: str = "") -> int:
+        """A property that is a whole number."""
+        value = self._all[self.key(name, mechanism)]
+        assert type(value) is int, name
+        return value
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A property that is a list."""
+        value = self._all[self.key(name)]
+        assert isinstance(value, tuple), name
+        return value
+
+    def is_set(self, name: str) -> bool:
+        """Whether a property is more than its default."""
+        return self.key(name) in self._origins
+
+    def text(self, name: str, mechanism: str = "") -> str | None:
+        """A property that is text, or None where it is not set."""
+        value = self._all[self.key(name, mechanism)]
+        assert value is None or isinstance(value, str), name
+        return value
+
+    def key(self, name: str, mechanism: str = "") -> str:
+        """The name under which a property is set: the listener's own where there is one."""
+        names = [f"{self._prefix}{name}", name]
+        if mechanism:
+            names.insert(0, f"{self._prefix}{mechanism.lower()}.{name}")
+        return next(key for key in names if key in self._all)
+
+    def wrong(self, name: str, problem: str, mechanism: str = "") -> ConfigError:
+        """The error that names where a property was set, its whole name, and what is wrong with it."""
+        key = self.key(name, mechanism)
+        return ConfigError(f"{self._origins.get(key, 'default')}: {key}: {problem}")
+
+    @property
+    def _prefix(self) -> str:
+        return f"{PREFIX}{self.listener.lower()}."

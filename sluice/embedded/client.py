@@ -1,0 +1,55 @@
+"""A client that a test has at hand to put records in and to take them out: `broker.client()`.
+
+It is sluice's own (sluice.client), in the broker's event loop. Each call is a producer or a consumer of its own, so
+nothing is open between calls and nothing is to be closed; the broker sees them under their client id as it sees others.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice.client.consumer.consumer import ConsumerRecord
+    from sluice.client.producer.producer import RecordMetadata
+
+# How long a poll waits: a test that waits for more is told of its time being up no later.
+_POLL_MS = 100.0
+
+
+class LocalClient:
+    """Sends records, and reads topics from their beginnings."""
+
+    def __init__(self, bootstrap: str, client_id: str) -> None:
+        self._config = {"bootstrap.servers": bootstrap, "client.id": client_id}
+
+    async def send(
+        self, topic: str, *values: bytes | None, key: bytes | None = None, partition: int | None = None
+    ) -> "list[RecordMetadata]":
+        """Where each of these records was written; they are sent in this order, and all have this key.
+
+        Raises the errors of `sluice.client.errors`.
+        """
+        from sluice.client.producer.producer import Producer  # few ask for a client
+
+        async with Producer(self._config) as producer:
+            sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
+            await producer.flush()
+            return [await each for each in sent]
+
+    async def receive(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> "list[ConsumerRecord]":
+        """The first `count` records of a topic, each partition's in their order; as a member of no group.
+
+        Raises TimeoutError where there are not so many within `timeout_s`; it says how many there were.
+        """
+        from sluice.client.consumer.consumer import Consumer, TopicPartition  # as above
+
+        found: list[ConsumerRecord] = []
+        config = {**self._config, "auto.offset.reset": "earliest"}
+        try:
+            async with asyncio.timeout(timeout_s), Consumer(config) as consumer:
+                partitions = await consumer.partitions_for(topic)
+                consumer.assign(TopicPartition(topic, partition) for partition in partitions)
+                while len(found) < count:
+                    found += await consumer.poll(_POLL_MS)
+        except TimeoutError:
+            raise TimeoutError(f"after {timeout_s:g} s: {len(found)} of {count} records of topic {topic}") from None
+        return found[:count]

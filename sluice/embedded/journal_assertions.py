@@ -1,0 +1,210 @@
+"""What a test asserts of its clients: `broker.assert_throttled("shop", at_least_ms=500)`.
+
+Read from the journal as it is now: nothing is waited for (`wait_for` does). What fails says what was wanted, what was
+seen, and the events that count, as `sluice journal tail` prints them. Where the journal has lost events, nothing can be
+said of what did not happen, and so that fails too.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.broker.journal.format_event import in_words
+from sluice.errors import ConfigError
+from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
+from sluice.text.did_you_mean import did_you_mean, one_of
+
+from .wait_conditions import Journal
+
+if TYPE_CHECKING:
+    from sluice.audit.judge.model.verdict import Verdict
+
+_QUOTAS = ("Produce", "Fetch", "Request", "ControllerMutation")
+_EVENTS_TOLD = 20
+_LAST_EVENTS = 40
+
+_E = TypeVar("_E", Request, Throttle)
+
+
+class JournalAssertions:
+    """The assertions of a broker, which has a journal."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the broker is."""
+        raise NotImplementedError
+
+    @property
+    def journal(self) -> Journal:
+        """What happened."""
+        raise NotImplementedError
+
+    def assert_throttled(
+        self, client_id: str, *, at_least_ms: float = 1, quota: str | None = None, after: int = 0
+    ) -> list[Throttle]:
+        """That quotas have made a client wait, for so long in all; returns each time.
+
+        `quota` is which: Produce, Fetch, Request or ControllerMutation; `after` the `seq` of an event before.
+        """
+        __tracebackhide__ = True
+        wanted = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
+        found, _ = self._throttles(client_id, quota, after)
+        if _all_ms(found) < at_least_ms:
+            raise AssertionError(self._told(wanted, _throttled(found), found, client_id, after))
+        return found
+
+    def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: int = 0) -> None:
+        """That no quota has made a client wait; or not that `quota`, or not since an event."""
+        __tracebackhide__ = True
+        wanted = f"client {client_id} not throttled{_by(quota)}"
+        found, lost = self._throttles(client_id, quota, after)
+        if found or lost or not self._clients(after)[client_id]:  # of one that never came there is nothing to say
+            raise AssertionError(self._told(wanted, _throttled(found), found, client_id, after))
+
+    def assert_requests(
+        self,
+        api: str | Collection[str] = (),
+        *,
+        client_id: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+        after: int = 0,
+        where: Callable[[Request], object] | None = None,
+        exactly: int | None = None,
+        at_least: int | None = None,
+        at_most: int | None = None,
+    ) -> list[Request]:
+        """That so many requests came, one at least if nothing is said; returns them.
+
+        `api`, `client_id` and `broker` are one or several; `where` is true for those that count.
+        """
+        __tracebackhide__ = True
+        least, most = _bounds(exactly, at_least, at_most)
+        given = self.journal.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
+        found, lost = _sorted_out(Request, given)
+        kept = [request for request in found if where is None or where(request)]
+        is_unsure = lost and most is not None
+        if len(kept) < least or (most is not None and len(kept) > most) or is_unsure:
+            filters = f"{_of('', api)} requests{_of(' of client', client_id)}{_of(' to broker', broker)}".strip()
+            wanted = f"{_number(least, most)} {filters}" + (" for which `where` is true" if where else "")
+            refused = f"; of {len(found) - len(kept)} more it is false" if where else ""
+            one = client_id if isinstance(client_id, str) else None
+            raise AssertionError(self._told(wanted, f"{len(kept)}{refused}", kept, one, after))
+        return kept
+
+    def assert_backoff(
+        self, client_id: str, kip: int = 580, *, settings: Mapping[str, float] | None = None, after: int = 0
+    ) -> "list[Verdict]":
+        """That a client waits between its tries as KIP-580 (requests) or KIP-144 (connections) says; returns what the
+        audit's judge says of each row of tries.
+
+        `settings` is how the client is configured, by Kafka's names; what is left out is Kafka's default. It takes a
+        fault that lasts: four waits of one thing at the least, else nothing can be said, which fails too.
+        """
+        __tracebackhide__ = True
+        from .backoff_assertions import backoffs  # few ask the judge
+
+        found = backoffs(self.journal.events(after=after), client_id, kip, settings or {})
+        if not found.passed:
+            raise AssertionError("\n".join([found.told(), *self._of_client(client_id, after)]))
+        return found.passed
+
+    def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
+        if quota is not None and quota not in _QUOTAS:
+            raise ValueError(f"quota={quota}: {one_of(quota, _QUOTAS)}")
+        given = self.journal.events(after=after, kind="throttle", client_id=client_id)
+        found, lost = _sorted_out(Throttle, given)
+        return [each for each in found if quota in (None, each.quota)], lost
+
+    def _clients(self, after: int) -> Counter[str]:
+        """How many events there are of each client id."""
+        events = self.journal.events(after=after)
+        return Counter(event.client_id for event in events if isinstance(event, ClientEvent) and event.client_id)
+
+    def _told(self, wanted: str, seen: str, count: Sequence[AnyEvent], client_id: str | None, after: int) -> str:
+        lines = [f"wanted: {wanted}", f"seen: {seen}"]
+        lost = sum(event.lost for event in self.journal.events(after=after) if isinstance(event, Gap))
+        if lost:
+            lines.append(
+                f"{lost} events are no longer kept: a larger sluice.journal.events, or after=SEQ, looks at all"
+            )
+        if client_id is not None:
+            lines += self._of_client(client_id, after)
+        if count:
+            return "\n".join([*lines, "the events that count:", *_lines(count, _EVENTS_TOLD)])
+        others = self.journal.events(after=after, client_id=client_id or ())
+        what = f"events of client {client_id}" if client_id else "events"
+        return "\n".join([*lines, f"the last {what}:", *_lines(others, _EVENTS_TOLD)] if others else lines)
+
+    def _of_client(self, client_id: str, after: int) -> list[str]:
+        clients = self._clients(after)
+        if not clients[client_id]:
+            there = f"clients that came: {', '.join(clients)}" if clients else "no client came"
+            hint = did_you_mean(client_id, clients)
+            return [" ".join(filter(None, (f"nothing came from client {client_id};", hint, there)))]
+        requests = self.journal.events(after=after, kind="request", client_id=client_id)
+        apis = Counter(request.api for request in requests if isinstance(request, Request))
+        return [f"its requests: {', '.join(f'{count} {api}' for api, count in apis.items()) or 'none'}"]
+
+
+def last_events(broker: JournalAssertions) -> str:
+    """What a failure may have to do with: how many events a broker's journal has, and the last of them."""
+    try:
+        events = broker.journal.events()
+    except ConfigError as error:
+        return str(error)
+    return "\n".join([f"broker {broker.bootstrap}: {len(events)} events", *_lines(events, _LAST_EVENTS)])
+
+
+def _lines(events: Sequence[AnyEvent], most: int) -> list[str]:
+    earlier = len(events) - most
+    lines = [f"  {in_words(event)}" for event in events[-most:]]
+    return [f"  ... {earlier} earlier", *lines] if earlier > 0 else lines
+
+
+def _sorted_out(wanted: type[_E], events: Iterable[AnyEvent]) -> tuple[list[_E], int]:
+    """The events of one type, and how many were lost."""
+    found: list[_E] = []
+    lost = 0
+    for event in events:
+        if isinstance(event, wanted):
+            found.append(event)
+        elif isinstance(event, Gap):
+            lost += event.lost
+    return found, lost
+
+
+def _all_ms(found: Iterable[Throttle]) -> int:
+    return sum(each.throttle_time_ms for each in found)
+
+
+def _throttled(found: Sequence[Throttle]) -> str:
+    if not found:
+        return "it was not throttled"
+    longest = max(each.throttle_time_ms for each in found)
+    times = "once" if len(found) == 1 else f"{len(found)} times"
+    return f"it was throttled for {_all_ms(found)} ms: {times}, for {longest} ms at most"
+
+
+def _by(quota: str | None) -> str:
+    return "" if quota is None else f" by its {quota} quota"
+
+
+def _bounds(exactly: int | None, at_least: int | None, at_most: int | None) -> tuple[int, int | None]:
+    if exactly is not None:
+        if at_least is not None or at_most is not None:
+            raise ValueError("exactly excludes at_least and at_most")
+        return exactly, exactly
+    if at_least is None:
+        return (1 if at_most is None else 0), at_most
+    return at_least, at_most
+
+
+def _number(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _of(what: str, values: str | int | Collection[str] | Collection[int]) -> str:
+    several = (values,) if isinstance(values, str | int) else values
+    return f"{what} {' or '.join(map(str, several))}" if several else ""

@@ -1,0 +1,173 @@
+"""What brokers of a test are told before it begins: the arguments of `@pytest.mark.kafka` and of its kin.
+
+brokers     how many
+config      properties by their names
+quota       what Broker.quota takes, {"client_id": "shop", "produce": "100k"}, or several of these
+faults      fault rules, each as Broker.faults.add takes one
+scenario    one of the catalogue, a file, or a Scenario: it begins with the test, on the brokers that it wants
+seed        of all chance
+admin_port  of the admin HTTP port, 0 for a free one
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+
+from sluice.errors import ConfigError, SluiceError
+from sluice.text.did_you_mean import did_you_mean
+
+from .fault_control import raise_problem
+from .sync_broker import SyncBroker
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from sluice.broker.faults.actions import AnyAction
+    from sluice.broker.faults.rule import Rule
+    from sluice.broker.scenarios.model import Scenario
+
+    from .sync_handles import SyncFault, SyncQuota, SyncScenario
+
+
+class QuotaFields(TypedDict, total=False):
+    """The arguments of Broker.quota, which says what they mean."""
+
+    client_id: str
+    user: str
+    produce: float | str
+    fetch: float | str
+    request_percentage: float
+
+
+class BrokerOptions(TypedDict, total=False):
+    """The options, each of which may be left out."""
+
+    brokers: int
+    config: Mapping[str, str | float]
+    quota: QuotaFields | Sequence[QuotaFields]
+    faults: "Sequence[AnyAction | Rule | Mapping[str, object] | str]"
+    scenario: "Scenario | PathLike[str] | str"
+    seed: int
+    admin_port: int | None
+
+
+# What each must be, by its type; told to whoever gives something else.
+_ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
+    "brokers": ((int,), "a number, such as 3"),
+    "config": ((Mapping,), 'properties by their names, such as {"num.partitions": 3}'),
+    "quota": (
+        (Mapping, list, tuple),
+        'arguments of quota(), such as {"client_id": "shop", "produce": "100k"}, or several',
+    ),
+    "faults": ((list, tuple), 'several rules, such as [{"action": "close", "api": "Produce", "times": 1}]'),
+    "scenario": ((object,), "a name of the catalogue, a file or a Scenario"),
+    "seed": ((int,), "a number"),
+    "admin_port": ((int, type(None)), "a port, 0 for a free one, or None"),
+}
+OF_RUNNING = ("quota", "faults")  # what brokers can be told that have been started already
+
+
+class Started(NamedTuple):
+    """Brokers as the options have them, and the scenario that has begun, if there is one."""
+
+    broker: SyncBroker
+    scenario: "SyncScenario | None"
+
+
+def checked(given: Mapping[str, object]) -> BrokerOptions:
+    """The options. Raises ConfigError, one line that names the wrong one and says what is accepted."""
+    for name, value in given.items():
+        if name not in _ACCEPTED:
+            hint = did_you_mean(name, _ACCEPTED) or f"there are {', '.join(_ACCEPTED)}"
+            raise ConfigError(f"{name}: there is no such option, {hint}")
+        types, accepted = _ACCEPTED[name]
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise ConfigError(f"{name}={value!r}: must be {accepted}")
+    return given  # type: ignore[return-value]  # which has just been seen
+
+
+@contextmanager
+def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
+    """Runs brokers. Raises SluiceError where they cannot be, or where a fault or the scenario did not work."""
+    options = checked(options)
+    config = dict(options.get("config", {}))
+    brokers = options.get("brokers", 1)
+    scenario = _scenario(options)
+    if scenario is not None:
+        from sluice.broker.scenarios.timeline import broker_properties
+
+        own = broker_properties(scenario)
+        brokers = options.get("brokers", int(own.pop("sluice.brokers")))
+        config = {**own, **config}
+    with (
+        SyncBroker(brokers, config=config, admin_port=options.get("admin_port"), seed=options.get("seed", 0)) as broker,
+        told(broker, options),
+    ):
+        if scenario is None:
+            yield Started(broker, None)
+            return
+        run = broker.start_scenario(scenario)
+        try:
+            yield Started(broker, run)
+        finally:
+            run.stop()
+        for step in run.steps:
+            if step.problem:
+                raise SluiceError(f"scenario {scenario.name}: {step.what}: {step.problem}")
+
+
+@contextmanager
+def told(broker: SyncBroker, options: BrokerOptions) -> Iterator[None]:
+    """Sets the quotas and puts the fault rules in force, for as long as the block takes. Raises SluiceError."""
+    with ExitStack() as ends:
+        for quota in _several(options.get("quota", ())):
+            ends.enter_context(_quota(broker, quota))
+        faults = [_fault(broker, index, rule) for index, rule in enumerate(options.get("faults", ()))]
+        try:
+            yield
+        finally:
+            for fault in faults:
+                fault.remove()
+        for fault in faults:
+            raise_problem(fault.id, fault.problem)
+
+
+def _scenario(options: BrokerOptions) -> "Scenario | None":
+    given = options.get("scenario")
+    if given is None:
+        return None
+    from os import fspath
+
+    from sluice.broker.scenarios.files import load
+    from sluice.broker.scenarios.model import Scenario
+
+    if isinstance(given, Scenario):
+        return given
+    try:
+        return load(fspath(given))
+    except TypeError:
+        raise ConfigError(f"scenario={given!r}: must be {_ACCEPTED['scenario'][1]}") from None
+
+
+def _several(quota: "QuotaFields | Sequence[QuotaFields]") -> Sequence[object]:
+    return [quota] if isinstance(quota, Mapping) else quota
+
+
+def _quota(broker: SyncBroker, given: object) -> "SyncQuota":
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"quota={given!r}: must be {_ACCEPTED['quota'][1]}")
+    known = QuotaFields.__annotations__
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(str(name), known) or f"there are {', '.join(known)}"
+            raise ConfigError(f"quota: {name}: there is no such field, {hint}")
+        if name in ("client_id", "user") and not isinstance(given[name], str):
+            raise ConfigError(f"quota: {name}={given[name]!r}: must be text")
+    return broker.quota(**given)
+
+
+def _fault(broker: SyncBroker, index: int, rule: "AnyAction | Rule | Mapping[str, object] | str") -> "SyncFault":
+    try:
+        return broker.faults.add(rule)
+    except SluiceError as error:
+        raise ConfigError(f"faults[{index}]: {error}") from None

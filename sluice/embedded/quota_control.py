@@ -1,0 +1,84 @@
+"""Quotas that a test sets and takes back: `broker.quota`."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.handlers.configs.alter_client_quotas import alter
+from sluice.config.value_types import parse_rate
+from sluice.errors import SluiceError
+from sluice.quotas.client_quotas import CLIENT_ID, USER, Entity
+from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+
+
+class LocalQuota:
+    """Quotas that hold until they are removed, or to the end of a `with` block."""
+
+    def __init__(self, cluster: Cluster, entity: Entity, before: Mapping[str, float | None]) -> None:
+        """`before` is what the keys of these quotas were set to, None where they were not."""
+        self._cluster = cluster
+        self._entity = entity
+        self._before = before
+
+    def remove(self) -> None:
+        """What was set before holds again; the second time nothing is done."""
+        _alter(self._cluster, self._entity, self._before)
+        self._before = {}
+
+    def __enter__(self) -> "LocalQuota":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class QuotasSet(NamedTuple):
+    """What is set of one entity: {"client-id": "shop"}, None for the default; by the quotas' names, in their units."""
+
+    entity: Entity
+    quotas: dict[str, float]
+
+
+def quotas_set(cluster: Cluster) -> list[QuotasSet]:
+    """All that are set, in the order in which they first were."""
+    return [QuotasSet(entity, dict(quotas)) for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)]
+
+
+def set_quota(
+    cluster: Cluster,
+    client_id: str | None,
+    user: str | None,
+    produce: float | str | None,
+    fetch: float | str | None,
+    request_percentage: float | None,
+) -> LocalQuota:
+    """Sets those that are given, of all client ids where neither a client id nor a user is. Raises SluiceError."""
+    names = {USER: user, CLIENT_ID: client_id}
+    entity: Entity = {type_: name for type_, name in names.items() if name is not None} or {CLIENT_ID: None}
+    given = {
+        PRODUCER_BYTE_RATE: _rate("produce", produce),
+        CONSUMER_BYTE_RATE: _rate("fetch", fetch),
+        REQUEST_PERCENTAGE: request_percentage,
+    }
+    quotas = {key: value for key, value in given.items() if value is not None}
+    if not quotas:
+        raise SluiceError("quota: needs produce, fetch or request_percentage")
+    found = cluster.client_quotas.matching(entity, (), strict=True)
+    before = {key: found[0][1].get(key) if found else None for key in quotas}
+    _alter(cluster, entity, quotas)
+    return LocalQuota(cluster, entity, before)
+
+
+def _rate(name: str, value: float | str | None) -> float | None:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_rate(value)
+    except ValueError:
+        raise SluiceError(f"quota: {name}={value}: must be bytes per second, such as 100000 or 100k") from None
+
+
+def _alter(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:
+    code, problem = alter(cluster, entity, changes, validate_only=False)
+    if code:
+        raise SluiceError(f"quota: {problem}")

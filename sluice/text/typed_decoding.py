@@ -1,0 +1,191 @@
+"""What a file or a request says, as a typed value; or one line that has the path in it and says what is accepted.
+
+msgspec finds what is wrong; this puts it into the words of somebody who has written a file and knows no Python. A type
+is told by the description in its `Meta` if that is `ACCEPTED`: others say what a value is for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from .did_you_mean import meant, one_of
+
+T = TypeVar("T")
+
+# As the `extra` of a Meta: its description tells what is accepted.
+ACCEPTED = {"description": "accepted"}
+
+_LONGEST_SHOWN = 80
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+_WHERE = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `(.*)`)?")
+_INVALID = re.compile(r"Invalid (?:enum )?value (.*)")
+
+
+class MisreadError(ValueError):
+    """What was given is not what is accepted; the text begins with the path, which is "" of all that was given."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
+        self.problem = problem
+
+
+def read(given: object, wanted: type[T]) -> T:
+    """The value of type `wanted`, a struct. Raises MisreadError."""
+    try:
+        return msgspec.convert(given, wanted)
+    except msgspec.ValidationError as error:
+        raise _misread(given, wanted, str(error)) from None
+
+
+def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
+    """The same of what can only be texts, as in a query: `5` is a number, and `true` is true. Raises MisreadError."""
+    try:
+        return msgspec.convert(given, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise _misread(given, wanted, str(error)) from None
+
+
+def _misread(given: object, wanted: type[T], text: str) -> MisreadError:
+    where = _WHERE.search(text)
+    steps = [name or index for name, index in _STEP.findall(where[1])] if where else []
+    reason = text[: where.start()] if where else text
+    place = _Place("", given, (inspect.type_info(wanted),))
+    for step in steps:
+        place = place.inner(step)
+    return MisreadError(*place.told(reason))
+
+
+class _Place:
+    """A value within what was given, and the types that are accepted there."""
+
+    def __init__(self, path: str, given: object, types: Sequence[inspect.Type]) -> None:
+        self._path = path
+        self._given = given
+        self._types = list(_plain(types))
+        self._described = [words for one in types if (words := _description(one))]
+
+    def inner(self, step: str) -> "_Place":
+        """The value in this field, or at this index; `...` is any value of a table, of which one must be wrong."""
+        given = self._given
+        if isinstance(given, Mapping):
+            name = self._wrong_key() if step == "..." else step
+            return _Place(_joined(self._path, name), given.get(name), list(self._inner_types(name)))
+        index = int(step)
+        value = given[index] if isinstance(given, Sequence) else None
+        return _Place(f"{self._path}[{index}]", value, list(self._inner_types("")))
+
+    def _wrong_key(self) -> str:
+        """Tables of any names have plain values here."""
+        assert isinstance(self._given, Mapping)
+        plain = str | int | float | bool
+        return next((str(key) for key, value in self._given.items() if not isinstance(value, plain)), "...")
+
+    def _inner_types(self, name: str) -> Iterator[inspect.Type]:
+        for one in self._types:
+            match one:
+                case inspect.StructType() if one.tag_field == name:
+                    yield inspect.LiteralType((one.tag,))
+                case inspect.StructType() if self._may_be(one):
+                    yield from (field.type for field in one.fields if field.encode_name == name)
+                case inspect.DictType():
+                    yield one.value_type
+                case inspect.ListType() | inspect.VarTupleType():
+                    yield one.item_type
+                case inspect.TupleType():
+                    yield from one.item_types
+
+    def _may_be(self, struct: inspect.StructType) -> bool:
+        """Whether this is the struct that is meant, where a tag says which."""
+        given = self._given
+        tag = given.get(struct.tag_field) if isinstance(given, Mapping) and struct.tag_field else None
+        return tag is None or tag == struct.tag
+
+    def told(self, reason: str) -> tuple[str, str]:
+        """The path and, in words, what is wrong there."""
+        if found := _UNKNOWN.fullmatch(reason):
+            return _joined(self._path, found[1]), _unknown(found[1], self._fields())
+        if found := _MISSING.fullmatch(reason):
+            name = found[1]
+            tags = [str(one.tag) for one in self._structs() if one.tag_field == name]
+            return _joined(self._path, name), f"is needed{_choice(tags)}"
+        if found := _INVALID.fullmatch(reason):
+            return self._path, f"{found[1]}: {one_of(str(self._given), self._choices())}"
+        if found := _EXPECTED.fullmatch(reason):
+            accepted = self._described or [_accepted(found[1], found[2])]
+            return self._path, f"must be {' or '.join(accepted)}{self._shown(found[3])}"
+        return self._path, reason
+
+    def _shown(self, kind: str | None) -> str:
+        """What was given: itself if it is text or of the right kind, else its kind."""
+        if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
+            text = repr(self._given)
+            return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
+        return "" if kind is None else f", not {_WORDS.get(kind, kind)}"
+
+    def _structs(self) -> list[inspect.StructType]:
+        return [one for one in self._types if isinstance(one, inspect.StructType)]
+
+    def _fields(self) -> list[str]:
+        names = [field.encode_name for one in self._structs() if self._may_be(one) for field in one.fields]
+        tags = [one.tag_field for one in self._structs() if one.tag_field]
+        return list(dict.fromkeys([*tags, *names]))
+
+    def _choices(self) -> list[str]:
+        """The names of which one is accepted: a literal's, or those of the tags."""
+        names: list[str] = []
+        for one in self._types:
+            if isinstance(one, inspect.LiteralType):
+                names += [str(value) for value in one.values]
+        return names
+
+
+def _plain(types: Sequence[inspect.Type]) -> Iterator[inspect.Type]:
+    for one in types:
+        match one:
+            case inspect.Metadata():
+                yield from _plain([one.type])
+            case inspect.UnionType():
+                yield from _plain(one.types)
+            case _:
+                yield one
+
+
+def _description(one: inspect.Type) -> str:
+    if not isinstance(one, inspect.Metadata) or one.extra != ACCEPTED:
+        return ""
+    return str((one.extra_json_schema or {})["description"])
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _unknown(name: str, accepted: Sequence[str]) -> str:
+    return f"there is no such field{meant(name, accepted)} accepted are {', '.join(accepted)}"
+
+
+def _choice(names: Sequence[str]) -> str:
+    return f": one of {', '.join(names)}" if names else ""
+
+
+def _accepted(types: str, bound: str) -> str:
+    """What is accepted, of msgspec's words for it."""
+    names = [_WORDS.get(name, name) for name in types.split(" | ")]
+    return " or ".join(names) + bound

@@ -1,0 +1,1 @@
+"""An event loop in virtual time and a network in memory."""

@@ -1,0 +1,406 @@
+"""A TCP connection in memory: two transports, and a wire in each direction between them.
+
+What a transport is given to write waits in its own buffer (above the high-water mark its protocol is told to pause),
+goes over the wire as the network has it, and lies in the other's receive buffer until that reads. The last two are
+bounded by WINDOW_BYTES: who does not read makes the other's buffer grow, as TCP does.
+
+As with sockets on Linux: who closes sends what is in its buffer and then an end; a close before all was read, and bytes
+that come after it, are answered by a reset; an end or a reset is noticed by reading or by writing, not by a transport
+that has paused reading; and what nobody acknowledges breaks the connection after a quarter of an hour.
+"""
+
+import asyncio
+import errno
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import Protocol
+
+from .link import Link
+
+# On the wire and unread: about what Linux has between two processes of one machine.
+WINDOW_BYTES = 256 * 1024
+# The largest piece that goes over a wire of limited bandwidth.
+SEGMENT_BYTES = 16 * 1024
+# asyncio's default; the low-water mark is a quarter of it.
+HIGH_WATER_BYTES = 64 * 1024
+# Linux gives up after tcp_retries2, 15 times.
+GIVE_UP_S = 924.6
+_CLOSE_BY_RESET = struct.pack("ii", 1, 0)
+_END = b""
+
+
+class MemorySocket:
+    """What `get_extra_info("socket")` gives: it has addresses and takes options. SO_LINGER with 0 s makes a close a
+    reset, the others change nothing.
+    """
+
+    family = socket.AF_INET
+    type = socket.SOCK_STREAM
+    proto = socket.IPPROTO_TCP
+
+    def __init__(
+        self,
+        here: tuple[str, int],
+        there: tuple[str, int] | None = None,
+        release: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`release`: what closes it, where it is one to listen on."""
+        self._here = here
+        self._there = there
+        self.close = release
+        self._options: dict[tuple[int, int], int | bytes] = {}
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._here
+
+    def getpeername(self) -> tuple[str, int]:
+        if self._there is None:
+            raise OSError(errno.ENOTCONN, "a listening socket has no peer")
+        return self._there
+
+    def listen(self, backlog: int) -> None:
+        """A server has been made of it, or will be: the queue has no end here."""
+
+    def fileno(self) -> int:
+        return -1
+
+    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
+        self._options[level, option] = value
+
+    def getsockopt(self, level: int, option: int, length: int = 0) -> int | bytes:
+        return self._options.get((level, option), bytes(length) if length else 0)
+
+    @property
+    def closes_by_reset(self) -> bool:
+        return self._options.get((socket.SOL_SOCKET, socket.SO_LINGER)) == _CLOSE_BY_RESET
+
+
+class Path(Protocol):
+    """The way between two ends, as the network has it now."""
+
+    link: Link
+    is_instant: bool  # whether the link takes no time
+    is_blocked: bool  # whether nothing passes
+    random: Random
+
+    def left(self) -> None:
+        """An end is closed."""
+
+
+class Wire:
+    """One direction of a connection: what is sent arrives in its order, when the network lets it."""
+
+    __slots__ = ("_arrivals", "_free_at", "_give_up", "_last_at", "_late", "_loop", "_on_broken", "_path")
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, on_broken: Callable[[], None]) -> None:
+        self._path = path
+        self._loop = loop
+        self._on_broken = on_broken
+        self._arrivals: deque[Callable[[], None]] = deque()
+        self._late = 0  # of these: whose time came while nothing passed
+        self._free_at = 0.0  # when the bandwidth is used up to
+        self._last_at = 0.0  # when the last of them arrives; none may overtake it
+        self._give_up: asyncio.TimerHandle | None = None
+
+    @property
+    def segment_bytes(self) -> int:
+        """The most to send at once."""
+        return WINDOW_BYTES if self._path.link.bytes_per_s is None else SEGMENT_BYTES
+
+    def send(self, size: int, arrive: Callable[[], None]) -> None:
+        """Sends `size` bytes; calls `arrive` when they have arrived."""
+        self._arrivals.append(arrive)
+        arrives_at = now = self._loop.time()
+        if not self._path.is_instant:
+            link = self._path.link
+            if link.bytes_per_s is not None:
+                self._free_at = arrives_at = max(self._free_at, now) + size / link.bytes_per_s
+            arrives_at += link.delay_s(self._path.random)
+        if arrives_at <= now >= self._last_at:
+            self._loop.call_soon(self._next)
+        else:
+            self._last_at = max(self._last_at, arrives_at)
+            self._loop.call_at(self._last_at, self._next)
+
+    def release(self) -> None:
+        """Something passes again: what was held arrives."""
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        late, self._late = self._late, 0
+        for _ in range(late):
+            self._loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        if not self._path.is_blocked:
+            self._arrivals.popleft()()
+            return
+        self._late += 1
+        if self._give_up is None:
+            self._give_up = self._loop.call_later(GIVE_UP_S, self._on_broken)
+
+
+class MemoryTransport(asyncio.Transport):
+    """One end of a connection. As asyncio's over a socket, it calls its protocol from the loop, never from within."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, path: Path, here: tuple[str, int], there: tuple[str, int]
+    ) -> None:
+        self._socket = MemorySocket(here, there)
+        super().__init__({"socket": self._socket, "sockname": here, "peername": there})
+        self._loop = loop
+        self._path = path
+        self.wire = Wire(path, loop, partial(self._end, TimeoutError(errno.ETIMEDOUT, "Connection timed out")))
+        self.peer: MemoryTransport = self  # until it is told of the other end
+        self._protocol: asyncio.BaseProtocol = asyncio.BaseProtocol()
+        # Writing.
+        self._out: deque[bytes | memoryview] = deque()
+        self._out_bytes = 0
+        self._unread = 0  # bytes that are on the wire, or there and not read
+        self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
+        self._is_protocol_paused = False
+        self._wrote_eof = False
+        self._sent_end = False
+        # Reading.
+        self._in: deque[bytes | memoryview] = deque()
+        self._in_end: bytes | Exception | None = None  # what comes behind these: the end, or a reset
+        self._is_paused = True  # until it starts
+        self._reads_soon = False
+        # Ending.
+        self._is_closing = False
+        self._is_lost = False  # the protocol has been told, or is told in the loop's next turn
+        self.is_closed = False
+
+    def start(self, protocol: asyncio.BaseProtocol) -> None:
+        """Connects the protocol and begins to read."""
+        self._protocol = protocol
+        try:
+            protocol.connection_made(self)
+        except Exception as error:
+            self._fail(error, "connection_made")
+        self._is_paused = False
+        self._read_soon()
+
+    # -- what a protocol calls: reading ------------------------------------------------------------------------------
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
+    def is_reading(self) -> bool:
+        return not self._is_closing and not self._is_paused
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        if self._is_paused and not self._is_closing:
+            self._is_paused = False
+            self._read_soon()
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._wrote_eof:
+            raise RuntimeError("Cannot call write() after write_eof()")
+        if self._is_closing:
+            return
+        if isinstance(self._in_end, Exception):
+            self._end(self._in_end)  # a reset that was not read yet
+            return
+        if len(data):
+            self._out.append(bytes(data))
+            self._out_bytes += len(data)
+            self._flush()
+            self._tell_protocol()
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def write_eof(self) -> None:
+        if not self._is_closing and not self._wrote_eof:
+            self._wrote_eof = True
+            self._flush()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return self._out_bytes
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        if high is None:
+            high = HIGH_WATER_BYTES if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
+        self._high, self._low = high, low
+        self._tell_protocol()
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self._flush()
+
+    def abort(self) -> None:
+        self._end(None)
+
+    def reset(self) -> None:
+        """A reset comes from the network."""
+        if not self.is_closed and not isinstance(self._in_end, Exception):
+            self._in_end = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+            if self._out:
+                self._end(self._in_end)
+            self._read()
+
+    # -- within ------------------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Sends what the other end has room for."""
+        while self._out and self._unread < WINDOW_BYTES:
+            data = self._out.popleft()
+            most = min(WINDOW_BYTES - self._unread, self.wire.segment_bytes)
+            if len(data) > most:
+                rest = memoryview(data)[most:]
+                self._out.appendleft(rest)
+                data = memoryview(data)[:most]
+            self._out_bytes -= len(data)
+            self._unread += len(data)
+            self.wire.send(len(data), partial(self.peer._arrived, data))
+        if not self._out:
+            if self._wrote_eof:
+                self._send_end()
+            if self._is_closing:
+                self._end(None)
+
+    def _send_end(self) -> None:
+        if not self._sent_end:
+            self._sent_end = True
+            self.wire.send(0, self.peer._ended)
+
+    def _tell_protocol(self) -> None:
+        if not self._is_protocol_paused and self._out_bytes > self._high:
+            self._is_protocol_paused = True
+            self._protocol.pause_writing()
+        elif self._is_protocol_paused and self._out_bytes <= self._low:
+            self._is_protocol_paused = False
+            self._protocol.resume_writing()
+
+    def _arrived(self, data: bytes | memoryview) -> None:
+        if self.is_closed:
+            self._send_reset()
+        else:
+            self._in.append(data)
+            self._read()
+
+    def _ended(self) -> None:
+        if not self.is_closed and self._in_end is None:
+            self._in_end = _END
+            self._read()
+
+    def _was_read(self, size: int) -> None:
+        """The other end has room again."""
+        self._unread -= size
+        if self._out and not self._is_lost:
+            self._flush()
+            self._tell_protocol()
+
+    def _read_soon(self) -> None:
+        if not self._reads_soon:
+            self._reads_soon = True
+            self._loop.call_soon(self._read_now)
+
+    def _read_now(self) -> None:
+        self._reads_soon = False
+        self._read()
+
+    def _read(self) -> None:
+        """One read, if the protocol wants to and there is something."""
+        if self._is_paused or self._is_closing:
+            return
+        if self._in:
+            try:
+                size = self._feed()
+            except Exception as error:
+                self._fail(error, "reading")
+                return
+            self.peer._was_read(size)
+            if self._in or self._in_end is not None:
+                self._read_soon()
+        elif isinstance(self._in_end, Exception):
+            self._end(self._in_end)
+        elif self._in_end is not None:
+            self._read_end()
+
+    def _feed(self) -> int:
+        """Gives the protocol what has come, as much as it takes in one read; returns how many bytes that are."""
+        protocol, data = self._protocol, self._in.popleft()
+        if self._in:
+            data = b"".join((data, *self._in))
+            self._in.clear()
+        if not isinstance(protocol, asyncio.BufferedProtocol):
+            assert isinstance(protocol, asyncio.Protocol), f"{protocol!r} cannot read"
+            protocol.data_received(bytes(data))
+            return len(data)
+        buffer = memoryview(protocol.get_buffer(-1))
+        size = min(len(buffer), len(data))
+        buffer[:size] = memoryview(data)[:size]
+        if size < len(data):
+            self._in.append(memoryview(data)[size:])
+        protocol.buffer_updated(size)
+        return size
+
+    def _read_end(self) -> None:
+        self._is_paused = True  # there is nothing more to read
+        assert isinstance(self._protocol, asyncio.Protocol | asyncio.BufferedProtocol)
+        try:
+            keeps_open = self._protocol.eof_received()
+        except Exception as error:
+            self._fail(error, "eof_received")
+            return
+        if not keeps_open:
+            self.close()
+
+    def _fail(self, error: Exception, where: str) -> None:
+        """The protocol raised."""
+        context = {"message": f"{where} failed", "exception": error, "transport": self, "protocol": self._protocol}
+        self._loop.call_exception_handler(context)
+        self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        """What was not sent is dropped, and the protocol is told in the loop's next turn."""
+        if not self._is_lost:
+            self._is_lost = self._is_closing = True
+            self._out.clear()
+            self._out_bytes = 0
+            self._loop.call_soon(self._lose, error)
+
+    def _lose(self, error: Exception | None) -> None:
+        try:
+            self._protocol.connection_lost(error)
+        finally:
+            self.is_closed = True
+            if self._in or self._socket.closes_by_reset:
+                self._send_reset()
+            elif not isinstance(self._in_end, Exception):
+                self._send_end()
+            self._path.left()
+
+    def _send_reset(self) -> None:
+        if not self._path.is_blocked:  # a reset is sent once: where nothing passes it is lost
+            self.wire.send(0, self.peer.reset)

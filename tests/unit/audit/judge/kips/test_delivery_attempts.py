@@ -1,0 +1,192 @@
+"""KIP-91 by attempts: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.model.verdict import State, Verdict
+from tests.support.audit_events import SETTINGS, Journal, callback, failed_batch, observed
+
+PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
+NOT_OBSERVABLE = State.NOT_OBSERVABLE
+
+
+def failing(statement: str, at_ms: Iterable[float], probe: str, *, ended_ms: float = 20_000, **given: float) -> Verdict:
+    """A batch that is answered REQUEST_TIMED_OUT at these times."""
+    journal = Journal()
+    for each in at_ms:
+        journal.batch(each, each + 1, sequence=0, errors=[7])
+    settings = {**SETTINGS} | {key.replace("_", "."): value for key, value in given.items()}
+    return judge(statement, [observed(probe, journal.events, settings=settings, ended_ms=ended_ms)])
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "ended_ms", "state"),
+    [
+        pytest.param([0, 2100, 4200], 20_000, PASS, id="before its time is over"),
+        pytest.param([0, 2100, 5080], 20_000, PASS, id="in the pass in which its time is over"),
+        pytest.param([0, 2100, 5500], 20_000, DEVIATES, id="afterwards"),
+        pytest.param([0, 2100, 4200], 4900, INCONCLUSIVE, id="as long as anybody looked"),
+    ],
+)
+def test_kip_91_1_a_batch_is_sent(at_ms: list[float], ended_ms: float, state: State) -> None:
+    assert failing("KIP-91/1", at_ms, "produce-timed-out", ended_ms=ended_ms).state is state
+
+
+def unanswered(statement: str, tries: Sequence[tuple[float, float, int]]) -> Verdict:
+    """A batch that nobody answers: when it is sent, when the client leaves that connection, and which that is."""
+    journal = Journal()
+    for connection in sorted({connection for _, _, connection in tries}):
+        first_ms = min(at_ms for at_ms, _, each in tries if each == connection)
+        left_ms = max(left_ms for _, left_ms, each in tries if each == connection)
+        assert journal.connection(first_ms - 10, left_ms, by_client=True, answers=True) == connection
+    for at_ms, left_ms, connection in tries:
+        journal.batch(at_ms, ended_ms=left_ms, sequence=0, connection=connection)
+    return judge(statement, [observed("delivery-mute", journal.events, ended_ms=20_000)])
+
+
+@pytest.mark.parametrize(
+    ("tries", "state"),
+    [
+        pytest.param([(10, 2010, 1), (2110, 4110, 2), (4310, 6310, 3)], PASS, id="elsewhere, each time it timed out"),
+        pytest.param([(10, 1010, 1), (1110, 2110, 2)], DEVIATES, id="sooner"),
+        pytest.param([(10, 5000, 1), (2100, 5000, 1)], DEVIATES, id="on the connection that does not answer"),
+        pytest.param([(10, 2010, 1), (2110, 4110, 2), (5300, 7300, 3)], DEVIATES, id="after its time is over"),
+        pytest.param([(10, 2010, 1)], INCONCLUSIVE, id="never"),
+    ],
+)
+def test_kip_91_4_a_batch_that_nobody_answers_is_sent_again(
+    tries: list[tuple[float, float, int]], state: State
+) -> None:
+    assert unanswered("KIP-91/4", tries).state is state
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "state"),
+    [
+        pytest.param(6300, PASS, id="when its request times out"),
+        pytest.param(5020, DEVIATES, id="when its own time is over"),
+    ],
+)
+def test_kip_91_5_the_connection_of_a_batch_that_runs_out_of_time_is_left(left_ms: float, state: State) -> None:
+    tries = [(10.0, 2010.0, 1), (2110.0, 4110.0, 2), (4310.0, left_ms, 3)]
+    assert unanswered("KIP-91/5", tries).state is state
+
+
+def test_kip_91_5_takes_one_on_its_way() -> None:
+    assert unanswered("KIP-91/5", [(10, 2010, 1), (2110, 4110, 2)]).state is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "again_ms", "closed_ms", "state"),
+    [
+        pytest.param(5500, None, None, PASS, id="is ignored"),
+        pytest.param(5500, 5600, None, DEVIATES, id="makes it send the batch again"),
+        pytest.param(5500, None, 5510, DEVIATES, id="makes it close the connection"),
+        pytest.param(5500, None, 9000, PASS, id="has nothing to do with a connection that is closed later"),
+        pytest.param(4500, None, None, INCONCLUSIVE, id="was in time"),
+    ],
+)
+def test_kip_91_6_an_answer_that_comes_late(
+    answered_ms: float, again_ms: float | None, closed_ms: float | None, state: State
+) -> None:
+    journal = Journal()
+    journal.connection(0, closed_ms, by_client=True, answers=True)
+    journal.batch(10, 20, sequence=0, errors=[7])
+    journal.batch(4000, answered_ms, sequence=0)
+    if again_ms is not None:
+        journal.batch(again_ms, again_ms + 1, sequence=0)
+    run = observed("delivery-late-answer", journal.events, ended_ms=20_000)
+    assert judge("KIP-91/6", [run]).state is state
+
+
+@pytest.mark.parametrize(
+    ("second_ms", "most", "state"),
+    [
+        pytest.param(201, 1, PASS, id="after the answer"),
+        pytest.param(100, 1, DEVIATES, id="before it"),
+        pytest.param(100, 5, NOT_OBSERVABLE, id="before it, where five may be on their way"),
+    ],
+)
+def test_kip_91_7_a_second_request(second_ms: float, most: int, state: State) -> None:
+    journal = Journal()
+    journal.batch(0, 200, sequence=0)
+    journal.batch(second_ms, second_ms + 200, sequence=1)
+    settings = {**SETTINGS, "max.in.flight.requests.per.connection": most}
+    assert judge("KIP-91/7", [observed("in-flight-one", journal.events, settings=settings)]).state is state
+
+
+def test_kip_91_7_another_connection_has_requests_of_its_own() -> None:
+    journal = Journal()
+    journal.batch(0, 200, sequence=0)
+    journal.batch(100, 300, sequence=1, connection=2)
+    journal.batch(301, 310, sequence=2, connection=2)
+    settings = {**SETTINGS, "max.in.flight.requests.per.connection": 1}
+    assert judge("KIP-91/7", [observed("in-flight-one", journal.events, settings=settings)]).state is PASS
+
+
+@pytest.mark.parametrize(
+    ("connects", "rejected", "delivery_ms", "state"),
+    [
+        pytest.param(False, True, 1000, PASS, id="is refused"),
+        pytest.param(True, False, 1000, DEVIATES, id="is taken"),
+        pytest.param(False, False, 1000, INCONCLUSIVE, id="is followed by nothing"),
+        pytest.param(True, False, 2000, NOT_OBSERVABLE, id="is none, as it is as long as a request may take"),
+    ],
+)
+def test_kip_91_9_a_delivery_timeout_that_is_too_short(
+    connects: bool, rejected: bool, delivery_ms: float, state: State
+) -> None:
+    journal = Journal()
+    if connects:
+        journal.connection(0, answers=True)
+    told = [callback("rejected", 0)] if rejected else []
+    settings = {**SETTINGS, "delivery.timeout.ms": delivery_ms}
+    run = observed("delivery-config", journal.events, settings=settings, callbacks=told, ended_ms=2000)
+    assert judge("KIP-91/9", [run]).state is state
+
+
+@pytest.mark.parametrize(
+    ("tries", "state"),
+    [
+        pytest.param(4, PASS, id="once more than its retries"),
+        pytest.param(5, DEVIATES, id="twice more"),
+        pytest.param(3, DEVIATES, id="as often as its retries"),
+    ],
+)
+def test_kip_91_12_a_batch_is_sent(tries: int, state: State) -> None:
+    at_ms = [0.0, 101, 302, 703, 1504][:tries]
+    assert failing("KIP-91/12", at_ms, "delivery-retries-exhausted", retries=3).state is state
+
+
+def test_kip_91_12_who_has_not_given_up_yet_may_send_it_again() -> None:
+    verdict = failing("KIP-91/12", [0, 101], "delivery-retries-exhausted", ended_ms=500, retries=3)
+    assert verdict.state is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("waits", "ended_ms", "state"),
+    [
+        pytest.param([100, 200, 400, 800, 1000, 1000, 1000], 20_000, PASS, id="until its time is over"),
+        pytest.param([100, 200], 20_000, DEVIATES, id="twice, and then no more"),
+        pytest.param([100, 200], 1000, INCONCLUSIVE, id="twice, as long as anybody looked"),
+        pytest.param([100] * 12, 1500, PASS, id="twelve times, as long as anybody looked"),
+    ],
+)
+def test_kip_91_14_a_batch_that_fails_is_sent_again(waits: list[float], ended_ms: float, state: State) -> None:
+    run = observed("produce-timed-out", failed_batch(waits, error=7).events, ended_ms=ended_ms)
+    assert judge("KIP-91/14", [run]).state is state
+
+
+@pytest.mark.parametrize(
+    ("error", "waits", "state"),
+    [
+        pytest.param(29, [], PASS, id="is not sent again"),
+        pytest.param(29, [100], DEVIATES, id="is sent again"),
+        pytest.param(10, [0], INCONCLUSIVE, id="was too large, and may come in parts"),
+        pytest.param(7, [100], INCONCLUSIVE, id="did not fail for good"),
+    ],
+)
+def test_kip_91_15_a_batch_that_failed_for_good(error: int, waits: list[float], state: State) -> None:
+    assert judge("KIP-91/15", [observed("produce-no-retry", failed_batch(waits, error=error).events)]).state is state

@@ -1,0 +1,116 @@
+"""KIP-91 by what a driver told of records: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.model.observation import Callback
+from sluice.audit.judge.model.verdict import State, Verdict
+from tests.support.audit_events import Journal, callback, observed
+
+PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
+# Of a record: when it was sent, what became of it, and when.
+Told = tuple[float, str, float]
+
+
+def callbacks(*told: Told) -> list[Callback]:
+    found: list[Callback] = []
+    for number, (sent_ms, end, ended_ms) in enumerate(told):
+        found.append(callback("sent", sent_ms, number))
+        if end:
+            found.append(callback(end, ended_ms, number))
+    return sorted(found, key=lambda each: each.at_ns)
+
+
+@pytest.mark.parametrize("statement", ["KIP-91/2", "KIP-91/8", "KIP-91/13", "KIP-91/16"])
+def test_what_an_application_is_told_is_not_seen_of_a_client_without_a_driver(statement: str) -> None:
+    probes = {"KIP-91/13": "delivery-long-outage", "KIP-91/16": "delivery-throttled"}
+    run = observed(probes.get(statement, "delivery-mute"), [], ended_ms=20_000)
+    assert judge(statement, [run]).state is State.NOT_OBSERVABLE
+
+
+def in_time(*told: Told, probe: str = "delivery-mute") -> Verdict:
+    return judge("KIP-91/2", [observed(probe, [], callbacks=callbacks(*told), ended_ms=20_000)])
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails when the time is over"),
+        pytest.param([(0, "failed", 5400)], DEVIATES, id="fails later"),
+        pytest.param([(0, "failed", 4600)], DEVIATES, id="fails sooner"),
+        pytest.param([(0, "failed", 5000), (100, "", 0)], DEVIATES, id="never ends"),
+        pytest.param([(0, "failed", 5000), (18_000, "", 0)], PASS, id="had not ended yet"),
+        pytest.param([(0, "delivered", 20)], INCONCLUSIVE, id="is delivered"),
+    ],
+)
+def test_kip_91_2_a_record_that(told: list[Told], state: State) -> None:
+    assert in_time(*told).state is state
+
+
+def test_kip_91_2_the_numbers_are_told() -> None:
+    assert in_time((0, "failed", 5010), (0, "failed", 5500)).measured == {
+        "failed": 2,
+        "never_ended": 0,
+        "soonest_ms": 5010,
+        "latest_ms": 5500,
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        pytest.param([(0, "failed", 5000), (10, "failed", 5010)], PASS, id="as they were sent"),
+        pytest.param([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES, id="the other way round"),
+        pytest.param([(0, "failed", 5000.5), (10, "failed", 5000)], PASS, id="within a pass of the sender"),
+        pytest.param([(0, "delivered", 5010), (10, "failed", 5000)], INCONCLUSIVE, id="but one was delivered"),
+    ],
+)
+def test_kip_91_8_records_of_a_partition_fail(told: list[Told], state: State) -> None:
+    run = observed("delivery-mute", [], callbacks=callbacks(*told), ended_ms=20_000)
+    assert judge("KIP-91/8", [run]).state is state
+
+
+def test_kip_91_8_partitions_have_no_order_between_them() -> None:
+    told = [callback("sent", 0, 0, 0), callback("sent", 1, 1, 1), callback("sent", 2, 2, 1)]
+    ends = [callback("failed", 5000, 1, 1), callback("failed", 5010, 2, 1), callback("failed", 5050, 0, 0)]
+    run = observed("delivery-mute", [], callbacks=[*told, *ends], ended_ms=20_000)
+    assert judge("KIP-91/8", [run]).state is PASS
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        pytest.param([(1500, "delivered", 5500)], PASS, id="is delivered when it is over"),
+        pytest.param([(1500, "failed", 3500)], DEVIATES, id="fails after request.timeout.ms"),
+        pytest.param([(4000, "delivered", 5500)], INCONCLUSIVE, id="had not waited for request.timeout.ms"),
+        pytest.param([(500, "failed", 3500)], INCONCLUSIVE, id="was sent before"),
+        pytest.param([(1001, "failed", 6001)], INCONCLUSIVE, id="fails when its own time is over"),
+    ],
+)
+def test_kip_91_13_a_record_that_waits_for_the_end_of_an_outage(told: list[Told], state: State) -> None:
+    """From 1000 to 5500 ms nobody can be reached."""
+    run = observed("delivery-long-outage", [], callbacks=callbacks(*told), fault_ms=(1000, 5500), ended_ms=20_000)
+    assert judge("KIP-91/13", [run]).state is state
+
+
+def throttled(told: Sequence[Told], throttle_ms: int) -> Verdict:
+    journal = Journal()
+    journal.request("Produce", 0, 1, throttle_ms=throttle_ms)
+    return judge(
+        "KIP-91/16", [observed("delivery-throttled", journal.events, callbacks=callbacks(*told), ended_ms=20_000)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "throttle_ms", "state"),
+    [
+        pytest.param([(100, "failed", 5100)], 9000, PASS, id="fails when its time is over"),
+        pytest.param([(100, "delivered", 9100)], 9000, DEVIATES, id="is delivered after the throttle"),
+        pytest.param([(100, "failed", 5100)], 3000, INCONCLUSIVE, id="is throttled for less"),
+        pytest.param([(4500, "delivered", 9100)], 9000, INCONCLUSIVE, id="comes so late that it has time"),
+    ],
+)
+def test_kip_91_16_a_record_that_waits_for_a_throttle(told: list[Told], throttle_ms: int, state: State) -> None:
+    assert throttled(told, throttle_ms).state is state

@@ -1,0 +1,66 @@
+"""KIP-13/20, by throttles of 400 ms that answers told, and when the next request came on that connection."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.model.verdict import State, Verdict
+from tests.support.audit_events import Journal, observed
+
+TOLD_MS = 400
+
+
+def judged(
+    next_ms: Sequence[float], *, api: str = "Produce", version: int = 9, beside_ms: float | None = None
+) -> Verdict:
+    """`next_ms`: of each throttle, how long after the answer the next request came; `beside_ms`: and on another one."""
+    journal, at_ms = Journal(), 0.0
+    for each in next_ms:
+        journal.request(api, at_ms, at_ms + 1, version=version, throttle_ms=TOLD_MS)
+        if beside_ms is not None:
+            journal.request(api, at_ms + 1 + beside_ms, at_ms + 2 + beside_ms, version=version, connection=2)
+        journal.request(api, at_ms + 1 + each, at_ms + 2 + each, version=version)
+        at_ms += 1000
+    return judge("KIP-13/20", [observed("throttle-produce", journal.events)])
+
+
+@pytest.mark.parametrize(
+    ("next_ms", "state"),
+    [
+        pytest.param([400, 430], State.PASS, id="when it is over"),
+        pytest.param([398, 398], State.PASS, id="two milliseconds before, of clocks that are cut"),
+        pytest.param([396, 396], State.DEVIATES, id="four milliseconds before"),
+        pytest.param([100, 100], State.DEVIATES, id="in the middle"),
+        pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which one may be by chance"),
+        pytest.param([400], State.INCONCLUSIVE, id="once"),
+        pytest.param([5, 5], State.INCONCLUSIVE, id="so soon that it was on its way"),
+    ],
+)
+def test_a_client_that_sends_again(next_ms: list[float], state: State) -> None:
+    assert judged(next_ms).state is state
+
+
+def test_another_connection_need_not_wait() -> None:
+    assert judged([400, 400], beside_ms=50).state is State.PASS
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "state"),
+    [
+        ("Produce", 6, State.DEVIATES),
+        ("Produce", 5, State.INCONCLUSIVE),
+        ("Fetch", 8, State.DEVIATES),
+        ("Fetch", 7, State.INCONCLUSIVE),
+        ("OffsetCommit", 4, State.DEVIATES),
+        ("OffsetCommit", 3, State.INCONCLUSIVE),
+    ],
+)
+def test_only_versions_since_kip_219_have_to_wait(api: str, version: int, state: State) -> None:
+    assert judged([100, 100], api=api, version=version).state is state
+
+
+def test_the_numbers_are_told() -> None:
+    verdict = judged([100, 400, 150])
+    assert verdict.measured == {"throttles": 3, "followed": 3, "ignored": 2, "early": 2}
+    assert verdict.why == "sends 2 requests too early: one 100 ms after Produce told it to wait 400 ms"

@@ -1,0 +1,253 @@
+"""KIP-580, by requests that fail, and when the next one comes."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import State, Verdict
+from tests.support.audit_events import SETTINGS, Journal, failed_batch, observed
+
+PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
+NOT_OBSERVABLE = State.NOT_OBSERVABLE
+RIGHT: list[float] = [100, 210, 380, 840, 1000, 930, 1000]
+CONSTANT: list[float] = [100] * 9
+Settings = Mapping[str, float | str | bool]
+
+
+def with_retry(base_ms: float, max_ms: float) -> dict[str, float | str | bool]:
+    return {**SETTINGS, "retry.backoff.ms": base_ms, "retry.backoff.max.ms": max_ms}
+
+
+def retried(
+    statement: str,
+    waits: Sequence[float],
+    probe: str = "produce-timed-out",
+    settings: Settings = SETTINGS,
+    before: Sequence[str] = (),
+) -> Verdict:
+    return judge(statement, [observed(probe, failed_batch(waits).events, settings=settings, before=before)])
+
+
+def asked(
+    statement: str,
+    probe: str,
+    api: str,
+    waits: Sequence[float],
+    *,
+    role: Role = Role.CONSUMER,
+    error: int = 14,
+    times: int = 2,
+) -> Verdict:
+    """A call that fails, and then is answered, several times."""
+    journal, at_ms = Journal(), 0.0
+    for _ in range(times):
+        for wait in waits:
+            journal.request(api, at_ms, at_ms + 1, group_id="g", errors=[error])
+            at_ms += 1 + wait
+        journal.request(api, at_ms, at_ms + 1, group_id="g")
+        at_ms += 5000
+    return judge(statement, [observed(probe, journal.events, role=role, settings=SETTINGS)])
+
+
+GROWING = [
+    pytest.param(RIGHT, PASS, id="double up to the maximum"),
+    pytest.param(CONSTANT, DEVIATES, id="stay the same"),
+    pytest.param([100, 200, 300, 400, 500, 600, 700], DEVIATES, id="grow by the same"),
+    pytest.param([wait / 2 for wait in RIGHT], DEVIATES, id="are half as long"),
+    pytest.param([300, 900, 1000, 1000, 1000, 1000], DEVIATES, id="are three times as long"),
+    pytest.param([0] * 9, DEVIATES, id="are none"),
+]
+
+
+@pytest.mark.parametrize(("waits", "state"), [*GROWING, pytest.param([100, 200], INCONCLUSIVE, id="are two")])
+def test_kip_580_1_waits_that(waits: list[float], state: State) -> None:
+    assert retried("KIP-580/1", waits).state is state
+
+
+@pytest.mark.parametrize(
+    ("long", "batches", "state"),
+    [
+        pytest.param(2, 8, PASS, id="two of eight: the machine's"),
+        pytest.param(3, 8, INCONCLUSIVE, id="three of eight, an eighth of all: more runs say"),
+        pytest.param(3, 6, DEVIATES, id="half of them: the client's"),
+        pytest.param(3, 60, PASS, id="three of many"),
+    ],
+)
+def test_kip_580_1_waits_after_three_failures_that_are_too_long(long: int, batches: int, state: State) -> None:
+    thirds = [700] * long + [400] * (batches - long)
+    runs = [
+        observed("produce-timed-out", failed_batch([100, 200, third]).events, repetition=number)
+        for number, third in enumerate(thirds)
+    ]
+    assert judge("KIP-580/1", runs).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "base_ms", "state"),
+    [
+        pytest.param([200] * 6, 500, PASS, id="the maximum"),
+        pytest.param([500] * 6, 500, DEVIATES, id="the base"),
+        pytest.param([160, 240, 170, 230, 180, 220], 500, DEVIATES, id="the maximum with jitter"),
+        pytest.param([200] * 6, 100, NOT_OBSERVABLE, id="with a base that is below it"),
+    ],
+)
+def test_kip_580_3_waits_where_the_maximum_is_the_smaller(waits: list[float], base_ms: float, state: State) -> None:
+    assert retried("KIP-580/3", waits, "produce-base-above-max", with_retry(base_ms, 200)).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "max_ms", "state"),
+    [
+        pytest.param([200] * 6, 200, PASS, id="the same"),
+        pytest.param([200, 400, 800, 800], 200, DEVIATES, id="growing"),
+        pytest.param([170] * 6, 200, DEVIATES, id="shorter"),
+        pytest.param([200] * 6, 400, NOT_OBSERVABLE, id="with a maximum above it"),
+    ],
+)
+def test_kip_580_4_waits_where_base_and_maximum_are_the_same(waits: list[float], max_ms: float, state: State) -> None:
+    assert retried("KIP-580/4", waits, "produce-constant-backoff", with_retry(200, max_ms)).state is state
+
+
+@pytest.mark.parametrize(
+    ("partition", "waits", "state"),
+    [
+        pytest.param(1, RIGHT, PASS, id="has its own"),
+        pytest.param(1, [1000] * 7, DEVIATES, id="has what another has come to"),
+        pytest.param(0, RIGHT, INCONCLUSIVE, id="is of the same partition"),
+    ],
+)
+def test_kip_580_5_a_batch_that_fails_beside_another(partition: int, waits: list[float], state: State) -> None:
+    journal = Journal()
+    for number, each in ((0, RIGHT), (partition, waits)):
+        at_ms = 20_000.0 * (partition == 0 and each is waits) + 2000 * number
+        sequence = int(each is waits)
+        for wait in (*each, 0):
+            journal.batch(at_ms, at_ms + 1, sequence=sequence, partition=number, errors=[19])
+            at_ms += 1 + wait
+    assert judge("KIP-580/5", [observed("produce-two-partitions", journal.events)]).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "to", "state"),
+    [
+        pytest.param([1, 2, 3], 2, PASS, id="goes at once"),
+        pytest.param([100, 95, 110], 2, DEVIATES, id="waits all the same"),
+        pytest.param([1, 100, 1], 2, INCONCLUSIVE, id="does both"),
+        pytest.param([1, 2, 3], 1, INCONCLUSIVE, id="has no new leader"),
+    ],
+)
+def test_kip_580_7_a_batch_that_was_sent_to_who_leads_no_more(waits: list[float], to: int, state: State) -> None:
+    journal = Journal()
+    for sequence, wait in enumerate(waits):
+        at_ms = 3000.0 * sequence
+        journal.batch(at_ms, at_ms + 1, sequence=sequence, errors=[6], broker=1)
+        journal.batch(at_ms + 1 + wait, at_ms + 2 + wait, sequence=sequence, broker=to, connection=to)
+    assert judge("KIP-580/7", [observed("produce-new-leader", journal.events)]).state is state
+
+
+# Each with what is waited there, as far as it is to double.
+CALLS = {
+    "KIP-580/8": ("metadata-unknown-topic", "Metadata", Role.PRODUCER, 3),
+    "KIP-580/10": ("commit-error", "OffsetCommit", Role.CONSUMER, 14),
+    "KIP-580/11": ("heartbeat-error", "Heartbeat", Role.CONSUMER, 14),
+    "KIP-580/15": ("admin-error", "DescribeGroups", Role.ADMIN, 14),
+}
+
+
+@pytest.mark.parametrize("statement", CALLS)
+@pytest.mark.parametrize(("waits", "state"), GROWING)
+def test_of_calls_waits_that(statement: str, waits: list[float], state: State) -> None:
+    probe, api, role, error = CALLS[statement]
+    assert asked(statement, probe, api, waits, role=role, error=error).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "state"),
+    [
+        pytest.param([100, 210, 380, 1500, 2000], PASS, id="longer by a reconnect"),
+        pytest.param(CONSTANT, DEVIATES, id="the same each time"),
+        pytest.param([100, 210, 380, 3000, 3000, 3000], DEVIATES, id="longer than both together"),
+    ],
+)
+def test_kip_580_9_metadata_after_lost_connections(waits: list[float], state: State) -> None:
+    assert asked("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "state"),
+    [
+        pytest.param([100, 200, 1150, 1150, 1150], PASS, id="longer by that of metadata"),
+        pytest.param([100] * 6, DEVIATES, id="the same each time"),
+        pytest.param([100, 200, 2000, 2000, 2000], DEVIATES, id="longer than both"),
+    ],
+)
+def test_kip_580_10_lookups_of_a_coordinator(waits: list[float], state: State) -> None:
+    verdict = asked("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
+    assert verdict.state is state
+
+
+STATIC: list[float] = [100, 101, 105, 99, 100]
+
+
+@pytest.mark.parametrize(
+    ("waits", "error", "state"),
+    [
+        pytest.param(STATIC, 14, PASS, id="the same each time"),
+        pytest.param(RIGHT, 14, DEVIATES, id="doubling"),
+        pytest.param([0] * 6, 14, DEVIATES, id="none"),
+        pytest.param([0] * 6, 79, PASS, id="none, as it was only told its member id"),
+        pytest.param([0] * 6, 27, PASS, id="none, as the group rebalances"),
+    ],
+)
+def test_kip_580_12_waits_before_joins(waits: list[float], error: int, state: State) -> None:
+    assert asked("KIP-580/12", "join-error", "JoinGroup", waits, error=error).state is state
+
+
+@pytest.mark.parametrize(
+    ("statement", "probe", "api", "role"),
+    [
+        ("KIP-580/13", "list-offsets-error", "ListOffsets", Role.CONSUMER),
+        ("KIP-580/14", "init-producer-id-error", "InitProducerId", Role.PRODUCER),
+    ],
+)
+@pytest.mark.parametrize(
+    ("waits", "state"),
+    [
+        pytest.param(STATIC, PASS, id="as in Kafka"),
+        pytest.param(RIGHT, PASS, id="as the KIP has it"),
+        pytest.param([400] * 6, DEVIATES, id="as neither"),
+        pytest.param([20] * 6, DEVIATES, id="shorter"),
+    ],
+)
+def test_of_what_kafka_left_static_waits(
+    statement: str, probe: str, api: str, role: Role, waits: list[float], state: State
+) -> None:
+    assert asked(statement, probe, api, waits, role=role, error=6).state is state
+
+
+@pytest.mark.parametrize(
+    ("waits", "sends", "state"),
+    [
+        pytest.param([100, 200, 400, 800], 4, PASS, id="four times, without jitter"),
+        pytest.param([80, 160, 320, 640], 4, PASS, id="as often as the shortest waits allow"),
+        pytest.param([100] * 12, 10, DEVIATES, id="ten times"),
+        pytest.param([100, 200], 3, INCONCLUSIVE, id="three times, and then no more"),
+    ],
+)
+def test_kip_580_17_a_batch_is_sent_in_its_first_second(waits: list[float], sends: int, state: State) -> None:
+    verdict = retried("KIP-580/17", waits)
+    assert (verdict.state, verdict.measured["sends"]) == (state, sends)
+
+
+@pytest.mark.parametrize(
+    ("waits", "before", "state"),
+    [
+        pytest.param(CONSTANT, ["KIP-580"], PASS, id="the same each time"),
+        pytest.param(RIGHT, ["KIP-580"], DEVIATES, id="doubling"),
+        pytest.param(CONSTANT, [], NOT_OBSERVABLE, id="of a client that is younger"),
+    ],
+)
+def test_kip_580_18_waits_of_clients_older_than_the_kip(waits: list[float], before: list[str], state: State) -> None:
+    assert retried("KIP-580/18", waits, before=before).state is state

@@ -1,0 +1,29 @@
+"""Which of KIP-91's statements are about attempts, and which about what an application is told."""
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.kips import delivery_attempts, delivery_outcomes, kip91
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.verdict import State
+from tests.support.audit_events import SETTINGS, failed_batch, observed
+
+SEEN = [name for name, statement in STATEMENTS.items() if name.startswith("KIP-91/") and not statement.unobservable]
+
+
+def test_each_that_can_be_observed_has_one_rule() -> None:
+    assert sorted(kip91.RULES) == sorted(SEEN)
+    assert not delivery_attempts.RULES.keys() & delivery_outcomes.RULES.keys()
+
+
+@pytest.mark.parametrize("statement", SEEN)
+def test_what_an_application_is_told_takes_a_driver_and_what_is_sent_takes_none(statement: str) -> None:
+    settings = {
+        **SETTINGS,
+        "retries": 5,
+        "max.in.flight.requests.per.connection": 1,
+        "delivery.timeout.ms": 1000 if statement == "KIP-91/9" else 5000,
+    }
+    probe = STATEMENTS[statement].probes[0]
+    verdict = judge(statement, [observed(probe, failed_batch([100] * 4).events, settings=settings)])
+    assert (verdict.state is State.NOT_OBSERVABLE) == (statement in delivery_outcomes.RULES), verdict.why

@@ -1,0 +1,176 @@
+"""Facts 4, 6 and 7 about clients: which connections are tries of the same thing, and how they failed."""
+
+import msgspec
+import pytest
+
+from sluice.audit.judge.model.attempts import AFTER_VERSIONS, CLOSED, LOST, SILENT, AttemptSequence, Outcome
+from sluice.audit.judge.observer.connections import connect_sequences, connections, most_half_open, rows
+from sluice.journal_events import AnyEvent, ClientEvent
+from tests.support.audit_events import Journal, closed_connections
+
+
+def gaps(sequences: list[AttemptSequence]) -> list[list[float]]:
+    return [[round(gap, 3) for gap in sequence.gaps_ms()] for sequence in sequences]
+
+
+def outcomes(sequence: AttemptSequence) -> list[Outcome]:
+    return [attempt.outcome for attempt in sequence.attempts]
+
+
+def test_the_wait_is_from_the_end_of_one_connection_to_the_beginning_of_the_next() -> None:
+    assert gaps(connect_sequences(closed_connections([50, 100, 200]).events)) == [[50, 100, 200]]
+
+
+class TestPaths:
+    """Clients take failures differently: it has to be told which it was."""
+
+    def test_accepted_then_closed(self) -> None:
+        (sequence,) = connect_sequences(closed_connections([50]).events)
+        assert (sequence.path, outcomes(sequence)) == (CLOSED, [Outcome.DISCONNECTED] * 2)
+
+    def test_accepted_and_held_until_the_client_gave_up(self) -> None:
+        journal = Journal()
+        journal.connection(0, 2000, by_client=True)
+        (sequence,) = connect_sequences(journal.events)
+        assert (sequence.path, outcomes(sequence)) == (SILENT, [Outcome.ABANDONED])
+
+    def test_dropped_after_api_versions_was_answered(self) -> None:
+        journal = Journal()
+        journal.connection(0, 3, answers=True)
+        (sequence,) = connect_sequences(journal.events)
+        assert (sequence.path, outcomes(sequence)) == (AFTER_VERSIONS, [Outcome.SUCCEEDED])
+
+    def test_lost_after_it_worked(self) -> None:
+        journal = Journal()
+        number = journal.connection(0, 100, answers=True)
+        journal.request("Metadata", 10, 11, connection=number)
+        (sequence,) = connect_sequences(journal.events)
+        assert sequence.path == LOST
+
+    def test_api_versions_that_is_answered_with_an_error_is_no_success(self) -> None:
+        journal = Journal()
+        number = journal.connection(0, 3)
+        journal.request("ApiVersions", 1, 2, connection=number, errors=[35])
+        (sequence,) = connect_sequences(journal.events)
+        assert outcomes(sequence) == [Outcome.ERROR]
+
+    def test_what_nobody_has_ended_yet_is_open(self) -> None:
+        journal = Journal()
+        journal.connection(0)
+        (sequence,) = connect_sequences(journal.events)
+        assert outcomes(sequence) == [Outcome.UNANSWERED]
+        assert sequence.attempts[0].ended_ns is None
+
+
+class TestTheKeyOfAReconnect:
+    """Client instance, broker and role: each has a backoff of its own."""
+
+    def test_brokers_have_rows_of_their_own(self) -> None:
+        journal = Journal()
+        for broker, times in ((1, (0, 51, 152)), (2, (10, 71))):
+            for at_ms in times:
+                journal.connection(at_ms, at_ms + 1, broker=broker)
+        assert gaps(connect_sequences(journal.events)) == [[50, 100], [60]]
+
+    def test_hosts_have_rows_of_their_own(self) -> None:
+        one, other = closed_connections([50, 100], host="10.0.0.1"), closed_connections([60, 110], host="10.0.0.2")
+        renumbered = [*one.events, *(_later_number(event) for event in other.events)]
+        assert gaps(connect_sequences(sorted(renumbered, key=lambda event: event.at_ns))) == [[50, 100], [60, 110]]
+
+    def test_roles_that_are_connected_at_once_are_told_apart(self) -> None:
+        journal = Journal()
+        journal.connection(0, answers=True)
+        broker = journal.connection(5, 100, answers=True)
+        journal.batch(20, 21, connection=broker)
+        again = journal.connection(150, answers=True)
+        journal.batch(160, 161, connection=again)
+        bootstrap, of_broker = connect_sequences(journal.events)
+        assert [bootstrap.key, of_broker.key] == ["app to broker 1 as bootstrap", "app to broker 1 as broker"]
+        assert gaps([bootstrap, of_broker]) == [[], [50]]
+
+    def test_coordinator_and_broker_of_a_consumer_are_told_apart_by_what_they_ask(self) -> None:
+        journal = Journal()
+        coordinator, broker = journal.connection(0, 100, answers=True), journal.connection(1, 100, answers=True)
+        journal.request("Heartbeat", 10, 11, connection=coordinator, group_id="g")
+        journal.request("Fetch", 10, 11, connection=broker)
+        later = journal.connection(150, answers=True)
+        journal.request("Fetch", 160, 161, connection=later)
+        found = connect_sequences(journal.events)
+        assert gaps(found) == [[], [50]]
+        assert found[1].key == "app to broker 1 as broker"
+
+    def test_two_rows_that_fail_at_once_are_told_apart_by_when_they_were_due(self) -> None:
+        journal = Journal()
+        for at_ms in (0.0, 45.0, 136.0, 338.0):
+            journal.connection(at_ms, at_ms + 1)
+        for at_ms in (0.5, 1001.5, 2002.5):
+            journal.connection(at_ms, at_ms + 1)
+        assert gaps(connect_sequences(journal.events)) == [[44, 90, 201], [1000, 1000]]
+
+    def test_instances_with_one_client_id_are_told_apart_by_their_software(self) -> None:
+        old, new = Journal(software=("rdkafka", "2.3")), Journal(software=("rdkafka", "2.12"))
+        old.connection(0, 1, answers=False, names=False, port=41000)
+        old.connection(51, 52, answers=False, names=False, port=41002)
+        new._connections = 2
+        new.connection(2, 3, answers=False, names=False, port=41001)
+        events = sorted([*old.events, *new.events], key=lambda event: event.at_ns)
+        assert gaps(connect_sequences(events)) == [[50], []]
+
+    def test_where_nothing_else_does_ports_that_are_near_tell_instances_apart(self) -> None:
+        journal = Journal()
+        for at_ms, port in ((0, 40000), (0.5, 50000), (51, 50001), (51.2, 40001)):
+            journal.connection(at_ms, at_ms + 1, port=port)
+        by_port = [[one.port for one in row.connections] for row in rows(connections(journal.events))]
+        assert by_port == [[40000, 40001], [50000, 50001]]
+
+
+def _later_number(event: AnyEvent) -> AnyEvent:
+    assert isinstance(event, ClientEvent)
+    changed: AnyEvent = msgspec.structs.replace(event, connection=event.connection + 100)
+    return changed
+
+
+class TestWhatIsNoRetry:
+    def test_a_connection_that_the_client_ended_begins_another_sequence(self) -> None:
+        journal = Journal()
+        journal.connection(0, 100, answers=True, by_client=True)
+        journal.connection(5000, answers=True)
+        assert gaps(connect_sequences(journal.events)) == [[], []]
+
+    def test_a_success_stands_between_rows_of_failures(self) -> None:
+        """Fact 7: the reset point differs; the gap after a success is there to be judged."""
+        journal = Journal()
+        journal.connection(0, 1)
+        journal.connection(51, 60, answers=True)
+        journal.connection(112, 113)
+        (sequence,) = connect_sequences(journal.events)
+        assert outcomes(sequence) == [Outcome.DISCONNECTED, Outcome.SUCCEEDED, Outcome.DISCONNECTED]
+        assert gaps([sequence]) == [[50, 52]]
+
+
+@pytest.mark.parametrize(
+    ("times", "most"),
+    [([(0, 10), (20, 30)], 1), ([(0, 10), (5, 30), (6, 7)], 3)],
+    ids=["one after the other", "three at once"],
+)
+def test_connections_that_are_being_made_at_once_are_counted(times: list[tuple[float, float]], most: int) -> None:
+    journal = Journal()
+    for at_ms, until_ms in times:
+        journal.connection(at_ms, until_ms)
+    assert most_half_open(connections(journal.events)) == most
+
+
+def test_a_connection_that_was_answered_is_not_being_made_any_more() -> None:
+    journal = Journal()
+    journal.connection(0, 100, answers=True)
+    journal.connection(50, 100, answers=True)
+    assert most_half_open(connections(journal.events)) == 1
+
+
+def test_what_the_client_was_done_with_is_not_tried_again_while_another_one_was_lost() -> None:
+    journal = Journal(client_id="app")
+    journal.connection(0, 40, by_client=True, answers=True)  # to the bootstrap address
+    journal.connection(35, 60, answers=True)
+    journal.connection(62, 862, by_client=True)
+    journal.connection(863, 1663, by_client=True)
+    assert gaps(connect_sequences(journal.events)) == [[], [2, 1]]

@@ -1,0 +1,52 @@
+from sluice.audit.judge.model.attempts import Outcome
+from sluice.audit.judge.observer.outcomes import Ends
+from sluice.journal_events import Request
+from tests.support.audit_events import Journal
+
+
+def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
+    """Of each request, and whether anybody knows when it was over."""
+    found = Ends(journal.events)
+    attempts = [found.attempt(event) for event in journal.events if isinstance(event, Request)]
+    return [(attempt.outcome, attempt.ended_ns is not None) for attempt in attempts]
+
+
+def test_a_request_that_was_held_until_its_client_was_elsewhere_was_given_up() -> None:
+    journal = Journal()
+    journal.connection(0, 5001, by_client=True)
+    journal.batch(10, 5000)
+    journal.connection(2100)
+    assert ends(journal) == [(Outcome.ABANDONED, False)]
+
+
+def test_what_was_behind_it_was_given_up_too() -> None:
+    journal = Journal()
+    journal.connection(0, 5001, by_client=True)
+    journal.batch(10, 5000)
+    journal.batch(4999, 5000.5)
+    journal.connection(2100)
+    assert ends(journal) == [(Outcome.ABANDONED, False)] * 2
+
+
+def test_a_slow_answer_that_somebody_waited_for_is_one() -> None:
+    journal = Journal()
+    journal.connection(0, 9000, by_client=True)
+    journal.batch(10, 5000)
+    journal.connection(2100)
+    assert ends(journal) == [(Outcome.SUCCEEDED, True)]
+
+
+def test_a_client_that_closes_upon_a_slow_answer_had_it() -> None:
+    journal = Journal()
+    journal.connection(0, 5001, by_client=True)
+    journal.batch(10, 5000)
+    assert ends(journal) == [(Outcome.SUCCEEDED, True)]
+
+
+def test_without_an_answer_it_matters_who_ended_the_connection() -> None:
+    journal = Journal()
+    journal.connection(0, 20, by_client=True)
+    journal.batch(10, ended_ms=20, connection=1)
+    journal.connection(0, 30)
+    journal.batch(10, ended_ms=30, connection=2)
+    assert ends(journal) == [(Outcome.ABANDONED, True), (Outcome.DISCONNECTED, True)]

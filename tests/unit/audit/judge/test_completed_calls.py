@@ -1,0 +1,58 @@
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.completed_calls import apart
+from sluice.audit.judge.model.observation import Callback, Role
+from sluice.audit.judge.model.verdict import State
+from sluice.audit.judge.observer.calls import call_sequences
+from tests.support.audit_events import Journal, callback, observed
+
+
+def failing(api: str, *at_ms: float) -> Journal:
+    journal = Journal()
+    for each in at_ms:
+        journal.request(api, each, each + 1, group_id="g", errors=[14])
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("api", "event", "at_ms", "gaps"),
+    [
+        ("DescribeGroups", "call-failed", 150, [[99], [99]]),
+        ("OffsetCommit", "call-failed", 150, [[99], [99]]),
+        ("Heartbeat", "call-failed", 150, [[99, 199, 99]]),
+        ("Heartbeat", "started", 150, [[99], [99]]),
+        ("Heartbeat", "started", 0.5, [[99, 199, 99]]),
+        ("DescribeGroups", "received", 150, [[99, 199, 99]]),
+    ],
+    ids=[
+        "an admin's call that was given up",
+        "a commit that was given up",
+        "what goes on beside the calls of an application",
+        "another client",
+        "the first try of this client, which was told to be made in the same millisecond",
+        "what says nothing of a call",
+    ],
+)
+def test_what_comes_after(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
+    found = apart(call_sequences(failing(api, 0, 100, 300, 400).events), [callback(event, at_ms)])
+    assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
+
+
+def test_the_waits_of_an_application_are_not_its_clients() -> None:
+    at_ms = range(0, 600, 51)
+    told: list[Callback] = [callback("call-failed", each + 2) for each in at_ms]
+    run = observed("admin-error", failing("DescribeGroups", *at_ms).events, role=Role.ADMIN, callbacks=told)
+    verdict = judge("KIP-580/15", [run])
+    assert verdict.state is State.NOT_OBSERVABLE
+    assert verdict.why == "it does not try again: 12 of 12 were given up when they had failed"
+
+
+def test_who_gives_up_after_two_retries_passes_with_these() -> None:
+    journal, told = Journal(), []
+    for call_ms in range(0, 4000, 1000):
+        for each in (0, 101, 302):
+            journal.request("OffsetCommit", call_ms + each, call_ms + each + 1, group_id="g", errors=[14])
+        told.append(callback("call-failed", call_ms + 304))
+    run = observed("commit-error", journal.events, role=Role.CONSUMER, callbacks=told)
+    assert judge("KIP-580/10", [run]).state is State.PASS

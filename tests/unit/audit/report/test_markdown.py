@@ -1,0 +1,76 @@
+"""The matrix as Markdown: every verdict has its cell, every deviation its line, and names are only text."""
+
+import re
+
+import pytest
+
+from sluice.audit.judge.model.verdict import State
+from sluice.audit.report.citations import cited
+from sluice.audit.report.markdown import markdown
+from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
+
+PAGE = markdown(with_everything(), TEXTS)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_every_verdict_has_its_cell() -> None:
+    (row,) = (line for line in PAGE.splitlines() if line.startswith("| **KIP-580/1**"))
+    assert _cells(row)[1:] == ["✓", "≠", ""]
+    (row,) = (line for line in PAGE.splitlines() if line.startswith("| **KIP-580/16**"))
+    assert _cells(row)[1:] == ["", "?", ""]
+
+
+def test_tables_are_whole() -> None:
+    """Each row has as many cells as the head of its table."""
+    for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE):
+        widths = {len(_cells(line)) for line in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+def test_every_deviation_has_its_line_with_the_numbers() -> None:
+    assert (
+        "- ≠ **KIP-580/1** differs from the KIP: waits stay at 104 ms where they should double up to 1 s "
+        "(first gap 104 ms, cap 104 ms), seen under answered with error 7." in PAGE
+    )
+    assert "30.2 s" in PAGE
+    assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE
+
+
+def test_what_was_read_up_is_cited_once_in_full() -> None:
+    """The place is linked each time; numbers that say nothing are left out, and times go first."""
+    numbers: dict[str, float | str] = {"too_long": 0, "too_short": 7, "waits": 9, "wait_1_ms": 101.0}
+    first, second = (
+        verdict(each, State.DEVIATES, why="too short", measured=numbers) for each in ("KIP-580/1", "KIP-580/2")
+    )
+    page = markdown(result(subject("aiokafka", "0.14.0", first, second)), {})
+    citation = cited("aiokafka", "KIP-580/1")
+    assert citation is not None
+    said, again = (line for line in page.splitlines() if line.startswith("- "))
+    assert "too short (wait 1 101 ms, too short 7, waits 9). aiokafka 0.14.0: [A batch that failed waits retry" in said
+    assert again.endswith(f". aiokafka 0.14.0: [as above]({citation.source})")
+    assert said.endswith(f"]({citation.source})")
+
+
+@pytest.mark.parametrize(
+    ("versions", "heads"), [(["1", ""], "| a | b |"), (["1", "2"], "| a 1 | a 2 |")], ids=["apart", "two of one name"]
+)
+def test_versions_stand_in_a_matrix_where_they_tell_clients_apart(versions: list[str], heads: str) -> None:
+    names = ["a", "b"] if versions[1] == "" else ["a", "a"]
+    page = markdown(
+        result(*(subject(name, version, verdict()) for name, version in zip(names, versions, strict=True))), {}
+    )
+    assert f"| statement {heads}" in page.splitlines()
+
+
+def test_what_a_client_chose_is_text() -> None:
+    assert HOSTILE not in PAGE
+    assert not re.search(r"(?<!\\)<", PAGE)
+
+
+def test_nothing_but_verdicts_is_a_page_without_the_rest() -> None:
+    page = markdown(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
+    assert "## KIP-91: Delivery timeout" in page
+    assert not re.search(r"Deviations|Findings|Recovery", page)

@@ -1,0 +1,48 @@
+"""The published schema: it is fresh, it takes reports, and refuses what is none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sluice.audit.report.files import as_json
+from sluice.audit.report.schema import schema_text
+from tests.support.audit_results import result, subject, verdict, with_everything
+
+PUBLISHED = Path(__file__).parents[4] / "docs" / "audit.schema.json"
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    schema = json.loads(PUBLISHED.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_published_schema_is_up_to_date() -> None:
+    assert PUBLISHED.read_text() == schema_text(), "sluice audit schema > docs/audit.schema.json writes it"
+
+
+def test_reports_keep_to_it(validator: Any) -> None:
+    validator.validate(json.loads(as_json(with_everything())))
+
+
+def test_every_field_is_described() -> None:
+    for name, definition in json.loads(PUBLISHED.read_text())["$defs"].items():
+        for field, words in definition.get("properties", {}).items():
+            assert words.get("description"), f"{name}.{field}"
+
+
+def _wrong(**fields: object) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(as_json(result(subject("a", "1", verdict()))))
+    report["subjects"][0]["verdicts"][0].update(fields)
+    return report
+
+
+@pytest.mark.parametrize(
+    "report", [{}, {"subjects": []}, _wrong(state="fine"), _wrong(runs="3"), _wrong(why=None)], ids=str
+)
+def test_what_is_no_report_is_refused(report: dict[str, Any], validator: Any) -> None:
+    assert not validator.is_valid(report)

@@ -1,0 +1,112 @@
+"""Numbers and names as people write them."""
+
+import pytest
+
+from sluice.audit.judge.model.verdict import Fit, Sort, State
+from sluice.audit.report.words import (
+    DEVIATIONS,
+    DIFFERS,
+    LOOKS,
+    PREDATES,
+    UNSEEN,
+    VIOLATES,
+    counts,
+    fit_words,
+    in_order,
+    look_of,
+    measured,
+    milliseconds,
+    name_of,
+    setting_words,
+    title_of,
+)
+from tests.support.audit_results import subject, verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.41, "0.41 ms"), (12.34, "12.3 ms"), (999.4, "999 ms"), (1250, "1.25 s"), (125_000, "2 min 5 s"),
+     (-40, "-40 ms"), (179_999, "3 min 0 s")],
+)  # fmt: skip
+def test_a_time_is_in_the_unit_that_one_would_say(value: float, words: str) -> None:
+    assert milliseconds(value) == words
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [("0.1.0.dev480+g3963666e9", "0.1.0.dev480"), ("2.16.1-rdkafka-2.16.0", "2.16.1-rdkafka-2.16.0"),
+     ("1.0+abc", "1.0+abc")],
+    ids=["built from source", "of a library beneath", "of somebody's own"],
+)  # fmt: skip
+def test_a_version_is_shown_without_its_commit(version: str, shown: str) -> None:
+    assert name_of(subject("app", version).subject) == f"app {shown}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("first_gap_ms", 104.0, "104 ms"),
+        ("ratio", 1.98333, "1.983"),
+        ("connects", 4120.0, "4,120"),
+        ("model", "linear", "linear"),
+    ],
+)
+def test_a_number_is_written_by_its_name(name: str, value: float | str, words: str) -> None:
+    assert measured(name, value) == words
+
+
+def _fit(model: str, multiplier: float, cap_ms: float | None, jitter: float) -> Fit:
+    return Fit(model=model, base_ms=100, multiplier=multiplier, cap_ms=cap_ms, jitter=jitter, confidence=1.0, waits=9)
+
+
+@pytest.mark.parametrize(
+    ("fit", "words"),
+    [
+        (_fit("exponential", 2, 1000, 0.2), "exponential: 100 ms, × 2 each time, up to 1 s, ± 20 % jitter"),
+        (_fit("linear", 50, None, 0), "linear: 100 ms, + 50 ms each time, no jitter"),
+        (_fit("constant", 1, None, 0), "constant: 100 ms, no jitter"),
+    ],
+    ids=["exponential", "linear", "constant"],
+)
+def test_a_model_is_told_in_words(fit: Fit, words: str) -> None:
+    assert fit_words(fit) == words
+
+
+def test_statements_are_in_the_order_of_their_numbers() -> None:
+    ids = ["KIP-580/10", "KIP-580/2", "KIP-91/1", "KIP-580/2", "KIP-144/1"]
+    assert in_order(ids) == ["KIP-91/1", "KIP-144/1", "KIP-580/2", "KIP-580/10"]
+
+
+def test_each_kind_of_verdict_looks_different() -> None:
+    for distinct in ("key", "sign", "short", "words"):
+        assert len({getattr(look, distinct) for look in LOOKS}) == len(LOOKS), distinct
+
+
+@pytest.mark.parametrize(
+    ("sort", "look"),
+    [
+        (Sort.VIOLATES_ITS_DOCUMENTATION, VIOLATES),
+        (Sort.DIFFERS_FROM_KIP, DIFFERS),
+        (Sort.PREDATES_KIP, PREDATES),
+        (None, DIFFERS),
+    ],
+)
+def test_deviations_are_told_apart_by_their_sort(sort: Sort | None, look: object) -> None:
+    found = look_of(verdict(state=State.DEVIATES, sort=sort))
+    assert found is look
+    assert found in DEVIATIONS
+
+
+def test_verdicts_are_counted_by_how_they_look() -> None:
+    of_one = subject("shop", "1", verdict(state=State.NOT_OBSERVABLE), verdict(), verdict("KIP-580/2"))
+    assert [(look.key, count) for look, count in counts(of_one).items()] == [("pass", 2), (UNSEEN.key, 1)]
+
+
+def test_settings_are_as_in_a_properties_file() -> None:
+    settings: dict[str, float | str | bool] = {"retries": 2147483647.0, "enable.idempotence": True, "acks": "a\nb"}
+    assert setting_words(settings) == [("acks", "a\\nb"), ("enable.idempotence", "true"), ("retries", "2147483647")]
+
+
+def test_a_kip_that_is_not_known_has_no_title() -> None:
+    assert title_of("KIP-580")
+    assert (title_of("KIP-9999"), title_of("house rules")) == ("", "")

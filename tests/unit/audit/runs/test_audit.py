@@ -1,0 +1,113 @@
+"""Whole audits: of our own client in virtual time, of commands in real time; what cannot be is told in one line."""
+
+import asyncio
+import logging
+import math
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import AuditResult, State
+from sluice.audit.probes import PROBES, Probe
+from sluice.audit.runs import Budget, Progress, audit
+from sluice.audit.subjects import SUBJECTS, Subject, subject_of
+from sluice.errors import SluiceError
+
+
+def audited(
+    subject: Subject, probes: Sequence[Probe], told: list[Progress] | None = None, stop_after: float = math.inf
+) -> AuditResult:
+    """`stop_after`: so many times that progress is told."""
+    heard = [] if told is None else told
+
+    async def main() -> AuditResult:
+        stop = asyncio.Event()
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            if len(heard) > stop_after:
+                stop.set()
+
+        return await audit([subject], probes, budget=Budget(seconds=20), on_progress=hear, stop=stop)
+
+    return asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_probes_are_measured_judged_and_told() -> None:
+    told: list[Progress] = []
+    probes = [PROBES[name] for name in ("delivery-retries-exhausted", "throttle-produce", "produce-two-partitions")]
+    result = audited(SUBJECTS["sluice-virtual"], probes, told)
+    (subject,) = result.subjects
+    assert {verdict.statement: verdict.state for verdict in subject.verdicts} == {
+        "KIP-91/12": State.PASS,
+        "KIP-13/20": State.PASS,
+        "KIP-580/5": State.PASS,
+    }
+    assert subject.probes == {probe.name: 2 for probe in probes}
+    assert subject.problems == []
+    assert subject.recovery_ms.keys() == subject.probes.keys()
+    assert (subject.subject.name, subject.virtual) == ("sluice-virtual", True)
+    assert (told[0].done, told[0].planned) == (0, 6)
+    assert (told[-1].phase, told[-1].done, told[-1].running) == ("done", 6, ())
+    assert logging.getLogger("sluice").level == logging.NOTSET
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "that cannot be started": ("no-such-program {bootstrap}", "no-such-program: cannot be started: No such file"),
+    "that ends at once": (
+        f"{sys.executable} -S -c 'raise SystemExit(\"no config at {{bootstrap}}\")'",
+        "it exited with 1: no config at 127.0.0.1:",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "why"), WRONG.values(), ids=WRONG.keys())
+def test_a_command(command: str, why: str) -> None:
+    with pytest.raises(SluiceError) as raised:
+        audited(subject_of(command), [PROBES["reconnect-lost"]])
+    assert why in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 300)
+    command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
+    with pytest.raises(SluiceError, match=r"it did not connect to the brokers at \{bootstrap\} within 0 s"):
+        audited(subject_of(command), [PROBES["reconnect-lost"]])
+
+
+def test_a_client_that_never_comes_about_is_not_tried_on_and_on() -> None:
+    command, _ = WRONG["that ends at once"]
+    (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]]).subjects
+    assert subject.probes == {"reconnect-lost": 2}
+    (problem,) = subject.problems
+    assert problem.endswith("no config at {bootstrap} (2 times)"), "the address is another one each time"
+
+
+def test_what_is_stopped_gives_up_what_is_under_way() -> None:
+    command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
+    (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]], stop_after=1).subjects
+    assert (subject.verdicts, subject.problems) == ([], ["stopped after 0 of 2 runs"])
+
+
+def test_a_client_that_is_missing() -> None:
+    class Missing(type(SUBJECTS["aiokafka"])):  # type: ignore[misc]  # whatever it is
+        def missing(self) -> str | None:
+            return "aiokafka: it is not installed"
+
+    with pytest.raises(SluiceError, match="it is not installed"):
+        audited(Missing(SUBJECTS["aiokafka"].client), [PROBES["reconnect-lost"]])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("probes", "why"),
+    [
+        pytest.param([], "an audit is of subjects, here 1, under probes, here 0", id="none"),
+        pytest.param(["fetch-error"], "none of the probes is for that", id="of another role"),
+    ],
+)
+def test_probes_that_are(probes: list[str], why: str) -> None:
+    with pytest.raises(SluiceError, match=why):
+        audited(subject_of("app {bootstrap}", Role.PRODUCER), [PROBES[name] for name in probes])

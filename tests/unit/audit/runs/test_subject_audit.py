@@ -1,0 +1,84 @@
+"""When a verdict wants more runs, and how long a client takes to come back."""
+
+import pytest
+
+from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
+from sluice.audit.judge.model.verdict import State, Verdict
+from sluice.audit.runs.subject_audit import _more_runs, recovered_after_ms
+from sluice.journal_events import Request
+
+
+def verdict(state: State, runs_needed: int | None = None) -> Verdict:
+    return Verdict(statement="KIP-580/1", state=state, why="", runs_needed=runs_needed)
+
+
+PASSES, DEVIATES = verdict(State.PASS), verdict(State.DEVIATES)
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "more"),
+    [
+        pytest.param(PASSES, None, 0, id="passes"),
+        pytest.param(DEVIATES, None, 1, id="deviates: nobody is blamed for one bad minute"),
+        pytest.param(DEVIATES, DEVIATES, 0, id="deviates again"),
+        pytest.param(PASSES, DEVIATES, 1, id="is another than before"),
+        pytest.param(PASSES, PASSES, 0, id="passes again"),
+        pytest.param(verdict(State.INCONCLUSIVE, 3), None, 3, id="needs three more"),
+        pytest.param(verdict(State.INCONCLUSIVE), DEVIATES, 0, id="no number would decide"),
+        pytest.param(verdict(State.NOT_OBSERVABLE), None, 0, id="cannot be seen"),
+    ],
+)
+def test_a_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None:
+    assert _more_runs(found, before) == more
+
+
+def produced(seq: int, at_ms: int, *codes: int, api: str = "Produce") -> Request:
+    at_ns = at_ms * 1_000_000
+    return Request(
+        seq=seq,
+        at_ns=at_ns,
+        broker=1,
+        connection=1,
+        listener="PLAINTEXT",
+        peer="",
+        client_id="",
+        software_name="",
+        software_version="",
+        principal="",
+        api=api,
+        api_key=0,
+        version=9,
+        correlation_id=seq,
+        received_ns=at_ns,
+        started_ns=at_ns,
+        answered_ns=at_ns,
+        written_ns=at_ns,
+        request_bytes=1,
+        response_bytes=1,
+        partitions=[],
+        partitions_left_off=0,
+        group_id="",
+        transactional_id="",
+        attempt_key="",
+        error_codes=[*codes],
+        throttle_time_ms=0,
+        rule_id="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "recovered_ms"),
+    [
+        pytest.param(150, 250, id="is from the end of the fault to the first success"),
+        pytest.param(None, None, id="is not known where the fault outlasted the run"),
+        pytest.param(500, None, id="is not known where nothing succeeded"),
+    ],
+)
+def test_recovery(until_ms: int | None, recovered_ms: float | None) -> None:
+    observation = Observation(
+        probe="p",
+        subject=SubjectInfo(name="s", role=Role.PRODUCER),
+        events=[produced(1, 100), produced(2, 200, 7), produced(3, 300, api="Metadata"), produced(4, 400)],
+        fault_until_ns=None if until_ms is None else until_ms * 1_000_000,
+    )
+    assert recovered_after_ms(observation, Role.PRODUCER) == recovered_ms

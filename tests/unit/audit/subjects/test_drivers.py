@@ -1,0 +1,106 @@
+"""Each driver has its library work, in real time and all of them at once: a producer is told NOT_ENOUGH_REPLICAS twice,
+a member of a group reads and commits, an admin client asks. Java's is in tests/spark.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from sluice.audit.judge.model.observation import Callback, Observation, Role
+from sluice.audit.probes import RECORDS, Call, Consume, Probe, Produce
+from sluice.audit.probes.incidents import ADMIN, MEMBER, PRODUCER, broken, cluster, error
+from sluice.audit.runs.probe_run import run
+from sluice.audit.runs.virtual_run import live
+from sluice.audit.subjects import SUBJECTS, VIRTUAL
+from sluice.clock import LoopClock
+from sluice.journal_events import Request
+
+PROBES: Mapping[Role, Probe] = {
+    Role.PRODUCER: Probe(
+        name="producer",
+        what="",
+        role=Role.PRODUCER,
+        workload=Produce(),
+        cluster=cluster("producer", 1, broken(0, 0.9, error("NOT_ENOUGH_REPLICAS", "Produce", "2 fail"))),
+        settings=PRODUCER,
+    ),
+    Role.CONSUMER: Probe(
+        name="consumer",
+        what="",
+        role=Role.CONSUMER,
+        workload=Consume(in_group=True, commit_every_ms=50),
+        cluster=cluster("consumer", 1),
+        settings=MEMBER,
+    ),
+    Role.ADMIN: Probe(
+        name="admin", what="", role=Role.ADMIN, workload=Call(), cluster=cluster("admin", 2), settings=ADMIN
+    ),
+}
+BLOCKING = [(name, role) for name in ("kafka-python", "confluent-kafka") for role in Role]
+PRODUCING = [(name, Role.PRODUCER) for name in ("aiokafka", "sluice")]
+IN_VIRTUAL_TIME = [(name, role) for name in VIRTUAL for role in Role]
+
+
+Seen = dict[tuple[str, Role], Observation]
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    """What came of each: all of them take little longer than one."""
+
+    async def one(subject: str, role: Role, starting: asyncio.Lock) -> Observation:
+        clock = LoopClock(asyncio.get_running_loop())
+        seen = await run(SUBJECTS[subject], PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)
+        assert seen.lost == []
+        return seen.observation
+
+    async def main() -> Seen:
+        cases, starting = [*BLOCKING, *PRODUCING], asyncio.Lock()
+        found = await asyncio.gather(*(one(subject, role, starting) for subject, role in cases))
+        return dict(zip(cases, found, strict=True))
+
+    observations = asyncio.run(asyncio.wait_for(main(), 90))
+    return observations | {
+        (name, role): live(VIRTUAL[name], PROBES[role], 0, 0).observation for name, role in IN_VIRTUAL_TIME
+    }
+
+
+@pytest.mark.parametrize(("subject", "role"), [*BLOCKING, *PRODUCING, *IN_VIRTUAL_TIME])
+def test_a_driver(seen: Seen, subject: str, role: Role) -> None:
+    observation = seen[subject, role]
+    assert observation.problem == ""
+    assert [told.event for told in observation.callbacks[:2]] == ["started", "ready"]
+    assert observation.subject.version != ""
+    CHECKS[role](observation)
+
+
+def _of(observation: Observation, event: str) -> list[Callback]:
+    return [told for told in observation.callbacks if told.event == event]
+
+
+def _produces(observation: Observation) -> None:
+    sent, delivered = _of(observation, "sent"), _of(observation, "delivered")
+    assert [told.record for told in sent] == [*range(len(sent))]
+    assert len(sent) - 1 <= len(delivered) <= len(sent), "one at a time"
+    assert len(delivered) > 3
+    asked = [event for event in observation.events if isinstance(event, Request) and event.api == "Produce"]
+    failed = [event for event in asked if event.error_codes == [19]]
+    assert len(failed) == 2
+    assert failed[0].partitions == failed[1].partitions, "the same batch again"
+    assert failed[0].partitions[0].producer_id >= 0, "it is idempotent"
+
+
+def _reads_and_commits(observation: Observation) -> None:
+    assert {told.record for told in _of(observation, "received")} == {*range(RECORDS)}
+    asked = [event for event in observation.events if isinstance(event, Request)]
+    assert sum(event.api == "OffsetCommit" and not event.error_codes for event in asked) > 2
+
+
+def _asks(observation: Observation) -> None:
+    asked = [event for event in observation.events if isinstance(event, Request)]
+    assert sum(event.api == "DescribeGroups" and not event.error_codes for event in asked) > 2
+    assert _of(observation, "call-failed") == []
+
+
+CHECKS = {Role.PRODUCER: _produces, Role.CONSUMER: _reads_and_commits, Role.ADMIN: _asks}

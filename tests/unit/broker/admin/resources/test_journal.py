@@ -1,0 +1,129 @@
+"""`/api/v1/journal` of the admin port."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from sluice import Broker
+from sluice.broker.admin.server import application
+from sluice.broker.journal.reader import API_NAMES
+from sluice.journal_events import KINDS, schema
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.http import call
+from tests.support.records import produce
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
+
+PATH = "/api/v1/journal"
+
+
+def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
+    """Status and JSON of one answer."""
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    status, _, answer = call(app, path, query=query, **headers)
+    return status, json.loads(answer)
+
+
+@pytest.fixture
+def app() -> Starlette:
+    """Of a broker with six events: of clients a and b each a connection, Metadata and Produce."""
+    broker = VirtualBroker(JOURNAL)
+    broker.topic()
+    for name in ("a", "b"):
+        client = broker.client(name)
+        client.ask(MetadataRequest(), 9)
+        client.ask(produce(9), 9)
+    return application(broker.cluster_server)
+
+
+READS = {
+    "all": ("", [1, 2, 3, 4, 5, 6], 6),
+    "of a client": ("client_id=a", [2, 3], 6),
+    "of two clients": ("client_id=a&client_id=b", [2, 3, 5, 6], 6),
+    "of a kind": ("kind=connection-opened", [1, 4], 6),
+    "of an API": ("api=Produce", [3, 6], 6),
+    "of a client and an API": ("api=Produce&client_id=b", [6], 6),
+    "after an event": ("after=4", [5, 6], 6),
+    "the last of those wanted": ("last=1&client_id=a", [3], 6),
+    "as many as it may be": ("limit=2", [1, 2], 2),
+    "of a broker that is not there": ("broker=9", [], 6),
+}
+
+
+@pytest.mark.parametrize(("query", "seqs", "after"), READS.values(), ids=READS)
+def test_events_are_answered(app: Starlette, query: str, seqs: list[int], after: int) -> None:
+    status, answer = ask(app, query)
+    assert (status, [one["seq"] for one in answer["events"]]) == (200, seqs)
+    assert (answer["after"], answer["last"]) == (after, 6)
+
+
+def test_reading_the_journal_is_not_in_the_journal(app: Starlette) -> None:
+    ask(app)
+    assert ask(app)[1]["last"] == 6
+
+
+def test_the_schema_is_there(app: Starlette) -> None:
+    assert ask(app, path=f"{PATH}/schema") == (200, schema())
+
+
+ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
+WRONG = {
+    "an unknown name": ("colour=red", f"colour: there is no such parameter; accepted are {ACCEPTED}"),
+    "an unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
+    "an unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
+    "a broker that is no number": ("broker=x", "broker=x: must be a node id"),
+    "no number": ("after=x", "after: must be a whole number, not 'x'"),
+    "too many": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),
+    "two beginnings": ("after=1&last=1", "after and last exclude each other"),
+    "neither true nor false": ("follow=maybe", "follow: must be true or false, not 'maybe'"),
+}
+
+
+@pytest.mark.parametrize(("query", "problem"), WRONG.values(), ids=WRONG)
+def test_what_is_not_accepted_is_answered_with_what_is(app: Starlette, query: str, problem: str) -> None:
+    assert ask(app, query) == (400, {"error": problem})
+
+
+def test_without_a_journal_there_is_nothing_to_read() -> None:
+    app = application(VirtualBroker().cluster_server)
+    error = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
+    assert ask(app) == (404, {"error": error})
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/schema"])
+def test_the_journal_is_only_for_who_has_the_token(path: str) -> None:
+    app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
+    assert ask(app, path=path)[0] == 401
+    assert ask(app, path=path, token="secret")[0] == 200
+
+
+async def _follow_over_http() -> tuple[list[dict[str, Any]], bytes]:
+    """The events that come while someone follows, and what is sent when the broker stops."""
+    async with Broker(admin_port=0) as broker:
+        assert broker.admin is not None
+        host, port = broker.admin.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            f"GET {PATH}?follow=true&kind=connection-opened&after=0 HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+        )
+        await reader.readuntil(b"\r\n\r\n")
+        lines: list[dict[str, Any]] = []
+        for number in (1, 2):
+            broker_host, broker_port = broker.brokers[1].split(":")
+            client = (await asyncio.open_connection(broker_host, int(broker_port)))[1]
+            while len(lines) < number:
+                chunk = await reader.readline()
+                if chunk.startswith(b"{"):
+                    lines.append(json.loads(chunk))
+            client.close()
+    rest = await reader.read()
+    writer.close()
+    return lines, rest
+
+
+def test_who_follows_gets_events_as_they_come_until_the_broker_stops() -> None:
+    lines, rest = asyncio.run(asyncio.wait_for(_follow_over_http(), 10))
+    assert [(one["kind"], one["connection"]) for one in lines] == [("connection-opened", 1), ("connection-opened", 2)]
+    assert b"{" not in rest

@@ -1,0 +1,131 @@
+"""`/api/v1/scenarios`: the catalogue, runs, and what is said to a request that cannot be."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from sluice.broker.admin.server import application
+from sluice.broker.scenarios.files import names
+from tests.support.http import call
+from tests.support.virtual_broker import VirtualBroker
+
+RUN, RUNS = "/api/v1/scenarios/run", "/api/v1/scenarios/runs"
+SHORT = {"name": "short", "brokers": 3, "steps": [{"at": "1s", "stop": 2}]}
+
+
+class Admin:
+    """The admin port of three brokers."""
+
+    def __init__(self, *overrides: str) -> None:
+        self.broker = VirtualBroker("sluice.brokers=3", *overrides)
+        self._application: Starlette = application(self.broker.cluster_server)
+
+    def ask(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
+        text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
+        status, _, answer = call(self._application, path, method, text, **headers)
+        return status, json.loads(answer)
+
+
+def test_the_catalogue_is_told() -> None:
+    status, told = Admin().ask("/api/v1/scenarios")
+    assert status == 200
+    assert [entry["name"] for entry in told["scenarios"]] == names()
+    assert {*told["scenarios"][0]} == {"name", "description", "brokers", "duration_ms", "loses_records"}
+
+
+def test_a_scenario_runs_and_is_followed() -> None:
+    admin = Admin()
+    status, begun = admin.ask(RUN, "POST", {"scenario": SHORT})
+    assert (status, begun["id"], begun["state"], begun["steps"]) == (200, "run-1", "running", [])
+    admin.broker.advance(1000)
+    status, told = admin.ask(f"{RUNS}/run-1")
+    assert status == 200
+    assert told["state"] == "ended"
+    assert told["done"]
+    assert told["steps"] == [{"at_ms": 1000.0, "step": "steps[0].stop", "what": "broker 2 stops", "problem": ""}]
+    assert admin.ask(RUNS) == (200, {"runs": [told]})
+    assert admin.broker.cluster.controller.is_running(2), "as before"
+
+
+def test_a_scenario_of_the_catalogue_runs_by_its_name_and_may_leave_all_as_it_is() -> None:
+    admin = Admin()
+    assert admin.ask(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
+    admin.broker.advance(1000)
+    status, told = admin.ask(f"{RUNS}/run-1", "DELETE")
+    assert (status, told["state"], told["done"], told["elapsed_ms"]) == (200, "stopped", True, 1000)
+    assert not admin.broker.cluster.controller.is_running(1)
+
+
+def test_one_runs_at_a_time() -> None:
+    admin = Admin()
+    admin.ask(RUN, "POST", {"scenario": SHORT})
+    assert admin.ask(RUN, "POST", {"scenario": SHORT}) == (409, {"error": "run-1 (short) is under way; stop it first"})
+    admin.broker.advance(1000)
+    assert admin.ask(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
+
+
+def test_the_oldest_runs_are_forgotten() -> None:
+    admin = Admin()
+    for _ in range(102):
+        admin.ask(RUN, "POST", {"scenario": {"name": "empty"}})
+    assert [run["id"] for run in admin.ask(RUNS)[1]["runs"]][:1] == ["run-3"]
+
+
+WRONG = {
+    "no scenario": ({}, 400, 'the body must be {"name": NAME} or {"scenario": {...}}, with'),
+    "two of them": ({"name": "a", "scenario": {}}, 400, 'the body must be {"name": NAME} or'),
+    "what has no end": (
+        '{"scenario": {"name": ' + "[" * 5000 + "]" * 5000 + "}}",
+        400,
+        "the body is nested too deeply",
+    ),
+    "no JSON": ("name = 'x'", 400, "the body must be JSON: JSON is malformed"),
+    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario, did you mean rolling-restart?"),
+    "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario; a file ends in "),
+    "what contradicts itself": (
+        {"scenario": {"name": "s", "steps": [{"at": "1s", "start": 1}]}},
+        400,
+        "steps[0].start: at 1 s: broker 1 is running by then",
+    ),
+    "brokers that there are not": (
+        {"scenario": {"name": "s", "brokers": 4}},
+        409,
+        "brokers: the scenario is about 1, 2, 3, 4",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "status", "said"), WRONG.values(), ids=WRONG)
+def test_a_wrong_request_is_told_what_is_accepted(body: object, status: int, said: str) -> None:
+    answered, told = Admin().ask(RUN, "POST", body)
+    assert answered == status
+    assert told["error"].startswith(said)
+
+
+PLACES = {
+    "a name that nobody knows": ({"name": "rolling"}, "name"),
+    "a field of a step": ({"scenario": {"name": "s", "steps": [{"at": "soon"}]}}, "scenario.steps[0].at"),
+    "a field of a rule": ({"scenario": {"name": "s", "faults": [{"acton": 1}]}}, "scenario.faults[0].acton"),
+    "what contradicts itself": (WRONG["what contradicts itself"][0], "scenario.steps[0].start"),
+    "a property": ({"scenario": {"name": "s", "config": {"num.partition": 1}}}, "scenario.config"),
+}
+
+
+@pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
+def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
+    status, told = Admin().ask(RUN, "POST", body)
+    assert (status, told["path"]) == (400, path)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_run_that_there_is_not_is_not_found(method: str) -> None:
+    assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "there is no run run-7; there was none yet"})
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [("/api/v1/scenarios", "GET"), (RUN, "POST"), (RUNS, "GET"), (f"{RUNS}/run-1", "DELETE")]
+)
+def test_who_has_no_token_is_refused(path: str, method: str) -> None:
+    assert Admin("sluice.admin.token=secret").ask(path, method)[0] == 401

@@ -1,0 +1,56 @@
+"""The admin port's routes: every operation has one, and what there is no route for is told as JSON."""
+
+import asyncio
+import json
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sluice.broker.admin.operations import OPERATIONS
+from sluice.broker.admin.routes import refusals
+from sluice.broker.admin.server import application
+from sluice.broker.server.cluster_server import ClusterServer
+from tests.support.http import call
+from tests.support.virtual_broker import VirtualBroker
+
+PATHS = sorted({one.path for one in OPERATIONS})
+METHODS = {path: {one.method for one in OPERATIONS if one.path == path} for path in PATHS}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_another_method_is_refused_with_those_that_there_are(path: str) -> None:
+    app = application(VirtualBroker().cluster_server)
+    status, headers, body = call(app, path.replace("{", "").replace("}", ""), "PATCH")
+    assert status == 405
+    assert headers["content-type"] == "application/json"
+    served = METHODS[path] | ({"HEAD"} if "GET" in METHODS[path] else set())
+    assert set(headers["allow"].split(", ")) == served
+    assert json.loads(body)["error"].startswith("PATCH /")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1/cluster/", "/api/v1/brokers/1", "//"])
+def test_what_is_not_there_is_told(path: str) -> None:
+    status, _, body = call(application(VirtualBroker().cluster_server), path)
+    assert status == 404
+    assert json.loads(body) == {"error": f"{path}: there is no such path; those there are stand in /api/openapi.json"}
+
+
+def test_head_is_answered_where_get_is() -> None:
+    assert call(application(VirtualBroker().cluster_server), "/healthz", "HEAD")[0] == 200
+
+
+def test_a_mistake_of_the_brokers_own_is_told_as_one_and_goes_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ClusterServer, "isolate_broker", fail)
+    app = application(VirtualBroker().cluster_server)
+    with pytest.raises(AssertionError):  # uvicorn logs it
+        call(app, "/api/v1/brokers/1/isolate", "POST")
+
+    async def told() -> Response:
+        return await refusals()[Exception](Request({"type": "http"}), AssertionError())
+
+    answer = asyncio.run(told())
+    assert (answer.status_code, answer.media_type) == (500, "application/json")

@@ -1,0 +1,117 @@
+"""The admin port's HTTP application: metrics, health, and the token that guards them."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from urllib.request import urlopen
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from sluice import SyncBroker
+from sluice.broker.admin.operation import Furniture
+from sluice.broker.admin.server import AdminPort, application
+from sluice.broker.network.socket_server import bind
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.metrics import METRICS
+from tests.support.http import call
+from tests.support.virtual_broker import VirtualBroker
+
+TOKEN = "sluice.admin.token=a secret"
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        pytest.param("", "text/plain", id="no preference"),
+        pytest.param("application/openmetrics-text; version=1.0.0", "application/openmetrics-text", id="OpenMetrics"),
+    ],
+)
+def test_metrics_come_in_the_format_that_was_asked_for(accept: str, content_type: str) -> None:
+    status, headers, body = call(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
+    assert status == 200
+    assert headers["content-type"].startswith(content_type)
+    assert [name for name in METRICS if f"# HELP {name.removesuffix('_total')}" not in body] == []
+
+
+def test_a_scrape_reads_the_broker_as_it_is_now() -> None:
+    broker = VirtualBroker()
+    app = application(broker.cluster_server)
+    assert "\nsluice_connections 0.0\n" in call(app, "/metrics")[2]
+    broker.client()
+    assert "\nsluice_connections 1.0\n" in call(app, "/metrics")[2]
+
+
+def test_health_is_ok() -> None:
+    status, _, body = call(application(VirtualBroker().cluster_server), "/healthz")
+    assert (status, json.loads(body)) == (200, {"status": "ok"})
+
+
+def test_what_is_not_there_is_404() -> None:
+    assert call(application(VirtualBroker().cluster_server), "/nothing")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({}, 401, id="no token"),
+        pytest.param({"authorization": "Bearer a secre"}, 401, id="another token"),
+        pytest.param({"authorization": "a secret"}, 401, id="the token alone"),
+        pytest.param({"authorization": "Basic a secret"}, 401, id="another scheme"),
+        pytest.param({"authorization": "Bearer ä"}, 401, id="letters beyond ASCII"),
+        pytest.param({"authorization": "Bearer a secret"}, 200, id="the token"),
+    ],
+)
+def test_a_token_guards_metrics(headers: dict[str, str], status: int) -> None:
+    answered, answer_headers, body = call(application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers)
+    assert answered == status
+    assert ("sluice_build_info" in body) == (status == 200), "nothing is told without the token"
+    assert (answer_headers.get("www-authenticate") == "Bearer") == (status == 401)
+
+
+def test_health_needs_no_token() -> None:
+    # An orchestrator's probe has none, and the answer tells nothing.
+    assert call(application(VirtualBroker(TOKEN).cluster_server), "/healthz")[0] == 200
+
+
+ASKED = {"an answer": "/healthz", "the page's stream": "/api/v1/stream", "the journal": "/api/v1/journal?follow=true"}
+
+
+@pytest.mark.parametrize("path", ASKED.values(), ids=ASKED)
+def test_a_broker_stops_in_silence_while_someone_has(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), SyncBroker(admin_port=0) as broker:
+        answer = urlopen(f"{broker.admin}{path}", timeout=60)
+        assert answer.readline()
+    answer.close()
+    assert caplog.messages == []
+
+
+def test_nor_does_someone_who_reads_nothing_keep_it_from_stopping(caplog: pytest.LogCaptureFixture) -> None:
+    async def endless(request: Request) -> StreamingResponse:
+        async def much() -> AsyncIterator[bytes]:
+            while True:
+                yield bytes(100_000)
+                await asyncio.sleep(0)
+
+        return StreamingResponse(much())
+
+    def page(server: ClusterServer) -> Furniture:
+        return Furniture([], [Route("/endless", endless)])
+
+    async def run() -> None:
+        async with asyncio.timeout(60):
+            listening, loop = bind("127.0.0.1", 0, 8), asyncio.get_running_loop()
+            port = AdminPort(VirtualBroker().cluster_server, listening, loop, lambda: page)
+            reader, writer = await asyncio.open_connection(port.host, port.port)
+            writer.write(b"GET /endless HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            await port.stop()
+            writer.close()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert caplog.messages == []

@@ -1,0 +1,68 @@
+"""A metadata log in a directory, and records to put into it."""
+
+from itertools import count
+from pathlib import Path
+
+from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
+from sluice.broker.controller.metadata_log.image import MetadataImage
+from sluice.broker.controller.metadata_log.metadata_log import MetadataLog, open_metadata_log
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.settings import ConfigRecord
+from sluice.protocol.metadata.topics import PartitionRecord, TopicRecord
+
+FEATURES = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
+NODE_ID = 1
+START_MS = 1_700_000_000_000
+
+
+def open_log(directory: Path, node_id: int = NODE_ID) -> MetadataLog:
+    """The metadata log of a data directory; each append is a millisecond later than the one before."""
+    return open_metadata_log(str(directory), node_id, FEATURES, count(START_MS).__next__)
+
+
+def reopened(directory: Path) -> MetadataImage:
+    """What the log says after the process was killed."""
+    log = open_log(directory)
+    log.close()
+    return log.image
+
+
+def state(image: MetadataImage) -> list[MetadataMessage]:
+    """All that an image has, so that two can be compared."""
+    return list(image.records())
+
+
+def metadata_files(directory: Path) -> list[str]:
+    """The names of the files of its metadata log."""
+    return sorted(path.name for path in (directory / METADATA_DIRECTORY).iterdir())
+
+
+def topic_id(number: int) -> bytes:
+    return number.to_bytes(16)
+
+
+def topic(number: int = 1, partitions: int = 1, **configs: str) -> list[MetadataMessage]:
+    """The records of a new topic; configs are written with underscores for dots."""
+    name = f"topic-{number}"
+    return [
+        TopicRecord(name=name, topic_id=topic_id(number)),
+        *(
+            ConfigRecord(resource_type=2, resource_name=name, name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ),
+        *(partition(number, index) for index in range(partitions)),
+    ]
+
+
+def partition(number: int = 1, index: int = 0) -> PartitionRecord:
+    """A partition of `topic(number)` that node 1 leads."""
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id(number),
+        replicas=[1],
+        isr=[1],
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[topic_id(77)],
+    )

@@ -1,0 +1,448 @@
+"""Every change that clients can make is in the metadata log before it is made; without it, it is not made."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.broker.metadata.topic import PartitionState
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.broker.security.sasl.scram_credentials import ScramMechanism, credential
+from sluice.broker.server.metadata_restore import _state
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest
+from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.metadata.log import ProducerIdsRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.security import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
+from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
+from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
+from tests.support.virtual_broker import VirtualBroker
+from tests.unit.broker.controller.metadata_log.cluster_metadata import DIRECTORY_ID, known, led, start
+
+Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
+
+
+ACL_ID = b"0123456789abcdef"
+SALTED_PASSWORD = bytes(32)
+CREDENTIAL = credential(ScramMechanism.SCRAM_SHA_256, b"salt", SALTED_PASSWORD, 4096)
+
+
+def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name=key, config_operation=0, value=value)
+    return IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])]
+    )
+
+
+def config(kind: int, name: str, key: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+
+
+def partition(broker: VirtualBroker, topic: str, index: int, replicas: list[int]) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=broker.cluster.topics[topic].topic_id,
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[DIRECTORY_ID] * len(replicas),
+    )
+
+
+def new_topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+# What is asked, of which version, in what the errors of its answer are found; and the records it makes.
+CHANGES: list[tuple[str, Message, int, str, Make]] = [
+    (
+        "a topic is created",
+        CreateTopicsRequest(topics=[new_topic("n", 2, retention_ms="5", cleanup_policy="compact")]),
+        7,
+        "topics",
+        lambda broker: [
+            TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
+            config(2, "n", "cleanup.policy", "compact"),
+            config(2, "n", "retention.ms", "5"),
+            partition(broker, "n", 0, [1]),
+            partition(broker, "n", 1, [1]),
+        ],
+    ),
+    (
+        "a topic is created because somebody asked for it",
+        MetadataRequest(topics=[MetadataRequestTopic(name="n")], allow_auto_topic_creation=True),
+        9,
+        "topics",
+        lambda broker: [
+            TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
+            partition(broker, "n", 0, [1]),
+        ],
+    ),
+    (
+        "a topic gets more partitions",
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)]),
+        3,
+        "results",
+        lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
+    ),
+    (
+        "a topic is deleted",
+        DeleteTopicsRequest(topic_names=["t"]),
+        5,
+        "responses",
+        lambda broker: RemoveTopicRecord(),
+    ),
+    (
+        "a config of a topic is set",
+        set_config(2, "t", "retention.ms", "7"),
+        1,
+        "responses",
+        lambda _: config(2, "t", "retention.ms", "7"),
+    ),
+    (
+        "configs are replaced: one is set, another not any more",
+        AlterConfigsRequest(
+            resources=[
+                OldResource(resource_type=2, resource_name="t", configs=[OldConfig(name="retention.ms", value="8")])
+            ]
+        ),
+        2,
+        "responses",
+        lambda _: [config(2, "t", "cleanup.policy", None), config(2, "t", "retention.ms", "8")],
+    ),
+    (
+        "a config of all brokers is set",
+        set_config(4, "", "message.max.bytes", "70000"),
+        1,
+        "responses",
+        lambda _: config(4, "", "message.max.bytes", "70000"),
+    ),
+    (
+        "a config of one broker is set",
+        set_config(4, "1", "message.max.bytes", "70000"),
+        1,
+        "responses",
+        lambda _: config(4, "1", "message.max.bytes", "70000"),
+    ),
+    (
+        "a config of a group is set",
+        set_config(32, "g", "consumer.session.timeout.ms", "50000"),
+        1,
+        "responses",
+        lambda _: config(32, "g", "consumer.session.timeout.ms", "50000"),
+    ),
+    (
+        "a subscription to metrics is set",
+        set_config(16, "s", "interval.ms", "60000"),
+        1,
+        "responses",
+        lambda _: config(16, "s", "interval.ms", "60000"),
+    ),
+    (
+        "quotas of an entity are set and removed",
+        AlterClientQuotasRequest(
+            entries=[
+                EntryData(
+                    entity=[
+                        EntityData(entity_type="user", entity_name="u"),
+                        EntityData(entity_type="client-id", entity_name=None),
+                    ],
+                    ops=[
+                        OpData(key="producer_byte_rate", value=5.0),
+                        OpData(key="request_percentage", remove=True),
+                    ],
+                )
+            ]
+        ),
+        1,
+        "entries",
+        lambda _: ClientQuotaRecord(
+            entity=[
+                QuotaEntityData(entity_type="client-id", entity_name=None),
+                QuotaEntityData(entity_type="user", entity_name="u"),
+            ],
+            key="producer_byte_rate",
+            value=5.0,
+        ),
+    ),
+    (
+        "an ACL is created",
+        CreateAclsRequest(creations=[AclCreation(2, "t", 4, "User:alice", "*", 3, 3)]),
+        3,
+        "results",
+        lambda broker: AccessControlEntryRecord(
+            id=next(acl_id for acl_id, acl in broker.cluster.acls.items() if acl.resource_name == "t"),
+            resource_type=2,
+            resource_name="t",
+            pattern_type=4,
+            principal="User:alice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        ),
+    ),
+    (
+        "ACLs are deleted",
+        DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
+        3,
+        "filter_results",
+        lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
+    ),
+    (
+        "a user gets a credential",
+        AlterUserScramCredentialsRequest(
+            upsertions=[
+                ScramCredentialUpsertion(
+                    name="u", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED_PASSWORD
+                )
+            ]
+        ),
+        0,
+        "results",
+        lambda _: UserScramCredentialRecord(
+            name="u",
+            mechanism=1,
+            salt=b"salt",
+            stored_key=CREDENTIAL.stored_key,
+            server_key=CREDENTIAL.server_key,
+            iterations=4096,
+        ),
+    ),
+    (
+        "a user loses a credential",
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="loser", mechanism=1)]),
+        0,
+        "results",
+        lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
+    ),
+    (
+        "a block of producer ids is taken",
+        InitProducerIdRequest(transactional_id=None),
+        4,
+        "",
+        lambda _: ProducerIdsRecord(broker_id=1, broker_epoch=6, next_producer_id=1000),
+    ),
+]
+each_change = pytest.mark.parametrize(
+    ("request_", "version", "results", "makes"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> VirtualBroker:
+    """With a topic, an ACL on another, and a user."""
+    broker = start(tmp_path, AUTHORIZER_ON, ANONYMOUS_MAY_ALL)
+    broker.topic(cleanup_policy="compact")
+    metadata_log = broker.cluster.metadata_log
+    assert metadata_log is not None
+    entry = acl(AclOperation.READ, name="gone")
+    assert not metadata_log.acls_changed([(ACL_ID, entry)], ())
+    broker.cluster.acls.add(ACL_ID, entry)
+    assert not metadata_log.scram_credential_set("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
+    broker.cluster.scram_credentials.put("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
+    return broker
+
+
+def errors(answer: Any, results: str) -> list[int]:
+    """The error code of each of an answer's `results`, or its own."""
+    return [one.error_code for one in (getattr(answer, results) if results else [answer])]
+
+
+@contextmanager
+def appended(broker: VirtualBroker, answer: ErrorCode | None = None) -> Iterator[list[MetadataMessage]]:
+    """What is appended to the metadata log; with an `answer` it is not, and that is what is said."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    into: list[MetadataMessage] = []
+    append = log._log.append
+
+    def watched(messages: list[MetadataMessage]) -> ErrorCode:
+        into.extend(messages)
+        return append(messages) if answer is None else answer
+
+    log._log.append = watched  # type: ignore[method-assign,assignment]  # for as long as a request takes
+    yield into
+    log._log.append = append  # type: ignore[method-assign]
+
+
+@each_change
+def test_a_change_is_written_as_kafka_writes_it(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+) -> None:
+    deleted = broker.cluster.topics["t"].topic_id
+    with appended(broker) as records:
+        answer = broker.client().ask(request_, version)
+    assert errors(answer, results) == [0]
+    made = makes(broker)
+    if isinstance(made, RemoveTopicRecord):
+        made.topic_id = deleted
+    assert records == (made if isinstance(made, list) else [made])
+    assert known(start(tmp_path)) == known(broker), "and is there after a kill"
+
+
+@each_change
+def test_a_change_that_cannot_be_written_is_refused_and_not_made(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+) -> None:
+    before = known(broker)
+    with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
+        answer = broker.client().ask(request_, version)
+    assert errors(answer, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert known(broker) == before
+    assert known(start(tmp_path)) == before
+    again = broker.client().ask(request_, version)
+    assert errors(again, results) == [0], "when there is room it is made"
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), 7, id="only validated"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), 7, id="refused"),
+        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), 1, id="what is so already"),
+    ],
+)
+def test_what_changes_nothing_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
+    with appended(broker) as records:
+        broker.client().ask(request_, version)
+    assert records == []
+
+
+def test_a_block_of_producer_ids_lasts(broker: VirtualBroker, tmp_path: Path) -> None:
+    with appended(broker) as records:
+        ids = [broker.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id for _ in range(3)]
+    assert ids == [0, 1, 2]
+    assert len(records) == 1
+    again = start(tmp_path)
+    assert again.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id == 1000, (
+        "what was given out is never given again"
+    )
+
+
+def test_partitions_of_three_brokers_are_written_with_their_replicas(tmp_path: Path) -> None:
+    broker = start(tmp_path, "sluice.brokers=3")
+    with appended(broker) as records:
+        broker.topic("n", 3, 2)
+    partitions = [record for record in records if isinstance(record, PartitionRecord)]
+    assert [record.leader for record in partitions] == [record.replicas[0] for record in partitions]
+    assert all(len(record.replicas) == len(record.directories) == 2 for record in partitions)
+    assert known(start(tmp_path, "sluice.brokers=3")) == known(broker)
+
+
+class TestThePartitionsOfABrokerThatStops:
+    """What the controller changes is one batch, and in the log what it is in memory."""
+
+    @pytest.fixture
+    def broker(self, tmp_path: Path) -> VirtualBroker:
+        """Three, with a topic of five partitions."""
+        broker = start(tmp_path, "sluice.brokers=3", "sluice.election.delay.ms=0")
+        broker.topic("n", 5, 2)
+        return broker
+
+    def test_have_other_leaders_in_one_batch(self, broker: VirtualBroker) -> None:
+        before = led(broker, "n")
+        with batches(broker) as appended_batches:
+            broker.cluster_server.stop_broker(2)
+            broker.advance(1)
+        after = led(broker, "n")
+        of_broker_2 = [state for state in before if 2 in state.replicas]
+        assert [len(batch) for batch in appended_batches] == [len(of_broker_2)]
+        assert all(state.leader != 2 for state in after)
+        assert written(broker, "n") == after
+
+    def test_are_written_before_what_comes_next(self, broker: VirtualBroker) -> None:
+        with batches(broker) as appended_batches:
+            broker.cluster_server.stop_broker(2)
+            broker.topic("later")
+        changes, later = appended_batches
+        assert {type(record) for record in changes} == {PartitionChangeRecord}
+        assert isinstance(later[0], TopicRecord)
+
+    def test_that_are_deleted_meanwhile_are_not_written(self, broker: VirtualBroker) -> None:
+        broker.cluster_server.stop_broker(2)
+        assert not broker.broker.delete_topic(broker.cluster.topics["n"])
+        with batches(broker) as appended_batches:
+            broker.advance(1)
+        assert appended_batches == []
+
+    def test_are_led_and_make_up_for_what_could_not_be_written(self, broker: VirtualBroker) -> None:
+        with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
+            broker.cluster_server.stop_broker(2)
+            broker.advance(1)
+        assert all(state.leader != 2 for state in led(broker, "n"))
+        assert written(broker, "n") != led(broker, "n")
+        broker.run(broker.cluster_server.start_broker(2))
+        broker.cluster_server.stop_broker(3)
+        broker.advance(60_000)
+        changed = [index for index, state in enumerate(led(broker, "n")) if 3 in state.replicas or 2 in state.replicas]
+        assert [written(broker, "n")[index] for index in changed] == [led(broker, "n")[index] for index in changed]
+
+    def test_are_where_they_were_after_a_start(self, broker: VirtualBroker, tmp_path: Path) -> None:
+        broker.cluster_server.stop_broker(2)
+        broker.advance(1)
+        before = led(broker, "n")
+        after = led(start(tmp_path, "sluice.brokers=3"), "n")
+        assert [state.replicas for state in after] == [state.replicas for state in before]
+        assert [state.leader_epoch for state in after] == [state.leader_epoch + 1 for state in before]
+
+
+@contextmanager
+def batches(broker: VirtualBroker) -> Iterator[list[list[MetadataMessage]]]:
+    """What is appended together."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    into: list[list[MetadataMessage]] = []
+    append = log._log.append
+
+    def watched(messages: list[MetadataMessage]) -> ErrorCode:
+        into.append(list(messages))
+        return append(messages)
+
+    log._log.append = watched  # type: ignore[method-assign,assignment]  # as above
+    yield into
+    log._log.append = append  # type: ignore[method-assign]
+
+
+def written(broker: VirtualBroker, topic: str) -> list[PartitionState]:
+    """What the log has of a topic's partitions."""
+    log = broker.cluster.metadata_log
+    assert log is not None
+    partitions = log.image.topics[broker.cluster.topics[topic].topic_id].partitions
+    return [_state(partitions[index]) for index in sorted(partitions)]

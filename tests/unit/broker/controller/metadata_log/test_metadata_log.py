@@ -1,0 +1,323 @@
+"""The metadata log in its directory: durable, whole, compacted, and what happens when the disk does not take it."""
+
+import errno
+import json
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.controller.metadata_log import metadata_log as module
+from sluice.broker.controller.metadata_log.batches import batches_in, messages_in
+from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
+from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
+from sluice.broker.controller.metadata_log.recovery import segment_name
+from sluice.errors import SluiceError
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.control import LeaderChangeMessage
+from sluice.protocol.metadata.log import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
+from sluice.protocol.metadata.message import MetadataMessage
+from sluice.protocol.metadata.settings import FeatureLevelRecord
+from sluice.protocol.metadata.topics import RemoveTopicRecord
+from tests.support.kafka_data import unpack
+from tests.unit.broker.controller.metadata_log.logs import (
+    FEATURES,
+    START_MS,
+    metadata_files,
+    open_log,
+    reopened,
+    state,
+    topic,
+    topic_id,
+)
+
+LEVELS: list[MetadataMessage] = [FeatureLevelRecord(name=name, feature_level=level) for name, level in FEATURES.items()]
+# A new log: leader change, begin, three levels, end.
+NEW_END = 6
+FIRST_SEGMENT = segment_name(0)
+
+
+def file(directory: Path, name: str = FIRST_SEGMENT) -> Path:
+    return directory / METADATA_DIRECTORY / name
+
+
+def written(path: Path) -> list[tuple[int, int, MetadataMessage]]:
+    """Epoch, offset and content of each record in a file."""
+    return [
+        (batch.header.partition_leader_epoch, offset, message)
+        for batch in batches_in(path.read_bytes())
+        for offset, message in messages_in(batch)
+    ]
+
+
+@contextmanager
+def no_room_after(path: Path, size: int) -> Iterator[None]:
+    """Within it no file of this process gets larger than this one and `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_new_log_begins_as_kafkas_does(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.close()
+    assert state(log.image) == LEVELS
+    names = [(epoch, offset, type(message).__name__) for epoch, offset, message in written(file(tmp_path))]
+    assert names == [
+        (1, 0, "LeaderChangeMessage"),
+        (1, 1, "BeginTransactionRecord"),
+        (1, 2, "FeatureLevelRecord"),
+        (1, 3, "FeatureLevelRecord"),
+        (1, 4, "FeatureLevelRecord"),
+        (1, 5, "EndTransactionRecord"),
+    ]
+    assert metadata_files(tmp_path) == [FIRST_SEGMENT, "leader-epoch-checkpoint", "partition.metadata", "quorum-state"]
+    assert file(tmp_path, "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_a_release_without_transactions_of_metadata_gets_none(tmp_path: Path) -> None:
+    open_metadata_log(str(tmp_path), 1, {"metadata.version": 8}, lambda: START_MS).close()
+    names = [type(message).__name__ for _, _, message in written(file(tmp_path))]
+    assert names == ["LeaderChangeMessage", "FeatureLevelRecord"]
+
+
+@pytest.mark.parametrize(
+    ("release", "kept", "level"),
+    [
+        pytest.param("4.4.0", "__cluster_metadata-0/*.checkpoint", 33, id="by Kafka 4.4"),
+        pytest.param("3.9.1", "bootstrap.checkpoint", 21, id="by Kafka 3.9"),
+    ],
+)
+def test_a_directory_that_was_only_formatted_is_begun_at_its_level(
+    release: str, kept: str, level: int, tmp_path: Path
+) -> None:
+    (from_kafka,) = unpack(release, tmp_path).glob(kept)
+    directory = tmp_path / "formatted"
+    there = directory / from_kafka.relative_to(tmp_path / "data")
+    there.parent.mkdir(parents=True)
+    from_kafka.rename(there)
+    log = open_log(directory)
+    assert log.image.features["metadata.version"] == level
+    names = [type(message).__name__ for _, _, message in written(file(directory))]
+    assert names[:3] == ["LeaderChangeMessage", "BeginTransactionRecord", "FeatureLevelRecord"]
+    assert names[-1] == "EndTransactionRecord"
+    there.unlink()
+    assert state(reopened(directory)) == state(log.image), "and the log says so by itself"
+
+
+def test_what_was_appended_is_there_after_a_kill(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    assert log.append(topic(1, 2, retention_ms="5")) == ErrorCode.NONE
+    assert log.append(topic(2)) == ErrorCode.NONE
+    assert log.append([RemoveTopicRecord(topic_id=topic_id(2))]) == ErrorCode.NONE
+    assert log.end_offset == NEW_END + 4 + 2 + 1
+    killed = reopened(tmp_path)
+    assert state(killed) == state(log.image)
+    assert [topic_image.name for topic_image in killed.topics.values()] == ["topic-1"]
+
+
+def test_a_calls_records_are_one_batch_of_the_time_it_was_made(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(topic(1, 2))
+    *_, last = batches_in(file(tmp_path).read_bytes())
+    assert (last.header.base_offset, last.header.record_count) == (NEW_END, 3)
+    assert last.header.base_timestamp == last.header.max_timestamp >= START_MS
+    assert (last.header.producer_id, last.header.producer_epoch, last.header.base_sequence) == (-1, -1, -1)
+
+
+def test_each_start_is_an_epoch(tmp_path: Path) -> None:
+    for _ in range(3):
+        open_log(tmp_path).close()
+    leaders = [record for record in written(file(tmp_path)) if isinstance(record[2], LeaderChangeMessage)]
+    assert [(epoch, offset) for epoch, offset, _ in leaders] == [(1, 0), (2, NEW_END), (3, NEW_END + 1)]
+    assert file(tmp_path, "leader-epoch-checkpoint").read_text() == f"0\n3\n1 0\n2 {NEW_END}\n3 {NEW_END + 1}\n"
+    assert json.loads(file(tmp_path, "quorum-state").read_text()) == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 3,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+def test_an_epoch_that_the_quorum_had_elsewhere_is_not_used_again(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    quorum_state = file(tmp_path, "quorum-state")
+    quorum_state.write_text(quorum_state.read_text().replace('"leaderEpoch":1', '"leaderEpoch":41'))
+    open_log(tmp_path).close()
+    assert written(file(tmp_path))[-1][:2] == (42, NEW_END)
+
+
+def test_a_transaction_that_had_not_ended_is_aborted(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(topic(1))
+    before = state(log.image)
+    log.append([BeginTransactionRecord(), *topic(2)])
+    log.append(topic(3))
+    again = open_log(tmp_path)
+    assert state(again.image) == before
+    assert again.append(topic(4)) == ErrorCode.NONE
+    assert isinstance(written(file(tmp_path))[-3][2], AbortTransactionRecord)
+    assert state(reopened(tmp_path)) == state(again.image)
+    assert len(again.image.topics) == 2
+
+
+class TestASnapshot:
+    """KIP-630: what all records before it add up to stands for them."""
+
+    def test_takes_the_place_of_the_records(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1, 3))
+        end = log.end_offset
+        log.compact()
+        assert log.append(topic(2)) == ErrorCode.NONE
+        log.close()
+        assert metadata_files(tmp_path)[:2] == [f"{end:020}-0000000001.checkpoint", segment_name(end)]
+        assert file(tmp_path, "leader-epoch-checkpoint").read_text() == f"0\n1\n1 {end}\n"
+        assert written(file(tmp_path, segment_name(end)))[0][1] == end
+        again = open_log(tmp_path)
+        assert state(again.image) == state(log.image)
+        assert again.end_offset == log.end_offset + 1
+
+    def test_comes_when_there_are_many_records(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_RECORDS_BEFORE_SNAPSHOT", 100)
+        log = open_log(tmp_path)
+        for _ in range(5):
+            log.append([NoOpRecord()] * 40)
+        assert metadata_files(tmp_path)[:2] == [f"{126:020}-0000000001.checkpoint", segment_name(126)]
+        assert log.end_offset == 206
+
+    def test_comes_at_a_stop_sooner(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.append([NoOpRecord()] * 1000)
+        log.close()
+        assert len(metadata_files(tmp_path)) == 5
+        assert file(tmp_path, segment_name(log.end_offset)).read_bytes() == b""
+
+    def test_of_very_many_topics_is_in_batches_that_kafka_can_read(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1, 2500))
+        log.compact()
+        *batches, footer = batches_in(file(tmp_path, f"{log.end_offset:020}-0000000001.checkpoint").read_bytes())
+        assert [batch.header.record_count for batch in batches] == [1, 1000, 1000, 504]
+        assert footer.header.base_offset == 2505
+        assert state(reopened(tmp_path)) == state(log.image)
+
+    def test_that_was_not_finished_is_not_one(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1))
+        log.close()
+        left = [file(tmp_path, f"{3:020}-0000000001-1234567890.checkpoint.part")]
+        left += [file(tmp_path, f"{3:020}-0000000001.checkpoint{end}") for end in (".tmp", ".deleted")]
+        for path in left:
+            path.write_bytes(b"half")
+        assert state(reopened(tmp_path)) == state(log.image)
+        assert not [path for path in left if path.exists()]
+
+    def test_when_the_process_was_killed_before_the_records_went(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1, 3))
+        old = file(tmp_path).read_bytes()
+        log.compact()
+        file(tmp_path).write_bytes(old)
+        file(tmp_path, segment_name(log.end_offset)).unlink()
+        again = open_log(tmp_path)
+        assert state(again.image) == state(log.image)
+        assert again.append(topic(2)) == ErrorCode.NONE
+        assert state(reopened(tmp_path)) == state(again.image)
+
+    def test_of_more_than_the_log_has_is_where_the_log_goes_on(self, tmp_path: Path) -> None:
+        """As of a controller that was behind and had it from its leader."""
+        log = open_log(tmp_path)
+        old = file(tmp_path).read_bytes()
+        log.append(topic(1))
+        log.compact()
+        file(tmp_path).write_bytes(old)
+        file(tmp_path, segment_name(log.end_offset)).unlink()
+        again = open_log(tmp_path)
+        assert state(again.image) == state(log.image)
+        assert again.append(topic(2)) == ErrorCode.NONE
+        assert state(reopened(tmp_path)) == state(again.image)
+
+    def test_that_cannot_be_written_costs_nothing_but_room(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1, 50))
+        with no_room_after(file(tmp_path), -100):
+            log.compact()
+        assert [record.message for record in caplog.records] == ["metadata snapshot failed"]
+        assert log.append(topic(2)) == ErrorCode.NONE
+        assert state(reopened(tmp_path)) == state(log.image)
+
+
+class TestAFullDisk:
+    """What was not written whole has not happened."""
+
+    @pytest.mark.parametrize("room", [0, 1, 30, 100])
+    def test_takes_nothing_of_a_batch_that_does_not_fit(
+        self, tmp_path: Path, room: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = open_log(tmp_path)
+        log.append(topic(1))
+        before, size = state(log.image), file(tmp_path).stat().st_size
+        with no_room_after(file(tmp_path), room):
+            assert log.append(topic(2)) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert file(tmp_path).stat().st_size == size
+        assert state(log.image) == before
+        assert [(record.message, vars(record)["reason"]) for record in caplog.records] == [
+            ("metadata not written", "File too large")
+        ]
+        assert log.append(topic(3)) == ErrorCode.NONE, "and when there is room again it goes on"
+        assert state(reopened(tmp_path)) == state(log.image)
+
+    def test_that_does_not_even_let_go_ends_the_log(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        log = open_log(tmp_path)
+
+        def broken(*_: object) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "ftruncate", broken)
+        monkeypatch.setattr(os, "fdatasync", broken)
+        assert log.append(topic(1)) == ErrorCode.KAFKA_STORAGE_ERROR
+        monkeypatch.undo()
+        assert log.append(topic(2)) == ErrorCode.KAFKA_STORAGE_ERROR, "what follows a torn batch would be cut off"
+        assert state(log.image) == LEVELS
+
+    def test_at_the_start_is_one_line(self, tmp_path: Path) -> None:
+        open_log(tmp_path).close()
+        with no_room_after(file(tmp_path), 10), pytest.raises(SluiceError) as caught:
+            open_log(tmp_path)
+        assert str(caught.value) == f"{tmp_path / METADATA_DIRECTORY}: File too large"
+
+
+def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / METADATA_DIRECTORY).write_text("")
+    with pytest.raises(SluiceError) as caught:
+        open_log(tmp_path)
+    assert str(caught.value) == f"{tmp_path / METADATA_DIRECTORY}: File exists"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("", "Input data was truncated", id="nothing"),
+        pytest.param("{}", "'leaderEpoch'", id="no epoch"),
+        pytest.param('{"leaderEpoch":"one"}', "leaderEpoch is 'one'", id="an epoch that is no number"),
+    ],
+)
+def test_a_quorum_state_that_cannot_be_read_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    open_log(tmp_path).close()
+    file(tmp_path, "quorum-state").write_text(text)
+    with pytest.raises(SluiceError) as caught:
+        open_log(tmp_path)
+    expected = f"{file(tmp_path, 'quorum-state')}: cannot be read as a quorum's state ({reason})"
+    assert str(caught.value) == expected

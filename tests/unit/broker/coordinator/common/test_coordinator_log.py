@@ -1,0 +1,65 @@
+"""Where coordinators write down what they know."""
+
+import pytest
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, java_hash
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import read_header
+from sluice.protocol.records.record import iter_records
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", 0, id="nothing"),
+        pytest.param("abc", 96354, id="three letters"),
+        pytest.param("hello world", 1794106052, id="more bits than 31"),
+        pytest.param("my-group", 1906497762, id="a negative hash loses its sign"),
+        pytest.param("polygenelubricants", 0, id="the hash that has no positive"),
+        pytest.param("\U0001f600", 1772899, id="two UTF-16 units"),
+    ],
+)
+def test_the_hash_is_javas(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
+
+
+@pytest.mark.parametrize("name", [GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC])
+def test_the_topic_is_made_when_it_is_first_needed_with_kafkas_settings(name: str) -> None:
+    broker = VirtualBroker("offsets.topic.num.partitions=7", "transaction.state.log.num.partitions=7")
+    log = CoordinatorLog(broker.broker, name)
+    assert name not in broker.broker.cluster.topics
+    partition = log.partition_of("abc")
+    assert (partition.topic.name, partition.index, len(partition.topic.partitions)) == (name, 96354 % 7, 7)
+    assert partition.topic.is_internal
+    assert partition.topic.config.names("cleanup.policy") == ("compact",)
+    assert log.partition_of("abc") is partition
+
+
+def test_records_are_written_as_one_batch_and_can_be_read_at_once() -> None:
+    broker = VirtualBroker()
+    log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
+    assert log.append("group", [(b"k1", b"v1"), (b"k2", None)], WALL_START_MS) == ErrorCode.NONE
+    written = log.partition_of("group").log
+    assert written.high_watermark == written.log_end_offset == 2
+    [part] = written.read(0, 1 << 20, 2, min_one_batch=True).parts
+    assert [(record.key, record.value) for record in iter_records(part)] == [(b"k1", b"v1"), (b"k2", None)]
+
+
+def test_what_belongs_to_a_transaction_holds_readers_of_committed_records_back() -> None:
+    broker = VirtualBroker()
+    log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
+    for _ in range(2):  # unlike a producer, a coordinator does not number what it writes
+        assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
+    written = log.partition_of("group").log
+    assert (written.high_watermark, written.last_stable_offset) == (2, 0)
+    header = read_header(written.read(0, 1 << 20, 2, min_one_batch=True).parts[0], 0)
+    assert (header.producer_id, header.producer_epoch, header.is_transactional) == (5, 1, True)
+
+
+def test_an_older_epoch_of_a_producer_is_refused() -> None:
+    log = CoordinatorLog(VirtualBroker().broker, GROUP_METADATA_TOPIC)
+    assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
+    assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.partition_of("group").log.log_end_offset == 1

@@ -1,0 +1,189 @@
+"""The last value of each key of an internal topic's partition, whatever the log went through."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+import pytest
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.common.loader import Kind, RecordReader, Replay, Stored
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
+from sluice.protocol.message import Message
+from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker
+from sluice.protocol.records.log_validator import COORDINATOR
+from sluice.protocol.records.record import Record
+from sluice.protocol.types import Versions, int8
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+OTHER_PRODUCER = 6
+
+
+class Log:
+    """A partition of __consumer_offsets, and what is written there."""
+
+    def __init__(self) -> None:
+        broker = VirtualBroker()
+        self.log: PartitionLog = broker.broker.cluster.internal_topic(GROUP_METADATA_TOPIC).partitions[0].log
+
+    def write(self, *records: KeyValue, producer_id: int = -1, compression: int = 0) -> Log:
+        transactional = producer_id >= 0
+        data = build_batch(
+            [Record(at, WALL_START_MS + at, key, value) for at, (key, value) in enumerate(records)],
+            producer_id=producer_id,
+            producer_epoch=0 if transactional else -1,
+            base_sequence=0 if transactional else -1,
+            transactional=transactional,
+            compression=compression,
+        )
+        return self._append(data)
+
+    def end(self, kind: int, producer_id: int) -> Log:
+        return self._append(
+            build_transaction_marker(
+                kind, offset=0, timestamp=WALL_START_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+            )
+        )
+
+    def _append(self, data: bytes | bytearray) -> Log:
+        result = self.log.append(memoryview(bytearray(data)), WALL_START_MS, 0, COORDINATOR)
+        assert not result.error_code, result
+        return self
+
+
+def values(log: Log) -> dict[bytes, tuple[int, bytes]]:
+    return dict(Replay(log.log).values)
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        pytest.param(Log(), {}, id="an empty log says nothing"),
+        pytest.param(
+            Log().write((b"a", b"1"), (b"b", b"1")).write((b"a", b"2")),
+            {b"a": (2, b"2"), b"b": (1, b"1")},
+            id="a later value replaces an earlier one",
+        ),
+        pytest.param(Log().write((b"a", b"1")).write((b"a", None)), {}, id="a tombstone takes the value away"),
+        pytest.param(
+            Log().write((b"a", b"1")).write((b"a", None), (b"a", b"2")),
+            {b"a": (2, b"2")},
+            id="a key may come again after its tombstone",
+        ),
+        pytest.param(
+            Log().write((b"a", b"1"), (b"b", b""), compression=3),
+            {b"a": (0, b"1"), b"b": (1, b"")},
+            id="a compressed batch is read as others",
+        ),
+        pytest.param(
+            Log().write((b"k" * 300, b"v" * 100_000)),
+            {b"k" * 300: (0, b"v" * 100_000)},
+            id="keys and values may be long",
+        ),
+        pytest.param(Log().write((b"a", b"1"), producer_id=5), {}, id="what is in an open transaction does not count"),
+        pytest.param(
+            Log().write((b"a", b"1"), producer_id=5).end(COMMIT, 5),
+            {b"a": (0, b"1")},
+            id="what is committed counts",
+        ),
+        pytest.param(
+            Log().write((b"a", b"1")).write((b"a", b"2"), producer_id=5).end(ABORT, 5),
+            {b"a": (0, b"1")},
+            id="what is aborted does not",
+        ),
+        pytest.param(
+            Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2")).end(COMMIT, 5),
+            {b"a": (1, b"2")},
+            id="a transaction that is committed late does not replace what came after its record",
+        ),
+        pytest.param(
+            Log().write((b"a", b"1"), producer_id=5).write((b"a", None)).end(COMMIT, 5),
+            {},
+            id="a tombstone takes away what is pending too",
+        ),
+        pytest.param(
+            Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2"), producer_id=6).end(ABORT, 6).end(COMMIT, 5),
+            {b"a": (0, b"1")},
+            id="each transaction ends for itself",
+        ),
+        pytest.param(
+            Log().end(COMMIT, 5).write((b"a", b"1"), producer_id=5),
+            {},
+            id="a marker ends what was before it, not what comes after",
+        ),
+    ],
+)
+def test_the_last_value_of_each_key_counts(log: Log, expected: dict[bytes, tuple[int, bytes]]) -> None:
+    assert values(log) == expected
+
+
+def test_what_is_in_open_transactions_is_pending_by_producer() -> None:
+    log = Log().write((b"a", b"1"), (b"a", b"2"), producer_id=5).write((b"b", b"3"), producer_id=OTHER_PRODUCER)
+    assert Replay(log.log).pending == {5: {b"a": Stored(1, b"2")}, OTHER_PRODUCER: {b"b": Stored(2, b"3")}}
+
+
+def test_a_log_is_read_from_where_it_starts_to_its_end_however_long() -> None:
+    log = Log()
+    for number in range(200):
+        log.write((b"%d" % number, bytes(50_000)))
+    log.log.delete_records_before(3)
+    found = Replay(log.log).values
+    assert list(found) == [b"%d" % number for number in range(3, 200)]
+
+
+def test_records_that_cannot_be_read_are_left_out_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = Log().write((b"a", b"1")).write((b"b", b"2")).write((b"c", b"3"))
+    [part] = log.log.read(0, 1 << 20, 3, min_one_batch=True).parts
+    second = len(part) // 3
+    part[second + 65 : second + 70] = b"\xff" * 5  # the key's length never ends
+    with caplog.at_level(logging.ERROR, "sluice.broker"):
+        assert list(Replay(log.log).values) == [b"a", b"c"]
+    [line] = caplog.records
+    assert (vars(line)["partition"], vars(line)["offset"]) == ("__consumer_offsets-0", 1)
+
+
+# -- taking records apart ----------------------------------------------------------------------------------------------
+
+
+class Key(Message):
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+
+    number: int8 = 0
+
+
+class Value(Message):
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
+
+    number: int8 = 0
+
+
+KINDS = {1: Kind(Key, Value, range(2))}
+
+
+def test_a_record_is_its_key_and_its_value() -> None:
+    reader = RecordReader("p-0", KINDS)
+    assert reader.read(b"\0\1\7", Stored(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
+
+
+def test_types_and_versions_of_a_newer_broker_are_left_out_with_one_line_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reader = RecordReader("p-0", KINDS)
+    with caplog.at_level(logging.WARNING, "sluice.broker"):
+        for _ in range(3):
+            assert reader.read(b"\0\x63\7", Stored(0, b"\0\0\x08")) is None
+        assert reader.read(b"\0\1\7", Stored(0, b"\0\2\x08")) is None
+        assert reader.read(b"\0\1\7", Stored(0, b"\xff\xff\x08")) is None
+        assert not caplog.records
+        reader.report()
+    told = [(vars(one)["type"], vars(one)["version"], vars(one)["records"]) for one in caplog.records]
+    assert told == [(99, 0, 3), (1, 2, 1), (1, -1, 1)]
+
+
+def test_a_broken_record_is_left_out_with_a_line_that_says_where(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "sluice.broker"):
+        assert RecordReader("p-0", KINDS).read(b"\0\1", Stored(41, b"\0\0\x08")) is None
+    [line] = caplog.records
+    assert (vars(line)["partition"], vars(line)["offset"]) == ("p-0", 41)

@@ -1,0 +1,204 @@
+"""A consumer group as the other APIs see it: offsets, lists, descriptions, deletion."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.consumer.member import ClassicMetadata
+from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
+from sluice.broker.coordinator.group.group import Commit, NewOffset
+from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
+from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.list_groups import ListGroupsRequest
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.groups import commit_code, commit_request, fetch_request, fetched
+from tests.support.virtual_broker import VirtualBroker
+
+STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
+
+
+def a_broker(partitions: int = 4) -> VirtualBroker:
+    broker = VirtualBroker(AT_ONCE)
+    broker.topic("t", partitions)
+    return broker
+
+
+# -- committing --------------------------------------------------------------------------------------------------------
+
+
+def a_group(topic: Topic, classic: ClassicMetadata | None = None) -> ConsumerGroup:
+    """A group whose member "m" is in epoch 9; t-0 is its own since epoch 5, t-1 since 7 and to be given up."""
+    group = ConsumerGroup("group")
+    topic_id = topic.topic_id
+    group.put(
+        KnownMember("m", 9, 8, assigned={topic_id: {0: 5}}, pending_revocation={topic_id: {1: 7}}, classic=classic)
+    )
+    return group
+
+
+def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
+    new = NewOffset(topic, partition, 1, -1, "")
+    known: dict[str, Any] = {
+        "group_id": "group",
+        "member_id": "m",
+        "group_instance_id": None,
+        "generation_id": 9,
+        "version": 9,
+        "offsets": [new],
+    }
+    return Commit(**(known | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "classic_code"),
+    [
+        pytest.param({}, 0, 0, id="in its epoch"),
+        pytest.param({"partition": 3}, 0, 0, id="in its epoch, of what is not its own"),
+        pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="in an epoch to come"),
+        pytest.param({"generation_id": 5}, 0, 0, id="in the epoch in which it was given it"),
+        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="in an epoch before it was given it"),
+        pytest.param({"generation_id": 7, "partition": 1}, 0, 0, id="of what it has to give up"),
+        pytest.param({"generation_id": 6, "partition": 1}, STALE, ILLEGAL, id="of that, before it was given it"),
+        pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier, of what is not its own"),
+        pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="by a member that is not there"),
+        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="by nobody"),
+        pytest.param({"member_id": "", "generation_id": -1, "transactional": True}, 0, 0, id="by a producer alone"),
+        pytest.param({"generation_id": 10, "transactional": True}, STALE, ILLEGAL, id="by a producer, too early"),
+        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0, id="in a version without member epochs"),
+        pytest.param({"version": 0, "transactional": True}, 0, 0, id="by a producer, in whatever version"),
+    ],
+)
+def test_a_commit_is_accepted_or_not(fields: dict[str, Any], code: int, classic_code: int) -> None:
+    topic = a_broker().partition().topic
+    asked = commit(topic, **fields)
+    assert a_group(topic).commit_error(asked) == code
+    assert a_group(topic, ClassicMetadata(1, ())).commit_error(asked) == classic_code
+
+
+def test_anybody_may_commit_for_a_group_without_members() -> None:
+    topic = a_broker().partition().topic
+    assert ConsumerGroup("group").commit_error(commit(topic, member_id="", generation_id=-1)) == 0
+    assert ConsumerGroup("group").commit_error(commit(topic)) == UNKNOWN
+
+
+def test_one_partition_that_may_not_be_committed_refuses_all() -> None:
+    topic = a_broker().partition().topic
+    offsets = [NewOffset(topic, index, 1, -1, "") for index in (0, 2)]
+    assert a_group(topic).commit_error(commit(topic, generation_id=5, offsets=offsets)) == STALE
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code", "classic_code"),
+    [
+        pytest.param(None, -1, 0, 0, id="nobody"),
+        pytest.param("m", 9, 0, 0, id="a member in its epoch"),
+        pytest.param("m", 8, STALE, ILLEGAL, id="a member in an earlier one"),
+        pytest.param("x", 9, UNKNOWN, UNKNOWN, id="a member that is not there"),
+        pytest.param(None, 9, UNKNOWN, UNKNOWN, id="an epoch without a member"),
+    ],
+)
+def test_who_may_fetch_offsets(member_id: str | None, epoch: int, code: int, classic_code: int) -> None:
+    topic = a_broker().partition().topic
+    assert a_group(topic).offset_fetch_error(member_id, epoch) == code
+    assert a_group(topic, ClassicMetadata(1, ())).offset_fetch_error(member_id, epoch) == classic_code
+
+
+def test_a_member_commits_and_fetches_in_its_epoch() -> None:
+    broker = a_broker()
+    member = ConsumerMember(broker, "m")
+    member.join()
+    client = broker.client()
+    known: dict[str, Any] = {"member_id": "m", "generation_id_or_member_epoch": member.epoch}
+    assert commit_code(client.ask(commit_request(42, **known), 9)) == 0
+    stale = known | {"generation_id_or_member_epoch": member.epoch + 1}
+    assert commit_code(client.ask(commit_request(43, **stale), 9)) == STALE
+    answer = client.ask(fetch_request(0, member_id="m", member_epoch=member.epoch), 9)
+    assert fetched(answer) == {("t", 0): (42, 0)}
+    [group] = client.ask(fetch_request(0, member_id="m", member_epoch=1), 9).groups
+    assert group.error_code == STALE
+
+
+# -- listing, describing, deleting -------------------------------------------------------------------------------------
+
+
+def test_groups_are_listed_with_their_type_and_state() -> None:
+    broker = a_broker()
+    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
+    client = broker.client()
+
+    def listed(**fields: Any) -> list[tuple[str, str, str]]:
+        groups = client.ask(ListGroupsRequest(**fields), 5).groups
+        return [(group.group_type, group.protocol_type, group.group_state) for group in groups]
+
+    one.join()
+    assert listed() == [("consumer", "consumer", "Stable")]
+    two.join()
+    assert listed() == [("consumer", "consumer", "Reconciling")]
+    one.leave()
+    assert listed(types_filter=["Consumer"]) == [("consumer", "consumer", "Assigning")]
+    assert listed(types_filter=["classic"]) == []
+    two.leave()
+    assert listed(states_filter=["empty"]) == [("consumer", "consumer", "Empty")]
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, 0), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_for_the_classic_description_it_is_dead(version: int, code: int) -> None:
+    broker = a_broker()
+    ConsumerMember(broker, "m").join()
+    [group] = broker.client().ask(DescribeGroupsRequest(groups=["group"]), version).groups
+    assert (group.group_state, group.error_code) == ("Dead", code)
+    if code:
+        assert group.error_message == "Group group is not a classic group."
+
+
+def test_it_is_deleted_when_it_has_no_members() -> None:
+    broker = a_broker()
+    member = ConsumerMember(broker, "m")
+    member.join()
+    client = broker.client()
+
+    def delete() -> int:
+        [result] = client.ask(DeleteGroupsRequest(groups_names=["group"]), 2).results
+        code: int = result.error_code
+        return code
+
+    assert delete() == ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    assert delete() == 0
+    assert delete() == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("member", "code"),
+    [
+        pytest.param({"topics": ["t"]}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="wanted by name"),
+        pytest.param({"regex": "[a-z]"}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="wanted by a regular expression"),
+        pytest.param({"topics": ["u"]}, 0, id="not wanted"),
+    ],
+)
+def test_offsets_of_wanted_topics_are_not_deleted(member: dict[str, Any], code: int) -> None:
+    broker = a_broker()
+    ConsumerMember(broker, "m", **member).join()
+    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
+    topics = [OffsetDeleteRequestTopic(name="t", partitions=partitions)]
+    answer = broker.client().ask(OffsetDeleteRequest(group_id="group", topics=topics), 0)
+    assert (answer.error_code, answer.topics[0].partitions[0].error_code) == (0, code)
+
+
+def test_a_group_without_members_and_offsets_goes_with_retention() -> None:
+    broker = a_broker()
+    member = ConsumerMember(broker, "m")
+    member.join()
+    broker.advance(0)
+    member.leave()
+    assert consumer_group(broker).is_empty
+    broker.advance(600_000)
+    assert "group" not in broker.broker.groups.groups

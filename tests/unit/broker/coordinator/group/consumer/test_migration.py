@@ -1,0 +1,287 @@
+"""Groups with members that become groups of the other kind."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.coordinator.group.classic.group import ClassicGroup, ClassicState
+from sluice.broker.coordinator.group.consumer.group import ConsumerState
+from sluice.broker.coordinator.group.consumer_protocol import (
+    MemberAssignment,
+    TopicPartition,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.codec.compile import encoder
+from sluice.protocol.errors import ErrorCode
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.groups import SESSION_MS, Member, protocol, subscription
+from tests.support.virtual_broker import VirtualBroker
+
+OFF = "group.consumer.migration.policy=disabled"
+
+
+def a_broker(*overrides: str) -> VirtualBroker:
+    broker = VirtualBroker(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides)
+    broker.topic("t", 4)
+    return broker
+
+
+def assignment(*partitions: int, topic: str = "t", user_data: bytes | None = None) -> bytes:
+    """As a leader writes it, in version 1."""
+    parts: list[bytes | memoryview] = [b"\0\1"]
+    topics = [TopicPartition(topic=topic, partitions=list(partitions))]
+    encoder(MemberAssignment, 1)(MemberAssignment(assigned_partitions=topics, user_data=user_data), parts)
+    return b"".join(parts)
+
+
+def classic_group(broker: VirtualBroker, assigned: bytes | None = None, **fields: Any) -> Member:
+    """A stable group of one member, in generation 1, that has all of t unless told otherwise."""
+    member = Member(broker, **fields)
+    member.send_join()
+    assert member.joined().error_code == 0
+    member.send_sync({member.member_id: assignment(0, 1, 2, 3) if assigned is None else assigned})
+    assert member.client.answer().message.error_code == 0
+    return member
+
+
+def partitions_of(member: Member) -> list[int]:
+    """What SyncGroup gives a member of the classic protocol."""
+    member.send_sync()
+    response = member.client.answer().message
+    assert response.error_code == 0
+    read = read_assignment(response.assignment)
+    assert read is not None
+    return [partition for topic in read.assigned_partitions for partition in topic.partitions]
+
+
+def rejoin(member: Member, *owned: int) -> None:
+    """Joins again, with what it has; it is answered at once."""
+    data = b"\0\1" + subscription("t")[2:] + (1).to_bytes(4) + b"\0\1t" + len(owned).to_bytes(4)
+    data += b"".join(partition.to_bytes(4) for partition in owned)
+    member.client.send(member.join_request(JoinGroupRequestProtocol(name="range", metadata=data)), member.version)
+    assert member.joined().error_code == 0
+
+
+# -- upgrade -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_classic_group_becomes_a_consumer_group_with_the_first_member_of_the_new_protocol() -> None:
+    broker = a_broker()
+    old = classic_group(broker)
+    new = ConsumerMember(broker, "new")
+    assert new.join().error_code == 0
+    group = consumer_group(broker)
+    assert (new.epoch, new.partitions, set(group.members)) == (2, {}, {old.member_id, "new"})
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    rejoin(old, 0, 1, 2, 3)
+    assert old.generation_id == 1, "it has to give something up before it gets on"
+    assert partitions_of(old) == [0, 1]
+    new.heartbeat()
+    assert new.partitions == {}
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    rejoin(old, 0, 1)
+    assert old.generation_id == 2
+    assert partitions_of(old) == [0, 1]
+    new.heartbeat()
+    assert new.partitions == {"t": {2, 3}}
+    assert old.heartbeat() == 0
+    assert group.state is ConsumerState.STABLE
+    assert old.commit() == 0
+
+
+def test_a_member_that_waits_for_its_group_is_told_to_join_again() -> None:
+    broker = a_broker()
+    old = classic_group(broker)
+    late = Member(broker)
+    late.send_join()
+    assert ConsumerMember(broker, "new").join().error_code == 0
+    assert late.client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert set(consumer_group(broker).members) == {old.member_id, late.member_id, "new"}
+
+
+def test_a_member_that_waits_for_its_assignment_is_told_to_join_again() -> None:
+    broker = a_broker()
+    one = classic_group(broker)
+    two = Member(broker)
+    two.send_join()
+    one.send_join()
+    one.joined()
+    two.joined()
+    follower = two if one.leads else one
+    follower.send_sync()
+    assert ConsumerMember(broker, "new").join().error_code == 0
+    assert follower.client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("overrides", "assigned", "problem"),
+    [
+        pytest.param([OFF], None, "online upgrade is disabled", id="by the policy"),
+        pytest.param(
+            ["group.consumer.migration.policy=downgrade"], None, "online upgrade is disabled", id="by the other policy"
+        ),
+        pytest.param([], b"\0", "the embedded consumer protocol is malformed", id="an assignment that nobody can read"),
+        pytest.param(
+            [], assignment(0, user_data=b"x"), "an unsupported custom assignor is in use", id="an assignor of its own"
+        ),
+        pytest.param([], assignment(0, 0), "members share partitions", id="a partition that is assigned twice"),
+    ],
+)
+def test_a_classic_group_stays_one(overrides: list[str], assigned: bytes | None, problem: str) -> None:
+    broker = a_broker(*overrides)
+    old = classic_group(broker, assigned)
+    response = ConsumerMember(broker, "new").join()
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert response.error_message.startswith(f"Cannot upgrade classic group group to consumer group because {problem}")
+    assert old.heartbeat() == 0
+
+
+def test_a_classic_group_of_others_than_consumers_stays_one() -> None:
+    broker = a_broker()
+    connect = Member(broker)
+    connect.send_join(protocol(metadata=b""), protocol_type="connect")
+    connect.joined()
+    response = ConsumerMember(broker, "new").join()
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "does not use the consumer embedded protocol" in response.error_message
+
+
+def test_a_classic_group_that_is_too_large_stays_one() -> None:
+    broker = a_broker("group.consumer.max.size=1")
+    classic_group(broker)
+    assert ConsumerMember(broker, "new").join().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
+
+
+@pytest.mark.parametrize("policy", [[], [OFF]], ids=["whatever", "even if it is off"])
+def test_a_group_without_members_changes_its_kind(policy: list[str]) -> None:
+    broker = a_broker(*policy)
+    old = classic_group(broker)
+    assert old.commit(5) == 0
+    old.leave()
+    new = ConsumerMember(broker, "new")
+    assert new.join().error_code == 0
+    assert broker.broker.groups.offsets.of_group("group")["t", 0].offset == 5
+    new.leave()
+    again = classic_group(broker)
+    assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
+    assert broker.broker.groups.offsets.of_group("group")["t", 0].offset == 5
+    assert again.heartbeat() == 0
+
+
+def test_a_member_with_an_id_finds_no_classic_group_in_the_place_of_an_empty_one() -> None:
+    broker = a_broker()
+    new = ConsumerMember(broker, "new")
+    new.join()
+    new.leave()
+    old = Member(broker)
+    old.member_id = "old"
+    old.send_join()
+    assert old.joined().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+# -- downgrade ---------------------------------------------------------------------------------------------------------
+
+
+def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
+    """One of each protocol, with two partitions each."""
+    old, new = classic_group(broker, assignment(0, 1)), ConsumerMember(broker, "new")
+    new.join()
+    rejoin(old, 0, 1)
+    assert partitions_of(old) == [0, 1]
+    new.heartbeat()
+    assert new.partitions == {"t": {2, 3}}
+    return old, new
+
+
+def test_a_group_is_a_classic_one_again_when_the_last_of_the_new_protocol_leaves() -> None:
+    broker = a_broker()
+    old, new = mixed_group(broker)
+    assert new.leave().error_code == 0
+    group = broker.broker.groups.groups["group"]
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation_id) == (ClassicState.PREPARING_REBALANCE, 2)
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    old.send_join()
+    assert old.joined().generation_id == 3
+    assert old.leads
+
+
+def test_so_it_is_when_the_last_of_the_new_protocol_is_silent() -> None:
+    broker = a_broker()
+    old, _ = mixed_group(broker)
+    for _ in range(9):
+        broker.advance(5_000)
+        old.heartbeat()
+    assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
+    for _ in range(2):
+        broker.advance(SESSION_MS - 1)
+        assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "its session goes on"
+
+
+def test_so_it_is_when_a_static_member_comes_back_with_the_classic_protocol() -> None:
+    broker = a_broker()
+    new = ConsumerMember(broker, "new", instance_id="i")
+    new.join()
+    old = Member(broker, instance_id="i")
+    old.send_join()
+    response = old.joined()
+    assert (response.error_code, response.generation_id) == (0, 2)
+    group = broker.broker.groups.groups["group"]
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.static_members) == (ClassicState.STABLE, {"i": old.member_id})
+    assert partitions_of(old) == [0, 1, 2, 3]
+    assert new.heartbeat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_so_it_is_with_a_rebalance_when_that_member_wants_other_topics() -> None:
+    broker = a_broker()
+    broker.topic("u")
+    new = ConsumerMember(broker, "new", instance_id="i")
+    new.join()
+    old = Member(broker, instance_id="i")
+    old.send_join(protocol(metadata=subscription("u")))
+    assert old.joined().error_code == 0
+    group = broker.broker.groups.groups["group"]
+    assert isinstance(group, ClassicGroup)
+    assert group.state is ClassicState.PREPARING_REBALANCE
+
+
+def test_a_consumer_group_stays_one_by_the_policy() -> None:
+    broker = a_broker("group.consumer.migration.policy=upgrade")
+    old, new = mixed_group(broker)
+    new.leave()
+    assert set(consumer_group(broker).members) == {old.member_id}
+
+
+def test_a_consumer_group_that_is_too_large_for_a_classic_one_stays_one() -> None:
+    broker = a_broker("group.max.size=1")
+    old, new = mixed_group(broker)
+    another = Member(broker)
+    another.send_join()
+    assert another.joined().error_code == 0
+    new.leave()
+    assert set(consumer_group(broker).members) == {old.member_id, another.member_id}
+
+
+# -- what is in the bytes ----------------------------------------------------------------------------------------------
+
+
+def test_assignments_are_written_in_the_version_of_the_members_metadata() -> None:
+    broker = a_broker()
+    held = {broker.partition().topic.topic_id: [1, 0], b"x" * 16: [0]}
+    for version, written in ((0, b"\0\0"), (3, b"\0\3"), (9, b"\0\3")):
+        data = write_assignment(held, broker.broker.cluster, version.to_bytes(2))
+        assert data[:2] == written
+        read = read_assignment(data)
+        assert read is not None
+        assert [(one.topic, one.partitions) for one in read.assigned_partitions] == [("t", [0, 1])]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\xff\xff", b"\0\1\0\0\0\1"])
+def test_what_cannot_be_read_is_none(data: bytes) -> None:
+    assert read_subscription(data) is None
+    assert read_assignment(data) is None

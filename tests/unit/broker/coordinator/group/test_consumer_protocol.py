@@ -1,0 +1,57 @@
+"""What the coordinator reads of what consumers tell each other."""
+
+import pytest
+
+from sluice.broker.coordinator.group.consumer_protocol import subscribed_topics
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import Member, classic_group, protocol, settle_round, subscription
+from tests.support.virtual_broker import VirtualBroker
+
+# Version 3: topics, no user data, one owned partition, generation 1, rack "r".
+NEWEST = b"\0\3" + subscription("t", "u")[2:] + bytes.fromhex("00000001 0001 74 00000001 00000000 00000001 0001 72")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "topics"),
+    [
+        pytest.param(subscription(), [], id="no topics"),
+        pytest.param(subscription("t", "u"), ["t", "u"], id="version 0"),
+        pytest.param(NEWEST, ["t", "u"], id="a newer version, which begins alike"),
+        pytest.param(b"", None, id="nothing"),
+        pytest.param(b"\0", None, id="half a version"),
+        pytest.param(subscription("t")[:-1], None, id="cut short"),
+        pytest.param(b"\0\0" + b"\x7f\xff\xff\xff", None, id="more topics than there can be"),
+        pytest.param(b"metadata of some other kind", None, id="something else"),
+    ],
+)
+def test_topics_are_read_where_they_can_be(metadata: bytes, topics: list[str] | None) -> None:
+    assert subscribed_topics(metadata) == topics
+
+
+def test_a_generation_consumes_what_any_of_its_members_does() -> None:
+    broker = VirtualBroker()
+    members = [Member(broker) for _ in range(2)]
+    for member, topic in zip(members, "tu", strict=True):
+        member.send_join(protocol("range", subscription(topic)))
+    broker.advance(10_000)
+    settle_round(members)
+    assert classic_group(broker).subscribed_topics == frozenset({"t", "u"})
+
+
+def test_consumers_whose_topics_cannot_be_read_may_consume_any() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    member = Member(broker)
+    member.send_join(protocol("range", b"?"))
+    broker.advance(3_000)
+    settle_round([member])
+    assert classic_group(broker).subscribed_topics is None
+    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
+    request = OffsetDeleteRequest(group_id="group", topics=[OffsetDeleteRequestTopic(name="t", partitions=partitions)])
+    [topic] = broker.client().ask(request, 0).topics
+    assert topic.partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

@@ -1,0 +1,259 @@
+"""What the coordinator keeps and for how long, and what a reader of __consumer_offsets sees of it."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.coordinator.group import records
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.codec.compile import decoder
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.record import iter_records
+from tests.support.groups import (
+    REBALANCE_MS,
+    SESSION_MS,
+    Member,
+    classic_group,
+    commit_request,
+    fetch_request,
+    fetched,
+    settled_group,
+    subscription,
+)
+from tests.support.records import fetch
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+MINUTE_MS = 60_000
+# Kept for two minutes, looked for every minute.
+RETENTION = ("offsets.retention.minutes=2", f"offsets.retention.check.interval.ms={MINUTE_MS}")
+KEYS: dict[int, type[Message]] = {1: records.OffsetCommitKey, 2: records.GroupMetadataKey}
+VALUES: dict[int, type[Message]] = {1: records.OffsetCommitValue, 2: records.GroupMetadataValue}
+
+
+def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, int | None, Any]]:
+    """(key, version of the value, value) of all records about a group, tombstones with None twice."""
+    log = broker.broker.groups.log.partition_of(group_id).log
+    found: list[tuple[Any, int | None, Any]] = []
+    parts = log.read(0, 1 << 30, log.log_end_offset, min_one_batch=True).parts
+    for batch in (part[at : at + header.size_in_bytes] for part in parts for at, header in iter_batches(part)):
+        for record in iter_records(batch):
+            assert record.key is not None
+            kind = int.from_bytes(record.key[:2])
+            key = decoder(KEYS[kind], 0)(memoryview(record.key), 2, len(record.key))
+            if record.value is None:
+                found.append((key, None, None))
+                continue
+            version = int.from_bytes(record.value[:2])
+            found.append((key, version, decoder(VALUES[kind], version)(memoryview(record.value), 2, len(record.value))))
+    return found
+
+
+# -- retention ---------------------------------------------------------------------------------------------------------
+
+
+def offsets(broker: VirtualBroker, *topics: str) -> list[str]:
+    """Of these topics, those for whose partition 0 the group has an offset."""
+    client = broker.client()
+    found = [fetched(client.ask(fetch_request(topic=topic), 9)) for topic in topics]
+    return [topic for topic, one in zip(topics, found, strict=True) if one[topic, 0][0] >= 0]
+
+
+def test_a_simple_groups_offsets_age_one_by_one_and_it_goes_with_the_last() -> None:
+    broker = VirtualBroker(*RETENTION)
+    broker.topic("t")
+    broker.topic("u")
+    client = broker.client()
+    client.ask(commit_request(), 9)
+    broker.advance(MINUTE_MS)
+    client.ask(commit_request(topic="u"), 9)
+    broker.advance(MINUTE_MS - 1)
+    assert offsets(broker, "t", "u") == ["t", "u"]
+    broker.advance(1)
+    assert offsets(broker, "t", "u") == ["u"]
+    assert list(broker.broker.groups.groups) == ["group"]
+    broker.advance(MINUTE_MS)
+    assert broker.broker.groups.groups == {}
+    assert [(type(key), value) for key, _, value in written(broker)[-2:]] == [
+        (records.OffsetCommitKey, None),
+        (records.GroupMetadataKey, None),
+    ]
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_who_commits_may_say_how_long_an_offset_is_kept(version: int) -> None:
+    broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
+    broker.topic()
+    broker.client().ask(commit_request(retention_time_ms=5_000), version)
+    [(_, written_in, value)] = written(broker)
+    assert (written_in, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
+    broker.advance(4_999)
+    assert offsets(broker, "t") == ["t"]
+    broker.advance(1)
+    assert offsets(broker, "t") == []
+
+
+def test_a_group_that_lost_its_members_keeps_its_offsets_from_then_on() -> None:
+    broker = VirtualBroker(*RETENTION)
+    broker.topic()
+    (member,) = settled_group(broker, 1)
+    member.commit()
+    while broker.now_ms < 5 * MINUTE_MS:
+        broker.advance(SESSION_MS / 2)
+        member.heartbeat()
+    assert offsets(broker, "t") == ["t"]
+    member.leave()
+    broker.advance(2 * MINUTE_MS - 1)
+    assert offsets(broker, "t") == ["t"]
+    broker.advance(MINUTE_MS)
+    assert offsets(broker, "t") == []
+    assert broker.broker.groups.groups == {}
+
+
+def test_a_group_with_members_forgets_topics_it_no_longer_wants() -> None:
+    broker = VirtualBroker(*RETENTION)
+    broker.topic("t")
+    broker.topic("u")
+    (member,) = settled_group(broker, 1)  # consumes t
+    for topic in ("t", "u"):
+        request = commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
+        member.client.ask(request, 9)
+    while broker.now_ms < 4 * MINUTE_MS:
+        broker.advance(SESSION_MS / 2)
+        member.heartbeat()
+    assert offsets(broker, "t", "u") == ["t"]
+    assert list(broker.broker.groups.groups) == ["group"]
+
+
+def test_nothing_is_forgotten_of_members_whose_topics_cannot_be_told() -> None:
+    broker = VirtualBroker(*RETENTION)
+    broker.topic()
+    (member,) = settled_group(broker, 1)
+    member.commit()
+    classic_group(broker).protocol_type = "connect"
+    while broker.now_ms < 4 * MINUTE_MS:
+        broker.advance(SESSION_MS / 2)
+        member.heartbeat()
+    assert offsets(broker, "t") == ["t"]
+
+
+# -- deleted topics ----------------------------------------------------------------------------------------------------
+
+
+def test_offsets_go_with_their_topic_and_the_group_stays() -> None:
+    broker = VirtualBroker()
+    broker.topic("t")
+    broker.topic("u")
+    client = broker.client()
+    client.ask(commit_request(), 9)
+    client.ask(commit_request(topic="u"), 9)
+    client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    assert offsets(broker, "t", "u") == ["u"]
+    key, _, value = written(broker)[-1]
+    assert (key, value) == (records.OffsetCommitKey(group="group", topic="t", partition=0), None)
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_written_down() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic()
+    broker.client().ask(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
+    assert written(broker) == [
+        (
+            records.OffsetCommitKey(group="group", topic="t", partition=0),
+            4,
+            records.OffsetCommitValue(
+                offset=5, leader_epoch=3, metadata="m", commit_timestamp=WALL_START_MS, topic_id=topic.topic_id
+            ),
+        )
+    ]
+
+
+def test_version_1_says_when_it_committed() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.client().ask(commit_request(commit_timestamp=1234), 1)
+    assert written(broker)[0][2].commit_timestamp == 1234
+
+
+def test_the_life_of_a_classic_group_is_written_down() -> None:
+    broker = VirtualBroker()
+    member = Member(broker, instance_id="i", client_id="me")
+    member.send_join()
+    broker.advance(3_000)
+    member.joined()
+    member.send_sync({member.member_id: b"mine"})
+    member.client.take_answers()
+    member.leave()
+    broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    key = records.GroupMetadataKey(group="group")
+    assert written(broker) == [
+        (key, 3, records.GroupMetadataValue(current_state_timestamp=WALL_START_MS)),
+        (
+            key,
+            3,
+            records.GroupMetadataValue(
+                protocol_type="consumer",
+                generation=1,
+                protocol="range",
+                leader=member.member_id,
+                current_state_timestamp=WALL_START_MS + 3_000,
+                members=[
+                    records.MemberMetadata(
+                        member_id=member.member_id,
+                        group_instance_id="i",
+                        client_id="me",
+                        client_host="/127.0.0.1",
+                        rebalance_timeout=REBALANCE_MS,
+                        session_timeout=SESSION_MS,
+                        subscription=subscription("t"),
+                        assignment=b"mine",
+                    )
+                ],
+            ),
+        ),
+        (
+            key,
+            3,
+            records.GroupMetadataValue(
+                protocol_type="consumer", generation=2, current_state_timestamp=WALL_START_MS + 3_000
+            ),
+        ),
+        (key, None, None),
+    ]
+
+
+def test_the_records_bytes_are_kafkas() -> None:
+    broker = VirtualBroker()
+    broker.topic("t", partitions=2).topic_id = bytes(range(16))
+    broker.client().ask(commit_request(5, partition=1), 9)
+    log = broker.broker.groups.log.partition_of("group").log
+    [record] = iter_records(log.read(0, 1 << 20, 1, min_one_batch=True).parts[0])
+    # Type 1; "group", "t", 1.
+    assert record.key == bytes.fromhex("0001 0005 67726f7570 0001 74 00000001".replace(" ", ""))
+    # Version 4, flexible: 5, epoch -1, no metadata, when; one tag, 0, of 16 bytes.
+    assert record.value == (
+        bytes.fromhex("0004 0000000000000005 ffffffff 01".replace(" ", ""))
+        + WALL_START_MS.to_bytes(8)
+        + bytes([1, 0, 16])
+        + bytes(range(16))
+    )
+
+
+def test_readers_of_the_topic_see_at_once_what_a_timer_wrote() -> None:
+    broker = VirtualBroker(*RETENTION)
+    broker.topic()
+    (member,) = settled_group(broker, 1)
+    partition = broker.broker.groups.log.partition_of("group")
+    end = partition.log.log_end_offset
+    request = fetch(end, topic="__consumer_offsets", partition=partition.index, max_wait_ms=60_000)
+    reader = broker.client()
+    reader.send(request, 12)
+    assert reader.answers == []
+    broker.advance(SESSION_MS)  # the member is taken for dead, and the group is empty
+    assert [answer.at_ms for answer in reader.answers] == [broker.now_ms]
+    assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,0 +1,95 @@
+"""Coordinators of a broker that is started again with its data directory."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.transaction.metadata import PREPARE_ABORT, PREPARE_COMMIT, TransactionState
+from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from sluice.protocol.errors import ErrorCode
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
+from tests.support.coordinators import ONE_PARTITION, pictured
+from tests.support.groups import Member, fetch_request, fetched, settled_group
+from tests.support.transactions import begun
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+
+def start(directory: Path) -> VirtualBroker:
+    return VirtualBroker(f"log.dirs={directory}", AT_ONCE, *ONE_PARTITION)
+
+
+def stop(broker: VirtualBroker) -> None:
+    for one in broker.cluster.brokers.values():
+        one.close()
+    broker.cluster.close()
+
+
+def test_groups_and_offsets_are_there_again(tmp_path: Path) -> None:
+    broker = start(tmp_path)
+    broker.topic("t", partitions=4)
+    members = settled_group(broker, 2)
+    members[0].commit(5)
+    modern = [ConsumerMember(broker, name, group_id="modern") for name in ("a", "b")]
+    for one in modern:
+        one.join()
+    converge(*modern)
+    producer = begun(broker)
+    assert producer.add_offsets("group") == producer.commit_offset("group", 9) == ErrorCode.NONE
+    before = pictured(broker)
+    stop(broker)
+
+    broker = start(tmp_path)
+    assert pictured(broker) == before
+    for known in members:
+        member = Member(broker)
+        member.member_id, member.generation_id = known.member_id, known.generation_id
+        assert member.heartbeat() == ErrorCode.NONE
+    client = broker.client()
+    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
+    producer.client = client
+    assert producer.send(b"w") == producer.end() == ErrorCode.NONE
+    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
+    stop(broker)
+
+
+@pytest.mark.parametrize(
+    ("state", "ends_as"),
+    [(PREPARE_COMMIT, "CompleteCommit"), (PREPARE_ABORT, "CompleteAbort")],
+    ids=["commit", "abort"],
+)
+def test_what_was_decided_is_completed_though_nobody_asks(
+    tmp_path: Path, state: TransactionState, ends_as: str
+) -> None:
+    broker = start(tmp_path)
+    broker.topic()
+    begun(broker)
+    [current] = broker.broker.transactions
+    decided = type(current)(
+        "tx", current.producer_id, 60_000, WALL_START_MS, state, current.producer_epoch, partitions=current.partitions
+    )
+    log = CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC)
+    assert log.append("tx", [(key_bytes("tx"), value_bytes(decided, 2))], WALL_START_MS) == ErrorCode.NONE
+    stop(broker)
+
+    broker = start(tmp_path)
+    t = broker.partition("t").log
+    assert (t.log_end_offset, t.last_stable_offset) == (1, 0)
+    broker.advance(1_000)
+    assert (t.log_end_offset, t.last_stable_offset) == (2, 2)
+    assert [one.state.label for one in broker.broker.transactions] == [ends_as]
+    stop(broker)
+
+
+def test_what_is_open_runs_out_of_time_though_nobody_asks(tmp_path: Path) -> None:
+    broker = start(tmp_path)
+    broker.topic()
+    begun(broker, timeout_ms=20_000)
+    stop(broker)
+
+    broker = start(tmp_path)
+    broker.advance(40_000)
+    t = broker.partition("t").log
+    assert t.last_stable_offset == t.log_end_offset == 2
+    stop(broker)

@@ -1,0 +1,214 @@
+"""Transactional ids as they come back from the records of __transaction_state, Kafka's and our own."""
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
+from sluice.broker.coordinator.transaction.metadata import (
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    TopicPartition,
+    TransactionMetadata,
+    TransactionState,
+)
+from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from sluice.protocol.errors import ErrorCode
+from tests.support.coordinators import broker_with_recorded, reload_transactions
+from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+T_0 = TopicPartition("t", 0)
+
+
+def unhexed(text: str) -> bytes:
+    return bytes.fromhex(text.replace(" ", ""))
+
+
+def write(broker: VirtualBroker, records: Sequence[KeyValue]) -> None:
+    log = CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC)
+    assert log.append("tx", records, WALL_START_MS) == ErrorCode.NONE
+
+
+def known(broker: VirtualBroker) -> TransactionMetadata:
+    metadata = broker.broker.transactions.get("tx")
+    assert metadata is not None
+    return metadata
+
+
+KEY = unhexed("0000 0002 7478")  # "tx"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(
+            "0000 0000000000000007 0003 0000ea60 00 ffffffff 0000000000000009 ffffffffffffffff",
+            TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3),
+            id="version 0, of transaction version 0",
+        ),
+        pytest.param(
+            "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009"
+            "0000000000000008",
+            TransactionMetadata(
+                "tx",
+                7,
+                60_000,
+                9,
+                ONGOING,
+                producer_epoch=3,
+                partitions=frozenset({T_0, TopicPartition("t", 1)}),
+                start_ms=8,
+            ),
+            id="version 0 with partitions",
+        ),
+        pytest.param(
+            "0001 0000000000000007 0003 0000ea60 04 01 0000000000000009 0000000000000008"
+            "03 00 08 0000000000000006 01 08 0000000000000005 02 02 0002",
+            TransactionMetadata(
+                "tx",
+                7,
+                60_000,
+                9,
+                COMPLETE_COMMIT,
+                producer_epoch=3,
+                previous_producer_id=6,
+                next_producer_id=5,
+                start_ms=8,
+                client_version=2,
+            ),
+            id="version 1 with its tags",
+        ),
+    ],
+)
+def test_the_versions_that_kafka_writes_are_read(value: str, expected: TransactionMetadata) -> None:
+    broker = VirtualBroker()
+    write(broker, [(KEY, unhexed(value))])
+    assert known(broker) == expected
+
+
+def test_what_a_real_kafka_wrote_is_read() -> None:
+    broker = broker_with_recorded()
+    assert {one.transactional_id: (one.state.label, one.producer_id) for one in broker.broker.transactions} == {
+        "a": ("CompleteCommit", 0),
+        "b": ("CompleteAbort", 1),
+        "open": ("Ongoing", 2),
+        "plain": ("CompleteCommit", 3),
+    }
+    still_open = broker.broker.transactions.get("open")
+    assert still_open is not None
+    assert still_open.partitions == {T_0, TopicPartition("__consumer_offsets", 0)}
+
+
+def test_a_tombstone_takes_an_id_away() -> None:
+    broker = VirtualBroker()
+    metadata = TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3)
+    write(broker, [(key_bytes("tx"), value_bytes(metadata, 2)), (key_bytes("tx"), None)])
+    assert broker.broker.transactions.get("tx") is None
+
+
+def test_states_that_nobody_knows_are_left_out_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker()
+    value = "0000 0000000000000007 0003 0000ea60 63 ffffffff 0000000000000009 ffffffffffffffff"
+    write(broker, [(KEY, unhexed(value)), (unhexed("0009 00"), b"\0\0")])
+    with caplog.at_level(logging.WARNING, "sluice.broker"):
+        assert broker.broker.transactions.get("tx") is None
+    assert [line.getMessage() for line in caplog.records] == [
+        "transactional id in an unknown state is left out",
+        "coordinator records of an unknown type or version are left out",
+    ]
+
+
+@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["a legacy client", "a client of version 2"])
+def test_an_open_transaction_goes_on_after_a_load(versions: dict[str, int]) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker, versions)
+    before = list(broker.broker.transactions)
+    reload_transactions(broker)
+    assert list(broker.broker.transactions) == before
+    assert producer.send(b"w") == ErrorCode.NONE
+    assert producer.end() == ErrorCode.NONE
+    assert [values for header, values in stored(broker) if not header.is_control] == [[b"v"], [b"w"]]
+    producer.commit_values(b"x")
+
+
+def test_an_open_transaction_times_out_when_it_would_have_without_a_load() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker, timeout_ms=20_000)
+    broker.advance(15_000)
+    reload_transactions(broker)
+    broker.advance(20_000)
+    assert known(broker).state.label == "CompleteAbort"
+    assert producer.send(b"w") == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("state", "ends_as"),
+    [
+        pytest.param(PREPARE_COMMIT, "CompleteCommit", id="commit"),
+        pytest.param(PREPARE_ABORT, "CompleteAbort", id="abort"),
+    ],
+)
+@pytest.mark.parametrize("had_markers", [False, True], ids=["without markers", "with its marker"])
+def test_what_was_decided_is_completed_after_a_load(state: TransactionState, ends_as: str, had_markers: bool) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker)
+    current = known(broker)
+    if had_markers:
+        assert producer.end(state is PREPARE_COMMIT) == ErrorCode.NONE
+    decided = TransactionMetadata(
+        "tx", current.producer_id, 60_000, WALL_START_MS, state, current.producer_epoch, partitions=current.partitions
+    )
+    write(broker, [(key_bytes("tx"), value_bytes(decided, 2))])
+    assert broker.partition().log.last_stable_offset == (2 if had_markers else 0)
+    reload_transactions(broker)
+    assert known(broker).state.label == ends_as
+    log = broker.partition().log
+    assert log.last_stable_offset == log.log_end_offset
+    reload_transactions(broker)
+    assert known(broker).state.label == ends_as
+    assert producer.init() == ErrorCode.NONE
+    producer.commit_values(b"again")
+
+
+def test_a_producer_that_was_fenced_stays_fenced_after_a_load() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    old, new = Producer(broker), Producer(broker)
+    assert old.init() == new.init() == ErrorCode.NONE
+    reload_transactions(broker)
+    assert old.add() == {ErrorCode.PRODUCER_FENCED}
+    assert new.add() == {ErrorCode.NONE}
+
+
+def test_ids_expire_after_a_load_when_they_would_have_without() -> None:
+    broker = VirtualBroker(
+        "transactional.id.expiration.ms=50000", "transaction.remove.expired.transaction.cleanup.interval.ms=1000"
+    )
+    assert Producer(broker).init() == ErrorCode.NONE
+    broker.advance(49_000)
+    reload_transactions(broker)
+    assert known(broker).state is EMPTY
+    broker.advance(1_000)
+    assert broker.broker.transactions.get("tx") is None
+    reload_transactions(broker)
+    assert broker.broker.transactions.get("tx") is None
+
+
+def test_who_waits_for_the_replicas_of_a_step_is_told_to_look_elsewhere() -> None:
+    broker = VirtualBroker("sluice.replication.delay.ms=1000")
+    producer = Producer(broker)
+    producer.client.send(init_request(), 5)
+    broker.broker.transactions.unload(CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx"))
+    broker.settle()
+    assert producer.client.answer().message.error_code == ErrorCode.NOT_COORDINATOR
+    broker.advance(60_000)
+    assert list(broker.broker.transactions) == []

@@ -1,0 +1,153 @@
+"""Requests for the controller, on a broker that does not reach it."""
+
+import pytest
+
+from sluice.broker.controller.isolation import FORWARDED
+from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS, timed_out
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from sluice.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
+from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+from sluice.protocol.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.wire import api_key_of, error_codes
+
+# A request for two things, and how many error codes its answer has, the one for the whole request among them.
+FOR_TWO: list[tuple[Message, int]] = [
+    (
+        AlterClientQuotasRequest(
+            entries=[EntryData(entity=[EntityData(entity_type="user", entity_name=name)]) for name in ("a", "b")]
+        ),
+        2,
+    ),
+    (
+        AlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in ("a", "b")]
+        ),
+        2,
+    ),
+    (
+        AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=name, partitions=[ReassignablePartition()]) for name in ("a", "b")]
+        ),
+        3,
+    ),
+    (
+        AlterUserScramCredentialsRequest(
+            deletions=[ScramCredentialDeletion(name="b", mechanism=1)],
+            upsertions=[ScramCredentialUpsertion(name=name, mechanism=1) for name in ("b", "a")],
+        ),
+        2,
+    ),
+    (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), 2),
+    (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name, assignments=None) for name in ("a", "b")]), 2),
+    (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in ("a", "b")]), 2),
+    (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), 2),
+    (
+        DeleteTopicsRequest(topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")]),
+        2,
+    ),
+    (
+        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in ("a", "b")]),
+        3,
+    ),
+    (
+        IncrementalAlterConfigsRequest(
+            resources=[IncrementalResource(resource_type=2, resource_name=name) for name in ("a", "b")]
+        ),
+        2,
+    ),
+    (
+        ListPartitionReassignmentsRequest(
+            topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in ("a", "b")]
+        ),
+        1,
+    ),
+]
+NAMELESS = {"CreateAcls", "DeleteAcls"}  # whose answers are in the order of what was asked
+WITHOUT_A_CODE_OF_ITS_OWN = {("ElectLeaders", 0)}
+EVERY_VERSION = [
+    pytest.param(request, version, codes, id=f"{API_KEYS[key].name} v{version}")
+    for request, codes in FOR_TWO
+    for key in (api_key_of(request),)
+    for version in range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1)
+]
+
+
+def cut_off() -> tuple[VirtualBroker, Client]:
+    cluster = VirtualBroker("sluice.brokers=3")
+    cluster.cluster_server.isolate_broker(1)
+    return cluster, cluster.client(node_id=1)
+
+
+def test_every_request_for_the_controller_is_here() -> None:
+    assert {api_key_of(request) for request, _ in FOR_TWO} == FORWARDED & HANDLERS.keys()
+
+
+@pytest.mark.parametrize(("request_", "version", "codes"), EVERY_VERSION)
+def test_after_a_minute_all_of_it_is_answered_that_time_ran_out(request_: Message, version: int, codes: int) -> None:
+    cluster, client = cut_off()
+    client.send(request_, version)
+    cluster.advance(FORWARDING_TIMEOUT_MS - 1)
+    assert not client.answers
+    cluster.advance(1)
+    answer = client.answer()
+    codes -= (answer.api, version) in WITHOUT_A_CODE_OF_ITS_OWN
+    assert error_codes(answer.message) == [ErrorCode.REQUEST_TIMED_OUT] * codes
+    told = repr(answer.message)
+    assert answer.api in NAMELESS or 0 < told.index("'a'") < told.index("'b'")
+    cluster.cluster_server.rejoin_broker(1)
+    assert not client.answers, "it was answered twice"
+    assert not cluster.cluster.topics, "what had timed out was done all the same"
+
+
+def test_requests_that_name_nothing_are_for_nothing() -> None:
+    for request in (ElectLeadersRequest(topic_partitions=None), ListPartitionReassignmentsRequest(topics=None)):
+        assert error_codes(timed_out(request)) == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_other_requests_are_not_passed_on() -> None:
+    with pytest.raises(AssertionError, match="is not for the controller"):
+        timed_out(HeartbeatRequest())
+
+
+def test_what_a_client_asked_for_that_left_is_not_done() -> None:
+    cluster, client = cut_off()
+    client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]), 7)
+    client.leave()
+    cluster.cluster_server.rejoin_broker(1)
+    cluster.settle()
+    assert not cluster.cluster.topics
+
+
+def test_the_time_of_one_that_waits_ends_with_its_broker() -> None:
+    cluster, client = cut_off()
+    client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 7)
+    cluster.cluster_server.stop_broker(1)
+    cluster.advance(FORWARDING_TIMEOUT_MS)
+    assert not client.answers
+    assert not client.is_open

@@ -1,0 +1,141 @@
+"""Slow and full disks, in virtual time."""
+
+import pytest
+
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.faults.actions.disks import SlowDisk
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.broker.metadata.topic import Topic
+from sluice.protocol.errors import ErrorCode
+from tests.support.groups import commit_code, commit_request
+from tests.support.records import fetch, fetched_bytes, produce, produce_of
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
+
+FULL = [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+@pytest.fixture
+def broker() -> VirtualBroker:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    return broker
+
+
+def add(broker: VirtualBroker, rule: Rule) -> Fault:
+    return broker.cluster_server.faults.add(rule)
+
+
+# -- slow --------------------------------------------------------------------------------------------------------------
+
+
+def test_writes_of_all_clients_wait_for_one_disk(broker: VirtualBroker) -> None:
+    add(broker, Rule(SlowDisk("100ms")))
+    clients = [broker.client() for _ in range(3)]
+    for client in clients:
+        client.send(produce(9), 9)
+    broker.advance(1_000)
+    assert [client.answer().at_ms for client in clients] == [100, 200, 300]
+
+
+def test_large_writes_take_longer(broker: VirtualBroker) -> None:
+    add(broker, Rule(SlowDisk(latency=50, bytes_per_s="100k")))
+    client = broker.client()
+    client.send(produce_of(20_000, 9, "client"), 9)
+    broker.advance(249)
+    assert broker.partition().log.log_end_offset == 0
+    broker.advance(1)
+    assert client.answer().at_ms == 250
+    assert broker.partition().log.log_end_offset == 1
+
+
+def test_reads_of_records_wait_and_reads_of_nothing_do_not(broker: VirtualBroker) -> None:
+    client = broker.client()
+    client.ask(produce(9), 9)
+    fault = add(broker, Rule(SlowDisk("100ms")))
+    began_ms = broker.now_ms
+    client.send(fetch(1), 11)
+    assert not fetched_bytes(client.answer().message)
+    client.send(fetch(0), 11)
+    broker.advance(1_000)
+    answer = client.answer()
+    assert fetched_bytes(answer.message)
+    assert answer.at_ms - began_ms == 100
+    fault.remove()
+    assert fetched_bytes(client.ask(fetch(0), 11))
+
+
+def test_each_broker_has_a_disk_of_its_own() -> None:
+    cluster = VirtualBroker("sluice.brokers=2")
+    created = cluster.cluster.create(NewTopic("t", assignments={0: (1,), 1: (2,)}))
+    assert isinstance(created, Topic)
+    add(cluster, Rule(SlowDisk("100ms")))
+    clients = [cluster.client(node_id=1), cluster.client(node_id=2)]
+    for index, client in enumerate(clients):
+        client.send(produce(9, partition=index), 9)
+    cluster.advance(100)
+    assert [client.answer().at_ms for client in clients] == [100, 100]
+
+
+def test_a_disk_that_is_not_slow_is_refused(broker: VirtualBroker) -> None:
+    with pytest.raises(FaultError, match=r"^fault\.action: a slow disk has a latency, or bytes_per_s, or both$"):
+        add(broker, Rule("slow-disk"))
+    with pytest.raises(FaultError, match=r"^fault\.action\.bytes_per_s: -1: must be above 0 bytes per second; write "):
+        add(broker, Rule(SlowDisk(bytes_per_s=-1)))
+
+
+# -- full --------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_appended_to_a_full_disk_and_what_is_there_can_be_read(broker: VirtualBroker) -> None:
+    client = broker.client()
+    client.ask(produce(9), 9)
+    fault = add(broker, Rule("disk-full"))
+    assert error_codes(client.ask(produce(9), 9)) == FULL
+    broker.topic("later")
+    assert error_codes(client.ask(produce(9, topic="later"), 9)) == FULL
+    assert fetched_bytes(client.ask(fetch(0), 11))
+    fault.remove()
+    assert error_codes(client.ask(produce(9), 9)) == []
+    assert broker.partition().log.log_end_offset == 2
+
+
+def test_only_the_log_that_is_named_is_full(broker: VirtualBroker) -> None:
+    add(broker, Rule("disk-full", topic="t", partition=1))
+    client = broker.client()
+    answers = [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
+    assert answers == [[], FULL]
+
+
+def test_whoever_leads_next_has_room_on_its_disk() -> None:
+    cluster = VirtualBroker("sluice.brokers=3")
+    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)}))
+    assert isinstance(created, Topic)
+    add(cluster, Rule("disk-full", broker=1))
+    assert error_codes(cluster.client(node_id=1).ask(produce(9, acks=-1), 9)) == FULL
+    cluster.cluster_server.move_leader("t", 0, 2)
+    assert error_codes(cluster.client(node_id=2).ask(produce(9, acks=-1), 9)) == []
+
+
+def test_two_rules_fill_two_logs_and_each_ends_for_itself(broker: VirtualBroker) -> None:
+    faults = [add(broker, Rule("disk-full", partition=index)) for index in (0, 1)]
+    client = broker.client()
+
+    def answers() -> list[list[int]]:
+        return [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
+
+    assert answers() == [FULL, FULL]
+    faults[0].remove()
+    assert answers() == [[], FULL]
+    faults[1].remove()
+    assert answers() == [[], []]
+
+
+def test_a_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:
+    fault = add(broker, Rule("disk-full"))
+    request = commit_request(generation_id_or_member_epoch=-1, member_id="")
+    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NOT_COORDINATOR
+    fault.remove()
+    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NONE

@@ -1,0 +1,192 @@
+"""Actions on who leads, in virtual time."""
+
+import pytest
+
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.faults.actions.leaders import CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.broker.journal.reader import JournalReader
+from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
+from sluice.journal_events import LeaderChange
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import produce
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
+
+
+@pytest.fixture
+def three() -> VirtualBroker:
+    cluster = VirtualBroker(JOURNAL, "sluice.brokers=3", "sluice.election.delay.ms=0")
+    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3), 1: (1, 2, 3)}))
+    assert isinstance(created, Topic)
+    return cluster
+
+
+def add(cluster: VirtualBroker, rule: Rule) -> Fault:
+    return cluster.cluster_server.faults.add(rule)
+
+
+def refused(cluster: VirtualBroker, rule: Rule) -> str:
+    with pytest.raises(FaultError) as error:
+        add(cluster, rule)
+    return str(error.value)
+
+
+def leaders(cluster: VirtualBroker) -> list[int]:
+    return [partition.leader for partition in cluster.cluster.topics["t"].partitions]
+
+
+def coordinator(cluster: VirtualBroker, group: str, node_id: int = 1) -> int:
+    """As a broker tells it."""
+    answer = cluster.client(node_id=node_id).ask(FindCoordinatorRequest(key=group, key_type=0), 3)
+    return int(answer.node_id)
+
+
+# -- the controller, and elections -------------------------------------------------------------------------------------
+
+
+def test_without_a_controller_nobody_follows_a_leader_that_crashed_until_the_rule_ends(three: VirtualBroker) -> None:
+    add(three, Rule("controller-lost", during="20s"))
+    assert three.client(node_id=2).ask(MetadataRequest(topics=[]), 9).controller_id == NO_LEADER
+    three.cluster_server.stop_broker(1, controlled=False)
+    three.advance(19_999)
+    assert leaders(three) == [1, 1]
+    three.advance(1)
+    assert leaders(three) == [2, 2]
+
+
+def test_an_election_takes_as_long_as_the_rule_says(three: VirtualBroker) -> None:
+    fault = add(three, Rule(SlowElection("2s")))
+    three.cluster_server.stop_broker(1)
+    assert leaders(three) == [NO_LEADER] * 2
+    fault.remove()
+    three.advance(1_999)
+    assert leaders(three) == [NO_LEADER] * 2, "it had begun"
+    three.advance(1)
+    assert leaders(three) == [2, 2]
+    three.cluster_server.stop_broker(2)
+    assert leaders(three) == [3, 3]
+
+
+# -- records that are lost ---------------------------------------------------------------------------------------------
+
+
+def test_an_unclean_election_loses_the_tail_and_says_so_in_the_journal(three: VirtualBroker) -> None:
+    for _ in range(5):
+        three.client().ask(produce(9, acks=-1), 9)
+    fault = add(three, Rule(UncleanElection(records=2), topic="t", partition=0))
+    log = three.partition().log
+    assert (log.log_end_offset, leaders(three)) == (3, [2, 1])
+    assert three.cluster.journal is not None
+    changes = JournalReader(three.cluster.journal, three.clock).events()
+    lost = [(one.partition, one.lost_records) for one in changes if isinstance(one, LeaderChange) and one.lost_records]
+    assert lost == [(0, 2)]
+    fault.remove()
+    assert (log.log_end_offset, leaders(three)) == (3, [2, 1]), "what is lost is lost"
+
+
+def test_internal_topics_lose_nothing_unless_they_are_named(three: VirtualBroker) -> None:
+    coordinator(three, "g")
+    before = [partition.leader_epoch for partition in three.cluster.topics["__consumer_offsets"].partitions]
+    add(three, Rule("unclean-election"))
+    assert [one.leader_epoch for one in three.cluster.topics["__consumer_offsets"].partitions] == before
+    assert leaders(three) == [2, 2]
+
+
+# -- leaders and coordinators that move --------------------------------------------------------------------------------
+
+
+def test_leaders_move_and_come_back_when_the_rule_ends(three: VirtualBroker) -> None:
+    fault = add(three, Rule(LeaderMoved(to=3), partition=1))
+    assert leaders(three) == [1, 3]
+    fault.remove()
+    assert leaders(three) == [1, 1]
+
+
+def test_without_a_goal_the_next_replica_leads(three: VirtualBroker) -> None:
+    add(three, Rule("leader-moved", topic="t"))
+    assert all(leader in (2, 3) for leader in leaders(three))
+
+
+def test_where_one_leader_cannot_move_none_does(three: VirtualBroker) -> None:
+    created = three.cluster.create(NewTopic("u", assignments={0: (1, 2)}))
+    assert isinstance(created, Topic)
+    problem = refused(three, Rule(LeaderMoved(to=3)))
+    assert problem == "fault.action: broker 3 has no replica of u-0; those that have: 1, 2"
+    assert leaders(three) == [1, 1]
+
+
+def test_leaders_that_moved_on_meanwhile_stay_where_they_are(three: VirtualBroker) -> None:
+    fault = add(three, Rule(LeaderMoved(to=3), topic="t"))
+    three.cluster_server.move_leader("t", 0, 2)
+    fault.remove()
+    assert leaders(three) == [2, 1]
+
+
+def test_leaders_that_cannot_come_back_stay(three: VirtualBroker) -> None:
+    fault = add(three, Rule(LeaderMoved(to=3), topic="t"))
+    three.cluster_server.stop_broker(1)
+    fault.remove()
+    assert (leaders(three), fault.problem) == ([3, 3], "")
+
+
+def test_a_group_finds_another_coordinator_and_the_first_again_when_the_rule_ends(three: VirtualBroker) -> None:
+    before = coordinator(three, "g")
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    fault = add(three, Rule("coordinator-moved", group="g"))
+    after = coordinator(three, "g")
+    assert after != before
+    answer = three.client(node_id=before).ask(heartbeat, 4)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert three.client(node_id=after).ask(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    fault.remove()
+    assert coordinator(three, "g") == before
+
+
+def test_all_coordinators_of_a_broker_move(three: VirtualBroker) -> None:
+    coordinator(three, "g")
+    partitions = three.cluster.topics["__consumer_offsets"].partitions
+    before = [partition.leader for partition in partitions]
+    add(three, Rule("coordinator-moved", broker=2))
+    after = [partition.leader for partition in partitions]
+    assert 2 not in after
+    assert [a for a, b in zip(after, before, strict=True) if b != 2] == [b for b in before if b != 2]
+
+
+def test_a_coordinator_that_was_never_asked_for_is_there_to_be_moved(three: VirtualBroker) -> None:
+    add(three, Rule(CoordinatorMoved(to=3), transactional_id="tx"))
+    answer = three.client().ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+    assert answer.node_id == 3
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_work_is_refused_with_its_place(three: VirtualBroker) -> None:
+    alone = VirtualBroker()
+    alone.topic()
+    assert [refused(alone, Rule(kind)) for kind in ("unclean-election", "leader-moved", "coordinator-moved")] == [
+        "fault.action: a cluster of one broker has no other that could lead"
+    ] * 3
+    assert refused(three, Rule(LeaderMoved(to=7))) == "fault.action.to: there is no broker 7; those there are: 1, 2, 3"
+    assert refused(three, Rule("leader-moved", topic="x")) == (
+        "fault.action: no partition that has a leader matches; topics are t"
+    )
+    assert refused(three, Rule("coordinator-moved")) == (
+        "fault.action: there is no coordinator that matches; the first comes with the first group"
+    )
+    assert refused(three, Rule("coordinator-moved", group="g-*")).startswith("fault.group: 'g-*' is a pattern")
+    assert refused(three, Rule(SlowElection(0))) == "fault.action.takes: 0: must be longer than 0"
+    assert refused(three, Rule("controller-lost", broker=1)).startswith("fault.broker: means nothing")
+    three.topic("single", replicas=1)
+    assert refused(three, Rule("unclean-election", topic="single")) == (
+        "fault.action: single-0 has no other replica that could lead"
+    )
+    partition: Partition = three.partition("single")
+    assert refused(three, Rule("leader-moved", topic="single")) == (
+        f"fault.action: {partition} has no other replica in sync that could lead"
+    )

@@ -1,0 +1,65 @@
+"""Actions on what brokers know, in virtual time."""
+
+import pytest
+
+from sluice.broker.faults.actions.stale_metadata import MetadataLag
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.virtual_broker import VirtualBroker
+
+
+@pytest.fixture
+def three() -> VirtualBroker:
+    cluster = VirtualBroker("sluice.brokers=3", "sluice.election.delay.ms=0")
+    cluster.topic("t", replicas=3)
+    cluster.cluster_server.move_leader("t", 0, 1)
+    return cluster
+
+
+def leaders_told(cluster: VirtualBroker) -> list[int]:
+    """By each broker."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    answers = [cluster.client(node_id=node_id).ask(request, 9) for node_id in (1, 2, 3)]
+    return [answer.topics[0].partitions[0].leader_id for answer in answers]
+
+
+def test_stale_metadata_tells_what_was_until_the_rule_ends(three: VirtualBroker) -> None:
+    fault = three.cluster_server.faults.add(Rule("stale-metadata", broker=[1, 3]))
+    three.cluster_server.move_leader("t", 0, 2)
+    three.advance(60_000)
+    assert (leaders_told(three), fault.hits) == ([1, 2, 1], 2)
+    fault.remove()
+    assert leaders_told(three) == [2, 2, 2]
+
+
+def test_metadata_lags_on_the_brokers_that_are_named(three: VirtualBroker) -> None:
+    three.cluster_server.faults.add(Rule(MetadataLag("500ms"), broker=3))
+    three.cluster_server.move_leader("t", 0, 2)
+    assert leaders_told(three) == [2, 2, 1]
+    three.advance(500)
+    assert leaders_told(three) == [2, 2, 2]
+
+
+def test_a_rule_ends_well_though_its_broker_is_down_by_then(three: VirtualBroker) -> None:
+    fault = three.cluster_server.faults.add(Rule("stale-metadata", broker=3))
+    three.cluster_server.stop_broker(3)
+    fault.remove()
+    assert fault.problem == ""
+    three.run(three.cluster_server.start_broker(3))
+    three.cluster_server.move_leader("t", 0, 2)
+    assert leaders_told(three) == [2, 2, 2]
+
+
+def test_a_broker_that_starts_loads_what_there_is_and_stays_at_that(three: VirtualBroker) -> None:
+    three.cluster_server.faults.add(Rule("stale-metadata", broker=3))
+    three.cluster_server.stop_broker(3)
+    three.cluster_server.move_leader("t", 0, 2)
+    three.run(three.cluster_server.start_broker(3))
+    three.cluster_server.move_leader("t", 0, 1)
+    assert leaders_told(three) == [1, 1, 2]
+
+
+def test_a_lag_of_nothing_is_refused(three: VirtualBroker) -> None:
+    with pytest.raises(FaultError, match=r"^fault\.action\.lag: 0s: must be longer than 0$"):
+        three.cluster_server.faults.add(Rule(MetadataLag("0s")))

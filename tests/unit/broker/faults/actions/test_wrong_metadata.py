@@ -1,0 +1,247 @@
+"""Answers that lie, in virtual time."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.faults.actions.wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, WrongLeader
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.broker.metadata.topic import NO_LEADER, Topic
+from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import fetch, produce
+from tests.support.virtual_broker import VirtualBroker
+
+METADATA = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+
+
+@pytest.fixture
+def three() -> VirtualBroker:
+    cluster = VirtualBroker("sluice.brokers=3")
+    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3), 1: (1, 2, 3)}))
+    assert isinstance(created, Topic)
+    return cluster
+
+
+def add(cluster: VirtualBroker, rule: Rule) -> Fault:
+    return cluster.cluster_server.faults.add(rule)
+
+
+def refused(cluster: VirtualBroker, rule: Rule) -> str:
+    with pytest.raises(FaultError) as error:
+        add(cluster, rule)
+    return str(error.value)
+
+
+def told(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
+    """Error, leader and epoch of both partitions, as Metadata tells."""
+    answer = cluster.client().ask(METADATA, version)
+    return [(one.error_code, one.leader_id, one.leader_epoch) for one in answer.topics[0].partitions]
+
+
+# -- who leads ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_has_no_leader_as_often_as_it_says(three: VirtualBroker) -> None:
+    fault = add(three, Rule("unknown-leader", topic="t", partition=1, times=2))
+    unknown = (ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, 0)
+    assert [told(three)[1] for _ in range(3)] == [unknown, unknown, (0, 1, 0)]
+    assert fault.hits == 2
+    fault.remove()
+    add(three, Rule("unknown-leader", partition=0))
+    assert told(three)[1] == (0, 1, 0)
+
+
+def test_describing_a_topic_lies_as_metadata_does(three: VirtualBroker) -> None:
+    add(three, Rule("unknown-leader"))
+    answer = three.client().ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
+    assert [one.leader_id for one in answer.topics[0].partitions] == [NO_LEADER] * 2
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [("same", 3), ("new", 4), ("old", 2)])
+def test_metadata_names_another_leader_with_the_epoch_that_is_wished(
+    three: VirtualBroker, epoch: Any, expected: int
+) -> None:
+    for node_id in (2, 3, 1):
+        three.cluster_server.move_leader("t", 0, node_id)
+    add(three, Rule(WrongLeader(epoch=epoch), topic="t", partition=0))
+    assert told(three) == [(0, 2, expected), (0, 1, 0)]
+    assert three.partition().leader == 1
+
+
+def test_metadata_names_the_leader_that_is_wished(three: VirtualBroker) -> None:
+    add(three, Rule(WrongLeader(leader=3), topic="t"))
+    assert [leader for _, leader, _ in told(three)] == [3, 3]
+
+
+def test_a_partition_without_a_leader_gets_none_by_a_lie(three: VirtualBroker) -> None:
+    add(three, Rule("unknown-leader"))
+    add(three, Rule("wrong-leader"))
+    assert [leader for _, leader, _ in told(three)] == [NO_LEADER] * 2
+
+
+# -- hints -------------------------------------------------------------------------------------------------------------
+
+
+def hint_of_produce(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
+    """Who is named to a producer that asks broker 2, and whose address is told."""
+    answer = cluster.client(node_id=2).ask(produce(version), version)
+    leader = answer.responses[0].partition_responses[0].current_leader
+    return (leader.leader_id, leader.leader_epoch), [node.node_id for node in answer.node_endpoints]
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (StaleLeaderHint(), ((2, -1), [2])),
+        (StaleLeaderHint(epoch="current"), ((2, 0), [2])),
+        (StaleLeaderHint(leader=3), ((3, -1), [3])),
+    ],
+    ids=["the broker that is asked, as it was", "one to be believed", "another that led"],
+)
+def test_a_producer_is_sent_to_an_old_leader(
+    three: VirtualBroker, action: StaleLeaderHint, expected: tuple[tuple[int, int], list[int]]
+) -> None:
+    assert hint_of_produce(three) == ((1, 0), [1])
+    fault = add(three, Rule(action, topic="t"))
+    assert hint_of_produce(three) == expected
+    fault.remove()
+    assert hint_of_produce(three) == ((1, 0), [1])
+
+
+def test_a_consumer_is_sent_to_an_old_leader(three: VirtualBroker) -> None:
+    add(three, Rule(StaleLeaderHint(leader=3), topic="t"))
+    request = fetch(0, topic_id=three.cluster.topics["t"].topic_id)
+    answer = three.client(node_id=2).ask(request, 16)
+    leader = answer.responses[0].partitions[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in answer.node_endpoints]) == (3, -1, [3])
+
+
+def test_who_asks_the_leader_is_told_nothing_of_leaders(three: VirtualBroker) -> None:
+    add(three, Rule("stale-leader-hint"))
+    answer = three.client(node_id=1).ask(produce(10), 10)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert answer.node_endpoints == []
+
+
+def test_versions_without_hints_cannot_be_hit(three: VirtualBroker) -> None:
+    problem = refused(three, Rule("stale-leader-hint", api="Produce", version="-9"))
+    assert problem.startswith("fault.api: stale-leader-hint can do nothing to Produce in these versions")
+
+
+# -- nothing -----------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_of_nothing(three: VirtualBroker) -> None:
+    fault = add(three, Rule("empty-metadata"))
+    answer = three.client().ask(MetadataRequest(topics=None), 9)
+    assert (answer.brokers, answer.topics, answer.controller_id) == ([], [], -1)
+    (topic,) = three.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9).topics
+    assert (topic.name, topic.error_code) == ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert "new" not in three.cluster.topics
+    assert fault.hits == 2
+
+
+def test_metadata_is_empty_only_after_a_broker_s_start(three: VirtualBroker) -> None:
+    three.advance(10_000)
+    fault = add(three, Rule(EmptyMetadata("3s"), broker=2))
+
+    def brokers_told() -> int:
+        return len(three.client(node_id=2).ask(METADATA, 9).brokers)
+
+    assert brokers_told() == 3
+    three.cluster_server.stop_broker(2)
+    three.run(three.cluster_server.start_broker(2))
+    assert brokers_told() == 0
+    three.advance(2_999)
+    assert brokers_told() == 0
+    three.advance(1)
+    assert brokers_told() == 3
+    assert fault.hits == 2
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
+    """Earliest and latest offset of partition 0, and that of a timestamp."""
+    found = []
+    for timestamp in (-2, -1, 0):
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+        answer = cluster.client().ask(request, version)
+        found.append(answer.topics[0].partitions[0].offset)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (OffsetLie(offset=7), [7, 7, 7]),
+        (OffsetLie(shift=100, of="latest"), [0, 105, 0]),
+        (OffsetLie(shift=-2), [0, 3, 0]),
+        (OffsetLie(offset=9, of="earliest"), [9, 5, 0]),
+        (OffsetLie(shift=1, of="timestamp"), [0, 5, 1]),
+        (OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3),
+    ],
+    ids=[
+        "one for all",
+        "an end too far",
+        "too early, but not below 0",
+        "a start too late",
+        "of a time",
+        "as far as offsets go",
+    ],
+)
+def test_other_offsets_are_told(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
+    for _ in range(5):
+        three.client().ask(produce(9), 9)
+    assert offsets(three) == [0, 5, 0]
+    fault = add(three, Rule(action, topic="t", partition=0))
+    assert offsets(three) == expected
+    fault.remove()
+    add(three, Rule(action, partition=1))
+    assert offsets(three) == [0, 5, 0]
+
+
+def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> None:
+    three.client().ask(produce(9), 9)
+    add(three, Rule(OffsetLie(shift=10)))
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=2)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    assert three.client().ask(request, 0).topics[0].partitions[0].old_style_offsets == [11, 10]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (Rule("offset-lie"), "fault.action: an offset lie has offset or shift, one of the two"),
+        (Rule(OffsetLie(offset=1, shift=1)), "fault.action: an offset lie has offset or shift, one of the two"),
+        (Rule(OffsetLie(shift=0)), "fault.action.shift: 0 is no lie"),
+        (Rule(OffsetLie(shift=-(2**70))), "fault.action.shift: at most 9223372036854775807 can be told"),
+        (Rule(OffsetLie(offset=2**63)), "fault.action.offset: at most 9223372036854775807 can be told"),
+        (Rule(EmptyMetadata(0)), "fault.action.after_start: 0: must be longer than 0"),
+        (Rule(WrongLeader(leader=4)), "fault.action.leader: there is no broker 4; those there are: 1, 2, 3"),
+        (
+            Rule("unknown-leader", api="Produce"),
+            "fault.api: unknown-leader can do nothing to Produce in these versions",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_lie_that_cannot_be_is_refused_with_its_place(three: VirtualBroker, rule: Rule, problem: str) -> None:
+    assert refused(three, rule).startswith(problem)
+
+
+@pytest.mark.parametrize("kind", ["wrong-leader", "stale-leader-hint"])
+def test_a_broker_that_is_alone_has_nobody_else_to_name(kind: str) -> None:
+    problem = "fault.action: a cluster of one broker has no other that could be named"
+    assert refused(VirtualBroker(), Rule(kind)) == problem

@@ -1,0 +1,281 @@
+"""Answers that are wrong: frames, records, what comes twice, throttle times. In virtual time."""
+
+from struct import pack, unpack
+
+import pytest
+
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize, Truncate
+from sluice.broker.faults.actions.no_response import BlackHole, Close
+from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
+from sluice.broker.faults.actions.throttle import Throttle
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.broker.journal.entries import entry, event
+from sluice.journal_events import Request
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.apis.produce import ProduceRequest
+from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_for
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+
+
+def started(*overrides: str) -> VirtualBroker:
+    broker = VirtualBroker(JOURNAL, *overrides)
+    broker.topic("t", 2)
+    return broker
+
+
+def raw(client: Client, version: int = 3) -> bytes:
+    """What a heartbeat is answered with, as it is on the wire; the connection goes on."""
+    sent = bytearray()
+    client.on_bytes = sent.extend
+    client.send(HeartbeatRequest(), version)
+    client.on_bytes = client.take
+    return bytes(sent)
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def right() -> bytes:
+    return raw(started().client())
+
+
+@pytest.mark.parametrize(
+    ("action", "frame"),
+    [
+        pytest.param(CorrelationId(), lambda r: r[:4] + pack(">i", 2) + r[8:], id="the next correlation id"),
+        pytest.param(CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:], id="a negative correlation id"),
+        pytest.param(Truncate(), lambda r: pack(">i", 5) + r[4:9], id="half of the message"),
+        pytest.param(Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8], id="the header alone"),
+        pytest.param(Truncate(keep=0), lambda r: bytes(4), id="an empty frame"),
+        pytest.param(Truncate(keep=999), lambda r: r, id="more than there is"),
+        pytest.param(Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:], id="as large as a frame can claim to be"),
+        pytest.param(Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:], id="200 MB"),
+    ],
+)
+def test_a_frame_is_wrong_as_it_was_asked_for(action: object, frame: object) -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(action, api="Heartbeat"))  # type: ignore[arg-type]  # it is one
+    assert raw(broker.client()) == frame(right())  # type: ignore[operator]  # they are functions
+
+
+def test_garbage_has_the_right_size_and_number_unless_all_of_it_is_random() -> None:
+    answers = []
+    for what in ("body", "body", "frame"):
+        broker = started()
+        broker.cluster_server.faults.add(Rule(Garbage(what), api="Heartbeat", seed=1))
+        client = broker.client()
+        answers.append([raw(client), raw(client)])
+    assert answers[0] == answers[1], "it follows from the seed"
+    first, second = answers[0]
+    assert first[:8] == right()[:8]
+    assert first[8:] != right()[8:] != second[8:]
+    assert first[8:] != second[8:]
+    assert answers[2][0][:4] != right()[:4]
+    assert len(answers[2][0]) == len(right())
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (CorrelationId(by=0), r"action\.by: 0 leaves the correlation id as it is"),
+        (Truncate(keep=-1), r"action\.keep: -1"),
+        (Oversize(size=2**31), r"action\.size: 2147483648"),
+        (Throttle("3000000000"), r"action\.throttle_time_ms: '3000000000' is no duration"),
+        (Throttle(3_000_000_000), r"action\.throttle_time_ms: 3000000000: at most 2147483647"),
+    ],
+)
+def test_a_frame_that_cannot_be_is_refused(action: object, message: str) -> None:
+    with pytest.raises(FaultError, match=rf"^fault\.{message}"):
+        started().cluster_server.faults.add(Rule(action))  # type: ignore[arg-type]  # it is one
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def crc_is_right(records: bytes) -> bool:
+    from crc32c import crc32c
+
+    return bool(unpack(">I", records[17:21])[0] == crc32c(records[21:]))
+
+
+def test_batches_are_delivered_corrupt_and_the_log_keeps_them_as_they_are() -> None:
+    broker = started()
+    client = broker.client()
+    for partition in (0, 0, 1):
+        client.ask(produce(9, partition=partition), 9)
+    one = len(batch(b"v"))
+    fault = broker.cluster_server.faults.add(Rule(CorruptRecords(), api="Fetch", topic="t", partition=0))
+    records = fetched_bytes(client.ask(fetch(), 11))
+    assert [crc_is_right(records[at : at + one]) for at in (0, one)] == [False, False]
+    assert crc_is_right(fetched_bytes(client.ask(fetch(partition=1), 11)))
+    fault.remove()
+    records = fetched_bytes(client.ask(fetch(), 11))
+    assert [crc_is_right(records[at : at + one]) for at in (0, one)] == [True, True]
+
+
+def test_the_checksum_of_old_messages_is_broken_where_they_have_it() -> None:
+    broker = started("log.message.format.version=0.10.2")
+    client = broker.client()
+    client.ask(produce(2, records_for(2)), 2)
+    before = fetched_bytes(client.ask(fetch(), 2))
+    broker.cluster_server.faults.add(Rule(CorruptRecords(), api="Fetch"))
+    after = fetched_bytes(client.ask(fetch(), 2))
+    assert [at for at in range(len(before)) if before[at] != after[at]] == [12]
+
+
+def test_records_are_delivered_twice_and_a_response_is_sent_twice() -> None:
+    broker = started()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    faults = broker.cluster_server.faults
+    once = fetched_bytes(client.ask(fetch(), 11))
+    fault = faults.add(Rule(Duplicate("records"), api="Fetch"))
+    assert fetched_bytes(client.ask(fetch(), 11)) == once + once
+    fault.remove()
+    faults.add(Rule(Duplicate("response"), api="Heartbeat"))
+    sent = raw(client)
+    assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
+    assert len(sent) == 2 * len(right())
+
+
+def producer(producer_id: int) -> ProduceRequest:
+    return produce(9, batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0))
+
+
+@pytest.mark.parametrize(
+    ("request_", "appended", "base_offset"),
+    [
+        pytest.param(produce(9), 2, 1, id="a plain producer's records are there twice"),
+        pytest.param(producer(7), 1, 0, id="an idempotent producer's once, and both times it is told where"),
+    ],
+)
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_request_is_handled_twice(request_: ProduceRequest, appended: int, base_offset: int, acks: int) -> None:
+    broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
+    broker.cluster_server.faults.add(Rule(Duplicate("request"), api="Produce"))
+    partition = broker.partition()
+    client = broker.client(node_id=partition.leader)
+    request_.acks = acks
+    client.send(request_, 9)
+    broker.advance(100)
+    (item,) = client.answer().message.responses[0].partition_responses
+    assert (item.error_code, item.base_offset, partition.log.log_end_offset) == (0, base_offset, appended)
+
+
+def test_what_a_request_asks_for_twice_fails_the_second_time() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Duplicate("request"), api="CreateTopics"))
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+    answer = broker.client().ask(CreateTopicsRequest(topics=[topic]), 7)
+    assert [each.error_code for each in answer.topics] == [36]  # TOPIC_ALREADY_EXISTS
+
+
+# -- throttle times ----------------------------------------------------------------------------------------------------
+
+
+def throttle_told(broker: VirtualBroker) -> list[int]:
+    """By the journal, of each request."""
+    journal = broker.cluster.journal
+    assert journal is not None
+    events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
+    return [each.throttle_time_ms for each in events if isinstance(each, Request)]
+
+
+@pytest.mark.parametrize(("mute", "next_at_ms"), [(True, 300.0), (False, 0.0)], ids=["muted", "only told"])
+def test_a_throttle_time_is_told_and_meant_or_not(mute: bool, next_at_ms: float) -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Throttle("300ms", mute=mute), api="Produce", times=1))
+    client = broker.client()
+    client.send_together((produce(9), 9), (produce(9), 9))
+    broker.advance(1000)
+    first, second = client.take_answers()
+    assert (first.at_ms, first.throttle_time_ms) == (0.0, 300)
+    assert (second.at_ms, second.throttle_time_ms) == (next_at_ms, 0)
+    assert throttle_told(broker) == [300, 0]
+
+
+def test_a_muted_connection_is_read_when_its_rule_is_removed() -> None:
+    broker = started()
+    fault = broker.cluster_server.faults.add(Rule(Throttle("60m"), api="Heartbeat", times=1))
+    client = broker.client()
+    client.send_together((HeartbeatRequest(), 3), (HeartbeatRequest(), 3))
+    assert len(client.take_answers()) == 1
+    fault.remove()
+    assert len(client.take_answers()) == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "charged"),
+    [(Error("NOT_LEADER_OR_FOLLOWER"), True), (BlackHole(), False), (Close(), False)],
+    ids=["one that is answered with an error", "one in a black hole", "one whose connection is closed"],
+)
+def test_a_quota_is_charged_for_what_is_answered(action: Error | BlackHole | Close, charged: bool) -> None:
+    broker = started("quota.producer.default=1000", "quota.window.num=2", "quota.window.size.seconds=1")
+    broker.cluster_server.faults.add(Rule(action, api="Produce", times=1))
+    broker.client().send(produce(9, batch(bytes(9000))), 9)
+    assert (broker.client().ask(produce(9), 9).throttle_time_ms > 0) == charged
+
+
+@pytest.mark.parametrize(("told", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
+def test_a_quota_that_demands_a_wait_as_well_says_for_how_long(told: str, next_at_ms: float) -> None:
+    broker = started("quota.producer.default=100", "quota.window.num=2", "quota.window.size.seconds=1")
+    broker.cluster_server.faults.add(Rule(Throttle(told), api="Produce", times=1))
+    client = broker.client()
+    client.send_together((produce(9, batch(bytes(1000))), 9), (HeartbeatRequest(), 3))
+    broker.advance(60_000)
+    first, second = client.take_answers()
+    assert first.throttle_time_ms == {"1ms": 1, "5s": 5000}[told]
+    assert second.at_ms > next_at_ms
+    assert second.at_ms not in (1.0, 5000.0), "that of the quota"
+
+
+def test_all_apis_that_have_the_field_tell_it() -> None:
+    broker = started("controller.quota.window.num=2")
+    broker.cluster_server.faults.add(Rule(Throttle(123, mute=False)))
+    client = broker.client()
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+    asked = [
+        (MetadataRequest(), 9),
+        (CreateTopicsRequest(topics=[topic]), 7),
+        (fetch(), 11),
+        (AddOffsetsToTxnRequest(), 3),
+    ]
+    for request, version in asked:
+        assert client.ask(request, version).throttle_time_ms == 123
+    assert client.ask(MetadataRequest(), 2).throttle_time_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Rule(Throttle(1), api="SaslHandshake"), "throttle can do nothing to SaslHandshake in these versions"),
+        (Rule(Throttle(1), api="Metadata", version="-2"), "throttle can do nothing to Metadata in these versions"),
+        (Rule(CorruptRecords(), api="Produce"), "corrupt-records can do nothing to Produce in these versions"),
+        (Rule(Duplicate("records"), api=["Fetch", "Produce"]), "duplicate can do nothing to Produce"),
+        (Rule(Duplicate("request"), api="SaslAuthenticate"), "duplicate can do nothing to SaslAuthenticate"),
+    ],
+)  # fmt: skip
+def test_an_action_that_can_do_nothing_is_refused(rule: Rule, message: str) -> None:
+    with pytest.raises(FaultError) as refused:
+        started().cluster_server.faults.add(rule)
+    assert str(refused.value).startswith(f"fault.api: {message}")
+
+
+def test_a_fetch_of_several_hits_has_all_of_them() -> None:
+    broker = started()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    faults = broker.cluster_server.faults
+    faults.add(Rule(CorruptRecords(), api="Fetch"))
+    faults.add(Rule(Duplicate("records"), api="Fetch"))
+    faults.add(Rule(Throttle(7, mute=False), api="Fetch"))
+    answer = client.ask(fetch(), 11)
+    assert answer.throttle_time_ms == 7
+    assert len(fetched_bytes(answer)) == 2 * len(batch(b"v"))
+    assert not crc_is_right(fetched_bytes(answer)[: len(batch(b"v"))])
+    assert fetched(answer).error_code == 0

@@ -1,0 +1,25 @@
+"""Bytes per second as people write them."""
+
+import pytest
+
+from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("written", "bytes_per_s"), [(50_000, 5e4), (0.5, 0.5), ("50k", 5e4), ("1M", 1e6), ("64Ki", 65_536)]
+)
+def test_a_rate_is_read(written: Rate, bytes_per_s: float) -> None:
+    assert parse_bytes_per_s(written, "rate") == bytes_per_s
+
+
+def test_no_rate_is_none() -> None:
+    assert parse_bytes_per_s(None, "rate") is None
+
+
+@pytest.mark.parametrize("written", ["fast", "", 0, -1, "0", float("inf"), float("nan"), 10**400])
+def test_what_is_no_rate_above_nothing_is_refused(written: Rate) -> None:
+    with pytest.raises(Problem) as refused:
+        parse_bytes_per_s(written, "action.in_bytes_per_s")
+    assert refused.value.path == "action.in_bytes_per_s"
+    assert refused.value.problem.endswith("write 50k, 1M, 64Ki, or a number of bytes per second")

@@ -1,0 +1,129 @@
+"""Brokers that rules want down or cut off: one rule, several, and people who do something else meanwhile."""
+
+import pytest
+
+from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED, BrokerState
+from sluice.broker.faults.actions.brokers import BrokerDown
+from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.rule import Rule
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from tests.support.virtual_broker import VirtualBroker
+
+
+@pytest.fixture
+def three() -> VirtualBroker:
+    cluster = VirtualBroker("sluice.brokers=3", "sluice.election.delay.ms=0")
+    cluster.topic("t", replicas=3)
+    return cluster
+
+
+def add(cluster: VirtualBroker, rule: Rule) -> Fault:
+    return cluster.cluster_server.faults.add(rule)
+
+
+def state(cluster: VirtualBroker, node_id: int = 2) -> BrokerState:
+    cluster.settle()
+    return cluster.cluster.controller.state(node_id)
+
+
+@pytest.mark.parametrize("controlled", [True, False])
+def test_a_broker_is_down_while_its_rule_lasts(three: VirtualBroker, controlled: bool) -> None:
+    client = three.client(node_id=2)
+    fault = add(three, Rule(BrokerDown(controlled=controlled), broker=2, until="5s"))
+    assert state(three) is STOPPED
+    three.advance(1_000)
+    assert client.closed_at_ms is not None
+    assert fault.hits == 1
+    three.advance(4_000)
+    assert state(three) is RUNNING
+    three.client(node_id=2).ask(ApiVersionsRequest(), 0)
+
+
+def test_a_broker_that_is_alone_can_be_down() -> None:
+    alone = VirtualBroker()
+    add(alone, Rule("broker-down", during="1s"))
+    assert state(alone, 1) is STOPPED
+    alone.advance(1_000)
+    assert state(alone, 1) is RUNNING
+
+
+def test_a_broker_that_is_alone_cannot_be_isolated() -> None:
+    with pytest.raises(FaultError, match=r"^fault\.action: a cluster of one broker has no others"):
+        add(VirtualBroker(), Rule("isolate"))
+
+
+@pytest.mark.parametrize("first", ["isolate", "broker-down"])
+def test_down_wins_over_isolated_whichever_came_first(three: VirtualBroker, first: str) -> None:
+    second = "broker-down" if first == "isolate" else "isolate"
+    faults = {kind: add(three, Rule(kind, broker=2)) for kind in (first, second)}
+    assert state(three) is STOPPED
+    faults["broker-down"].remove()
+    assert state(three) is ISOLATED
+    faults["isolate"].remove()
+    assert state(three) is RUNNING
+
+
+def test_a_broker_that_two_rules_want_down_is_down_until_both_have_ended(three: VirtualBroker) -> None:
+    faults = [add(three, Rule("broker-down", broker=2)), add(three, Rule("broker-down", broker=[2, 3]))]
+    faults[0].remove()
+    assert [state(three, 2), state(three, 3)] == [STOPPED, STOPPED]
+    faults[1].remove()
+    assert [state(three, 2), state(three, 3)] == [RUNNING, RUNNING]
+
+
+def test_isolation_that_ends_while_the_broker_is_down_is_over(three: VirtualBroker) -> None:
+    down, isolated = add(three, Rule("broker-down", broker=2)), add(three, Rule("isolate", broker=2))
+    isolated.remove()
+    assert state(three) is STOPPED
+    down.remove()
+    assert state(three) is RUNNING
+
+
+def test_a_broker_that_is_wanted_down_again_before_it_has_started_is_down(three: VirtualBroker) -> None:
+    faults = three.cluster_server.faults
+    faults.add(Rule("broker-down", broker=2, id="a"))
+    faults.remove("a")
+    faults.add(Rule("broker-down", broker=2, id="b"))
+    assert state(three) is STOPPED
+    faults.remove("b")
+    assert state(three) is RUNNING
+
+
+def test_who_starts_a_broker_by_hand_is_not_overruled(three: VirtualBroker) -> None:
+    fault = add(three, Rule("broker-down", broker=2))
+    three.run(three.cluster_server.start_broker(2))
+    fault.remove()
+    assert (state(three), fault.problem) == (RUNNING, "")
+
+
+def test_who_stops_an_isolated_broker_by_hand_finds_it_stopped(three: VirtualBroker) -> None:
+    fault = add(three, Rule("isolate", broker=2))
+    three.cluster_server.stop_broker(2)
+    fault.remove()
+    assert (state(three), fault.problem) == (STOPPED, "")
+
+
+def test_a_rule_does_not_begin_with_a_broker_that_is_down_by_hand(three: VirtualBroker) -> None:
+    three.cluster_server.stop_broker(3)
+    for kind in ("broker-down", "isolate"):
+        with pytest.raises(FaultError, match=r"^fault\.action: broker 3 is stopped$"):
+            add(three, Rule(kind, broker=[2, 3]))
+    assert state(three) is RUNNING, "of several brokers all are asked first"
+
+
+def test_a_broker_that_cannot_be_started_again_is_the_rule_s_problem(
+    three: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = add(three, Rule("broker-down", broker=2))
+    port = three.cluster_server.servers[2].endpoints[0].port
+    monkeypatch.setattr("sluice.broker.network.socket_server.bind", _in_use)
+    fault.remove()
+    assert state(three) is STOPPED
+    assert fault.problem == f"cannot listen on 127.0.0.1:{port}: Address already in use"
+
+
+def _in_use(host: str, port: int, backlog: int) -> None:
+    from sluice.errors import SluiceError
+
+    raise SluiceError(f"cannot listen on {host}:{port}: Address already in use")

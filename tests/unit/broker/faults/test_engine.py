@@ -1,0 +1,560 @@
+"""Rules in force, in virtual time: what a client sees, and what is counted."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from sluice.broker.faults.actions.action import Hit
+from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import Close
+from sluice.broker.faults.matching.errors import FaultError
+from sluice.broker.faults.requests.fault_execution import Course
+from sluice.broker.faults.rule import Rule
+from sluice.broker.journal.entries import entry, event
+from sluice.journal_events import Fault as FaultEvent
+from sluice.journal_events import Request
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.records import batch, fetch, fetched, fetched_bytes, produce
+from tests.support.sasl import SASL, logged_in, plain
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def started(*overrides: str, partitions: int = 3) -> VirtualBroker:
+    broker = VirtualBroker(JOURNAL, *overrides)
+    broker.topic("t", partitions)
+    return broker
+
+
+def to_all(acks: int = 1, partitions: int = 3) -> ProduceRequest:
+    data = [PartitionProduceData(index=index, records=batch(b"v")) for index in range(partitions)]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
+
+
+def codes(response: object) -> list[int]:
+    """Of the partitions of a produce response, in order."""
+    return [item.error_code for topic in response.responses for item in topic.partition_responses]  # type: ignore[attr-defined]  # it is one
+
+
+def ends(broker: VirtualBroker) -> list[int]:
+    return [partition.log.log_end_offset for partition in broker.cluster.topics["t"].partitions]
+
+
+def code_of(client: Client, version: int = 9) -> int:
+    """What a produce request is answered with."""
+    (code,) = codes(client.ask(produce(version), version))
+    return code
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_partition_that_a_rule_names_fails_and_nothing_is_appended_to_it() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
+    answer = broker.client().ask(to_all(), 9)
+    assert codes(answer) == [0, NOT_LEADER, 0]
+    assert [item.base_offset for item in answer.responses[0].partition_responses] == [0, -1, 0]
+    assert ends(broker) == [1, 0, 1]
+
+
+def test_all_partitions_fail_where_none_is_named() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce"))
+    assert codes(broker.client().ask(to_all(), 9)) == [NOT_LEADER] * 3
+    assert ends(broker) == [0, 0, 0]
+
+
+def test_an_error_afterwards_is_a_lie_about_what_was_appended() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
+    client = broker.client()
+    assert codes(client.ask(to_all(), 9)) == [7, 0, 7]
+    assert codes(client.ask(to_all(), 9)) == [0, 0, 0]
+    assert ends(broker) == [2, 2, 2]
+
+
+def test_topics_are_matched_by_name_where_requests_have_ids() -> None:
+    broker = started()
+    topic = broker.cluster.topics["t"]
+    broker.topic("u")
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", topic="t*"))
+    client = broker.client()
+    assert code_of_id(client, topic.topic_id) == NOT_LEADER
+    assert code_of_id(client, broker.cluster.topics["u"].topic_id) == 0
+
+
+def code_of_id(client: Client, topic_id: bytes) -> int:
+    (code,) = codes(client.ask(produce(13, topic="", topic_id=topic_id), 13))
+    return code
+
+
+@pytest.mark.parametrize("partition", [None, 1], ids=["as a whole", "in one partition"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_produce_that_wants_no_answer_learns_of_an_error_by_losing_its_connection(
+    when: str, partition: int | None
+) -> None:
+    broker = started()
+    action = Error("NOT_LEADER_OR_FOLLOWER", when=when)  # type: ignore[arg-type]  # one of the two
+    broker.cluster_server.faults.add(Rule(action, api="Produce", partition=partition))
+    client = broker.client()
+    client.send(to_all(acks=0), 9)
+    assert not client.is_open
+    assert client.take_answers() == []
+
+
+def test_produce_that_waits_for_replicas_is_answered_for_all_partitions() -> None:
+    broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
+    led = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.leads(p)]
+    client = broker.client()
+    client.send(to_all(acks=-1), 9)
+    broker.advance(100)
+    answer = codes(client.answer().message)
+    assert [(index, answer[index]) for index in led if index] == [(index, 0) for index in led if index]
+    assert answer[0] == NOT_LEADER
+
+
+def test_a_rule_removed_while_a_request_is_handled_still_puts_its_answer_together() -> None:
+    broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
+    fault = broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
+    client = broker.client()
+    client.send(to_all(acks=-1), 9)
+    fault.remove()
+    broker.advance(100)
+    assert len(codes(client.answer().message)) == 3
+
+
+def test_metadata_keeps_its_brokers_when_topics_fail() -> None:
+    broker = started()
+    broker.topic("u")
+    broker.cluster_server.faults.add(Rule(Error("LEADER_NOT_AVAILABLE"), api="Metadata", topic="t"))
+    client = broker.client()
+    for topics in (
+        None,
+        [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u")],
+        [MetadataRequestTopic(name="t")],
+    ):
+        answer = client.ask(MetadataRequest(topics=topics), 9)
+        assert [each.node_id for each in answer.brokers] == [1]
+        found = {topic.name: topic.error_code for topic in answer.topics}
+        assert found == {"t": 5} | ({} if topics is not None and len(topics) == 1 else {"u": 0})
+
+
+def test_a_topic_that_fails_is_not_created_on_the_way() -> None:
+    broker = started("auto.create.topics.enable=true")
+    broker.cluster_server.faults.add(Rule(Error(3), api="Metadata", topic="new"))
+    answer = broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
+    assert [topic.error_code for topic in answer.topics] == [3]
+    assert "new" not in broker.cluster.topics
+
+
+def test_a_coordinator_that_fails_is_told_with_its_key() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
+    answer = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
+    assert {(one.key, one.error_code) for one in answer.coordinators} == {("g0", 15), ("g1", 15)}
+    answer = broker.client().ask(FindCoordinatorRequest(key="g0"), 3)
+    assert answer.error_code == 0
+
+
+def test_api_versions_falls_back_to_what_any_client_can_read() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
+    client = broker.client()
+    client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3, answered_in=0)
+    answer = client.answer().message
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [each.api_key for each in answer.api_keys] == [18]
+    assert client.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [("SaslHandshake", "UNSUPPORTED_SASL_MECHANISM"), ("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED")],
+)
+def test_authentication_that_fails_ends_the_connection_as_a_wrong_password_does(api: str, code: str) -> None:
+    broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=100")
+    broker.cluster_server.faults.add(Rule(Error(code), api=api))
+    client = broker.client()
+    client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    if api == "SaslAuthenticate":
+        assert client.answer().message.error_code == 0
+        client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
+    broker.advance(100)
+    assert client.answer().message.error_code == ErrorCode[code]
+    assert not client.is_open
+
+
+def test_a_rule_is_about_who_has_logged_in() -> None:
+    broker = VirtualBroker(*SASL)
+    broker.topic("t")
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", principal="User:ali*"))
+    assert code_of(logged_in(broker)) == NOT_LEADER
+    broker.cluster_server.faults.clear()
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", principal="User:bob"))
+    assert code_of(logged_in(broker)) == 0
+
+
+# -- fetches -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_reads_the_partitions_that_are_well() -> None:
+    broker = started()
+    client = broker.client()
+    client.ask(to_all(), 9)
+    broker.cluster_server.faults.add(Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
+    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(3)]
+    answer = client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
+    assert [(item.error_code, bool(item.records)) for item in answer.responses[0].partitions] == [
+        (0, True),
+        (1, False),
+        (0, True),
+    ]
+
+
+def test_a_partition_that_fails_ends_a_long_poll() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", partition=0, times=1))
+    client = broker.client()
+    assert fetched(client.ask(fetch(max_wait_ms=500), 11)).error_code == NOT_LEADER
+    client.send(fetch(max_wait_ms=500), 11)
+    broker.advance(499)
+    assert client.take_answers() == []
+
+
+def test_a_session_tells_of_a_failure_and_then_that_it_is_over() -> None:
+    broker = started()
+    client = broker.client()
+    session = FetchRequest(session_epoch=0, max_bytes=1 << 20, topics=fetch(0).topics)
+    session_id = client.ask(session, 11).session_id
+    assert session_id
+    fault = broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", topic="t"))
+    follow = FetchRequest(session_id=session_id, session_epoch=1, max_bytes=1 << 20)
+    assert fetched(client.ask(follow, 11)).error_code == NOT_LEADER
+    fault.remove()
+    follow.session_epoch = 2
+    assert fetched(client.ask(follow, 11)).error_code == 0
+    follow.session_epoch = 3
+    assert client.ask(follow, 11).responses == [], "there is nothing new"
+
+
+def test_a_session_can_be_lost() -> None:
+    broker = started()
+    client = broker.client()
+    broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
+    answer = client.ask(FetchRequest(session_id=7, session_epoch=3), 11)
+    assert (answer.error_code, answer.session_id, answer.responses) == (70, 0, [])
+
+
+# -- delays ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1)])
+def test_a_delay_holds_the_request_or_its_answer(when: str, appended: int) -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # one of the two
+    client = broker.client()
+    client.send(produce(9), 9)
+    broker.advance(19)
+    assert (client.take_answers(), ends(broker)[0]) == ([], appended)
+    broker.advance(1)
+    assert codes(client.answer().message) == [0]
+    assert ends(broker)[0] == 1
+
+
+def test_what_waits_keeps_its_records_whatever_is_read_meanwhile() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Delay("20ms"), api="Produce", client_id="slow"))
+    slow, fast = broker.client("slow"), broker.client("fast")
+    slow.send(produce(9, batch(b"from the slow one")), 9)
+    fast.ask(produce(9, batch(b"x" * 500), partition=1), 9)
+    broker.advance(20)
+    assert codes(slow.answer().message) == [0]
+    assert b"from the slow one" in fetched_bytes(fast.ask(fetch(), 11))
+
+
+def test_delays_of_several_rules_add_up_and_requests_stay_in_order() -> None:
+    broker = started()
+    faults = broker.cluster_server.faults
+    faults.add(Rule(Delay("20ms"), api="Produce"))
+    faults.add(Rule(Delay("10ms", when="after"), api="Produce"))
+    client = broker.client()
+    client.send_together((produce(9), 9), (HeartbeatRequest(), 3), (produce(9), 9))
+    broker.advance(29)
+    assert client.take_answers() == []
+    broker.advance(1)
+    assert [answer.api for answer in client.take_answers()] == ["Produce", "Heartbeat"]
+    broker.advance(30)
+    assert client.answer().api == "Produce"
+
+
+@pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["a black hole", "a delay"])
+def test_what_waits_goes_on_when_its_rule_is_removed(action: object) -> None:
+    broker = started()
+    fault = broker.cluster_server.faults.add({"action": action, "api": "Produce"})
+    client = broker.client()
+    client.send(produce(9), 9)
+    broker.advance(60_000)
+    assert (client.take_answers(), ends(broker)[0]) == ([], 0)
+    fault.remove()
+    assert codes(client.answer().message) == [0]
+    assert broker.broker.fault_waits is not None
+    assert len(broker.broker.fault_waits) == 0
+
+
+def test_a_client_that_leaves_a_black_hole_leaves_nothing_behind() -> None:
+    broker = started()
+    broker.cluster_server.faults.add({"action": "black-hole"})
+    client = broker.client()
+    client.send(produce(9), 9)
+    client.leave()
+    assert broker.broker.fault_waits is not None
+    assert len(broker.broker.fault_waits) == 0
+
+
+@pytest.mark.parametrize(
+    ("delay", "low", "high"),
+    [
+        (Delay(min="10ms", max="20ms"), 10, 20),
+        (Delay(mean="10ms"), 0, 200),
+        (Delay(mean="10ms", stddev="2ms"), 0, 30),
+    ],
+    ids=["uniform", "exponential", "normal"],
+)
+def test_a_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: float) -> None:
+    random = Random(1)
+    drawn = [delay.draw(random) for _ in range(2000)]
+    assert low <= min(drawn)
+    assert max(drawn) <= high
+    assert len(set(drawn)) > 1000
+    assert sum(drawn) / len(drawn) == pytest.approx(15 if delay.min else 10, rel=0.1)
+
+
+# -- ends --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["fin", "rst"])
+@pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1), ("mid-response", 1)])
+def test_a_connection_is_closed_at_its_moment(when: str, appended: int, how: str) -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Close(when=when, how=how), api="Produce"))  # type: ignore[arg-type]  # ones of those
+    client = broker.client()
+    sent = bytearray()
+    client.on_bytes = sent.extend
+    client.send_together((HeartbeatRequest(), 3), (produce(9), 9), (produce(9), 9))
+    assert not client.is_open
+    assert client.transport.aborted == (how == "rst")
+    assert ends(broker)[0] == appended
+    heartbeat = 4 + int.from_bytes(sent[:4])
+    rest = bytes(sent[heartbeat:])
+    assert bool(rest) == (when == "mid-response")
+    if rest:
+        assert len(rest) < 4 + int.from_bytes(rest[:4]), "the frame is not whole"
+
+
+# -- which ones are hit ------------------------------------------------------------------------------------------------
+
+
+def hit(rule: dict[str, object], count: int = 6, client: Callable[[VirtualBroker], Client] | None = None) -> str:
+    """Which of so many produce requests, 10 ms apart, fail."""
+    broker = started()
+    broker.cluster_server.faults.add({"action": {"kind": "error", "code": 6}, "api": "Produce"} | rule)
+    producer = broker.client() if client is None else client(broker)
+    shown = ""
+    for _ in range(count):
+        shown += "x" if code_of(producer) else "."
+        broker.advance(10)
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({}, "xxxxxx"),
+        ({"times": 2}, "xx...."),
+        ({"on": [1, 4]}, "x..x.."),
+        ({"schedule": "2 fail, 1 pass, repeat"}, "xx.xx."),
+        ({"during": 25}, "xxx..."),
+        ({"after": 20}, "..xxxx"),
+        ({"until": 20}, "xx...."),
+        ({"after": "10ms", "until": "0.03s"}, ".xx..."),
+        ({"request": 3}, "..x..."),
+        ({"connection_older_than": 15}, "..xxxx"),
+        ({"connection_younger_than": 15}, "xx...."),
+        ({"client_id": "cl*"}, "xxxxxx"),
+        ({"client_id": "cli?nt"}, "xxxxxx"),
+        ({"client_id": "cl"}, "......"),
+        ({"version": "10-"}, "......"),
+        ({"version": "-9"}, "xxxxxx"),
+        ({"version": 9}, "xxxxxx"),
+        ({"listener": "PLAINTEXT"}, "xxxxxx"),
+        ({"listener": "SSL"}, "......"),
+        ({"topic": "t"}, "xxxxxx"),
+        ({"topic": "u*"}, "......"),
+        ({"topic": "t", "partition": [1, 2]}, "......"),
+        ({"partition": 0, "request": 2}, ".x...."),
+        ({"transactional_id": "*"}, "......"),
+        ({"api": ["Fetch", "Produce"]}, "xxxxxx"),
+        ({"api": "Fetch"}, "......"),
+        ({"software_name": "test"}, "......"),
+        ({"principal": "User:ANONYMOUS"}, "xxxxxx"),
+    ],
+    ids=str,
+)
+def test_a_rule_hits_what_it_says(rule: dict[str, object], expected: str) -> None:
+    assert hit(rule) == expected
+
+
+def test_the_nth_request_is_counted_for_each_connection() -> None:
+    broker = started()
+    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", request=2))
+    first, second = broker.client(), broker.client()
+    assert [code_of(client) for client in (first, second, first, second, first)] == [0, 0, 6, 6, 0]
+
+
+def test_a_rule_is_about_the_software_that_a_client_has_named() -> None:
+    def client(broker: VirtualBroker) -> Client:
+        found = broker.client()
+        code_of(found)
+        found.ask(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.6.0"), 3)
+        return found
+
+    assert hit({"software_name": "librdkafka", "software_version": "2.*", "times": 3}, 4, client) == "xxx."
+
+
+def test_chance_is_the_rule_s_own_and_follows_from_its_seed() -> None:
+    patterns = [hit({"probability": 0.5, "seed": seed}, 40) for seed in (1, 1, 2)]
+    assert patterns[0] == patterns[1] != patterns[2]
+    assert 8 < patterns[0].count("x") < 32
+    assert hit({"probability": 0.5}, 40) == hit({"probability": 0.5}, 40)
+    assert hit({"probability": 0.5}, 40) != hit({"probability": 0.5, "id": "another"}, 40)
+
+
+def test_rules_are_told_apart_by_broker() -> None:
+    broker = started("sluice.brokers=3")
+    broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=[2, 3]))
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    found = [broker.client(node_id=node_id).ask(asked, 9).topics[0].error_code for node_id in (1, 2, 3)]
+    assert found == [0, 5, 5]
+
+
+def test_a_broker_that_comes_back_knows_the_rules() -> None:
+    broker = started("sluice.brokers=2")
+    broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=2))
+    broker.cluster_server.stop_broker(2)
+    broker.run(broker.cluster_server.start_broker(2))
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    assert broker.client(node_id=2).ask(asked, 9).topics[0].error_code == 5
+
+
+def test_a_route_without_rules_is_as_if_there_were_none() -> None:
+    broker = started()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    (route,) = broker.broker.dispatcher.routes
+    handler = route.handle
+    faults = broker.cluster_server.faults
+    faults.add(Rule(Error(70), api="Fetch"))
+    assert route.handle == handler
+    fault = faults.add(Rule(Error(6), api="Produce", times=1))
+    assert route.handle != handler
+    assert code_of(client) == NOT_LEADER
+    assert fault.is_over
+    assert route.handle == handler, "a rule that is over costs nothing"
+
+
+# -- what is counted and told ------------------------------------------------------------------------------------------
+
+
+def test_hits_are_counted_and_told_in_the_journal() -> None:
+    broker = started()
+    fault = broker.cluster_server.faults.add(
+        Rule(Error(6), id="moved", api="Produce", schedule="1 fail, 1 pass, repeat")
+    )
+    client = broker.client()
+    assert [code_of(client) for _ in range(3)] == [6, 0, 6]
+    assert (fault.matched, fault.hits) == (3, 2)
+    journal = broker.cluster.journal
+    assert journal is not None
+    events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
+    requests = [each for each in events if isinstance(each, Request)]
+    assert [(each.rule_id, each.error_codes) for each in requests] == [("moved", [6]), ("", []), ("moved", [6])]
+    told = [each for each in events if isinstance(each, FaultEvent)]
+    assert [(each.rule_id, each.action, each.api) for each in told] == [("moved", "error", "Produce")] * 2
+
+
+def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Error, course: Course, hit: Hit) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(Error, "before", wrong)
+    broker = started()
+    faults = broker.cluster_server.faults
+    fault = faults.add(Rule(Error(6), api="Produce"))
+    client = broker.client()
+    assert [code_of(client), code_of(client)] == [0, 0]
+    assert (fault.enabled, fault.hits, fault.problem) == (False, 1, "KeyError: 'a mistake of ours'")
+    assert faults.list() == [fault]
+    assert faults.disabled == 1
+
+
+# -- other classes of actions ------------------------------------------------------------------------------------------
+
+
+def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
+    broker = started("sluice.brokers=3")
+    faults = broker.cluster_server.faults
+    fault = faults.add(Rule("isolate", broker=2, after="1s", during="5s"))
+    isolated = broker.cluster.brokers[2]
+    seen = []
+    for _ in range(3):
+        seen.append(isolated.is_stranded)
+        broker.advance(3_000)
+    assert seen == [False, True, False]
+    assert fault.hits == 1
+
+
+def test_removing_a_rule_undoes_the_state_it_brought_about() -> None:
+    broker = started("sluice.brokers=3")
+    fault = broker.cluster_server.faults.add(Rule("isolate", broker=2))
+    assert broker.cluster.brokers[2].is_stranded
+    fault.remove()
+    assert not broker.cluster.brokers[2].is_stranded
+
+
+def test_a_state_that_cannot_be_is_refused_now_and_disabled_later() -> None:
+    broker = started("sluice.brokers=3")
+    faults = broker.cluster_server.faults
+    broker.cluster_server.stop_broker(2)
+    with pytest.raises(FaultError, match=r"^fault\.action: .*2"):
+        faults.add(Rule("isolate", broker=2))
+    fault = faults.add(Rule("isolate", broker=2, after="1s"))
+    broker.advance(1_000)
+    assert not fault.enabled
+    assert "2" in fault.problem
+
+
+def test_what_hit_nothing_is_remembered_only_while_the_rules_are_the_same() -> None:
+    broker = started()
+    broker.topic("u")
+    faults = broker.cluster_server.faults
+    faults.add(Rule(Error(6), api="Produce", topic="u"))
+    client = broker.client()
+    assert [code_of(client), code_of(client)] == [0, 0]
+    assert codes(client.ask(produce(9, topic="u"), 9)) == [NOT_LEADER]
+    faults.add(Rule(Error(5), api="Produce", topic="t", partition=[0, 1]))
+    assert code_of(client) == 5
+    assert codes(client.ask(produce(9, partition=2), 9)) == [0]
+    assert codes(client.ask(to_all(), 9)) == [5, 5, 0]

@@ -1,0 +1,290 @@
+"""The short way of a fetch of one partition gives what the other way gives, and is gone where it can be."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from sluice.broker.handlers.records.fetch import Fetch
+from sluice.broker.handlers.records.single_partition_fetch import wanted_by
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.replica.fetch_session import FetchSessionCache
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from sluice.protocol.records.build import ABORT, build_transaction_marker
+from sluice.protocol.records.log_validator import CLIENT, COORDINATOR
+from sluice.quotas.entity import QuotaEntity
+from tests.support.records import batch, batch_of, fetch, produce
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+SHORT_WAY = "sluice.broker.handlers.records.fetch.wanted_by"
+NAMES = ("t", "zstd", "nowhere")
+AUTHORIZER = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found=true",
+)
+NO_ID = b"0123456789abcdef"
+
+
+def append(log: PartitionLog, data: bytes, origin: int) -> None:
+    assert not log.append(memoryview(bytearray(data)), WALL_START_MS, 0, origin).error_code
+
+
+@cache
+def broker_with_logs(*overrides: str) -> VirtualBroker:
+    """Topics with logs of several segments: records of different sizes, an aborted transaction, one that is open."""
+    broker = VirtualBroker(*overrides)
+    client = broker.client()
+    for name, compression in (("t", "producer"), ("zstd", "zstd")):
+        topic = broker.topic(name, partitions=2, compression_type=compression)
+        for size in (200, 3_000, 500, 5_000):
+            client.ask(produce(9, batch_of(size), topic=name), 9)
+        log = topic.partitions[0].log
+        assert log.high_watermark == 4
+        log.delete_records_before(1)
+        if name == "t":
+            for producer_id in (7, 8):
+                data = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+                append(log, data, CLIENT)
+            marker = {"offset": 0, "timestamp": WALL_START_MS, "producer_epoch": 0, "coordinator_epoch": 0}
+            append(log, build_transaction_marker(ABORT, producer_id=7, **marker), COORDINATOR)
+    return broker
+
+
+REQUESTS = st.builds(
+    fetch,
+    offset=st.integers(-1, 9),
+    topic=st.sampled_from((*NAMES, "t", "t")),
+    partition=st.sampled_from((-1, 0, 0, 0, 0, 1, 2)),
+    max_wait_ms=st.sampled_from((0, 100)),
+    min_bytes=st.sampled_from((0, 1, 1, 500, 3_500, 1 << 20)),
+    max_bytes=st.sampled_from((0, 100, 3_500, 1 << 20, 1 << 20)),
+    partition_max_bytes=st.sampled_from((-1, 0, 100, 3_500, 1 << 20, 1 << 20)),
+    isolation_level=st.sampled_from((0, 1)),
+    current_leader_epoch=st.sampled_from((-1, -1, 0, 5)),
+    last_fetched_epoch=st.sampled_from((-1, -1, -1, 0)),
+)
+BROKERS = st.sampled_from(
+    (
+        (),
+        ("quota.profile=kip-13",),
+        ("quota.profile=kafka-0.9",),
+        ("quota.consumer.default=100M",),
+        ("quota.consumer.default=100M", "quota.profile=kafka-4.4"),
+        ("fetch.max.bytes=1024",),
+    )
+)
+
+
+def told(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple[object, ...]:
+    """What the client is told, when, and what is counted."""
+    client = broker.client()
+    arrived = bytearray()
+    client.on_bytes = arrived.extend
+    began_ms = broker.now_ms
+    topics = broker.cluster.topics.values()
+    traffic = [topic.traffic_on(broker.broker.node_id) for topic in topics]
+    sent_before = sum(each.bytes_out for each in traffic)
+    client.send(request, version)
+    while not arrived:
+        broker.advance(1)
+    client.leave()
+    assert client.connection.ctx.fetch is None
+    return (
+        bytes(arrived),
+        broker.now_ms - began_ms,
+        sum(each.bytes_out for each in traffic) - sent_before,
+        client.connection.ctx.error_code,
+    )
+
+
+@settings(max_examples=300)
+@given(
+    overrides=BROKERS,
+    version=st.integers(0, 18),
+    request=REQUESTS,
+    is_follower=st.sampled_from((False, False, False, True)),
+    session=st.sampled_from(((0, -1), (0, -1), (0, -1), (5, -1), (0, 0), (5, 1))),
+)
+def test_both_ways_tell_the_same(
+    overrides: tuple[str, ...], version: int, request: FetchRequest, is_follower: bool, session: tuple[int, int]
+) -> None:
+    broker = broker_with_logs(*overrides)
+    if is_follower:
+        request.replica_id, request.replica_state = 2, ReplicaState(2, 0)
+    request.session_id, request.session_epoch = session
+    if version >= 13:
+        name = request.topics[0].topic
+        request.topics[0].topic_id = broker.cluster.topics[name].topic_id if name in broker.cluster.topics else NO_ID
+    with patch.object(FetchSessionCache, "_new_id", lambda cache: 5):
+        short = told(broker, request, version)
+        broker.broker.fetch_sessions.close(5)
+        with patch(SHORT_WAY, lambda ctx, request: None):
+            long = told(broker, request, version)
+        broker.broker.fetch_sessions.close(5)
+    assert short == long
+
+
+def write(broker: VirtualBroker, size: int) -> None:
+    if "t" in broker.cluster.topics:
+        broker.client().ask(produce(9, batch_of(size)), 9)
+
+
+def write_in_transaction(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        data = batch(b"v", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
+        append(broker.partition().log, data, CLIENT)
+        broker.broker.appended(broker.partition())
+
+
+def delete_records(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        broker.partition().log.delete_records_before(broker.partition().log.high_watermark)
+
+
+def delete_topic(broker: VirtualBroker) -> None:
+    broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+
+
+def begin_epoch(broker: VirtualBroker) -> None:
+    if "t" in broker.cluster.topics:
+        broker.partition().leader_epoch += 1
+
+
+def set_quota(broker: VirtualBroker) -> None:
+    broker.broker.quotas.fetch.set_quota(QuotaEntity(None, "client"), 100.0)
+
+
+EVENTS: dict[str, Callable[[VirtualBroker], object]] = {
+    "a little is written": partial(write, size=200),
+    "much is written": partial(write, size=3_000),
+    "a transaction begins": write_in_transaction,
+    "records are deleted": delete_records,
+    "the topic is deleted": delete_topic,
+    "a leader epoch begins": begin_epoch,
+    "a quota is set": set_quota,
+    "time passes": lambda broker: broker.advance(60),
+}
+
+
+def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tuple[object, ...]:
+    """What a client is told, and when, that asks before all this happens."""
+    broker = VirtualBroker()
+    topic = broker.topic()
+    if version >= 13:
+        request.topics[0].topic_id = topic.topic_id
+    write(broker, 200)
+    client = broker.client()
+    arrived: list[tuple[float, bytes]] = []
+    client.on_bytes = lambda data: arrived.append((broker.now_ms, data))
+    client.send(request, version)
+    for event in events:
+        EVENTS[event](broker)
+        broker.settle()
+    broker.advance(1_000)
+    fetches = broker.broker.fetches
+    assert len(arrived) == 1, "each request has one answer"
+    return *arrived[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
+
+
+@settings(max_examples=60)
+@given(
+    version=st.sampled_from((4, 11, 12, 15)),  # later ones name the leader, at the port that a broker happens to get
+    offset=st.sampled_from((1, 1, 1, 0, 2)),
+    fields=st.fixed_dictionaries(
+        {
+            "max_wait_ms": st.sampled_from((0, 100, 100, 100)),
+            "min_bytes": st.sampled_from((0, 1, 1, 400, 3_200)),
+            "max_bytes": st.sampled_from((0, 1 << 20, 1 << 20)),
+            "partition_max_bytes": st.sampled_from((0, 300, 1 << 20, 1 << 20)),
+            "isolation_level": st.sampled_from((0, 1)),
+            "current_leader_epoch": st.sampled_from((-1, 0)),
+        }
+    ),
+    events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
+)
+def test_both_ways_tell_the_same_of_what_happens_meanwhile(
+    version: int, offset: int, fields: dict[str, Any], events: list[str]
+) -> None:
+    request = partial(fetch, offset, **fields)
+    short = told_meanwhile(request(), version, events)
+    with patch(SHORT_WAY, lambda ctx, request: None):
+        long = told_meanwhile(request(), version, events)
+    assert short == long
+
+
+def way_of(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
+    """Whether a request goes the short way."""
+    ways: list[Partition | None] = []
+
+    def noted(ctx: RequestContext, request: FetchRequest) -> Partition | None:
+        ways.append(wanted_by(ctx, request))
+        return ways[-1]
+
+    client = broker.client()
+    with patch(SHORT_WAY, noted), patch("sluice.broker.handlers.records.fetch.Fetch", wraps=Fetch) as others:
+        client.send(request, version)
+    client.leave()
+    return ways[0] is not None and not others.called
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+@pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
+def test_what_is_there_is_read_the_short_way(version: int, isolation_level: int) -> None:
+    assert way_of(broker_with_logs(), fetch(1, max_wait_ms=500, isolation_level=isolation_level), version)
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+def test_what_is_there_is_read_the_short_way_by_topic_id(version: int) -> None:
+    broker = broker_with_logs()
+    topic_id = broker.cluster.topics["t"].topic_id
+    assert way_of(broker, fetch(1, topic="", topic_id=topic_id, max_wait_ms=500), version)
+
+
+def with_fields(**fields: int) -> FetchRequest:
+    return replace(fetch(1), **fields)
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
+def test_what_is_not_there_yet_is_waited_for_the_short_way(isolation_level: int) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    assert way_of(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
+
+
+TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0), FetchPartition(1)])])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "request_", "version"),
+    [
+        pytest.param((), fetch(1), 3, id="old clients get message sets"),
+        pytest.param((), fetch(1, topic="zstd"), 9, id="clients before zstd are told so"),
+        pytest.param((), TWO, 11, id="two partitions"),
+        pytest.param((), FetchRequest(min_bytes=1), 11, id="no partition"),
+        pytest.param((), fetch(0), 11, id="what is no longer there"),
+        pytest.param((), fetch(99), 11, id="what is beyond the end"),
+        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="nobody who waits"),
+        pytest.param((), fetch(1, topic="nowhere"), 11, id="a topic that is not there"),
+        pytest.param((), fetch(1, partition=2), 11, id="a partition that is not there"),
+        pytest.param((), fetch(1, current_leader_epoch=3), 11, id="another leader epoch"),
+        pytest.param((), fetch(1, last_fetched_epoch=0), 12, id="where logs may diverge"),
+        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="more bytes than there are"),
+        pytest.param((), fetch(1, partition_max_bytes=100), 11, id="a first batch that is larger than wanted"),
+        pytest.param((), with_fields(session_epoch=0), 11, id="a session that begins"),
+        pytest.param((), with_fields(session_id=5, session_epoch=1), 11, id="a session that goes on"),
+        pytest.param((), with_fields(session_id=5, session_epoch=-1), 11, id="a session that ends"),
+        pytest.param((), with_fields(replica_id=2), 11, id="a follower"),
+        pytest.param(AUTHORIZER, fetch(1), 11, id="what may be forbidden"),
+        pytest.param(("quota.consumer.default=100M",), fetch(1), 11, id="a quota"),
+    ],
+)
+def test_all_else_goes_the_other_way(overrides: tuple[str, ...], request_: Any, version: int) -> None:
+    assert not way_of(broker_with_logs(*overrides), request_, version)

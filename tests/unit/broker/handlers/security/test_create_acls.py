@@ -1,0 +1,158 @@
+"""CreateAcls: what is taken and what is refused. The answers are those of a Kafka 4.4, to which each case was put."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
+from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
+from sluice.protocol.errors import ErrorCode
+from tests.support.acls import acl_filter, alice, secured_broker
+from tests.support.virtual_broker import VirtualBroker
+
+NO_COLON = "(no colon is present separating the principal type from the principal name)"
+OK = (ErrorCode.NONE, "")
+
+
+def creation(**fields: Any) -> AclCreation:
+    """Alice may read topic "t", unless told otherwise."""
+    known: dict[str, Any] = {
+        "resource_type": 2,
+        "resource_name": "t",
+        "resource_pattern_type": 3,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    return AclCreation(**(known | fields))
+
+
+def results(broker: VirtualBroker, *creations: AclCreation, version: int = 3) -> list[tuple[int, str | None]]:
+    answer = broker.client().ask(CreateAclsRequest(creations=list(creations)), version)
+    return [(result.error_code, result.error_message) for result in answer.results]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="an entry for a topic"),
+        *(pytest.param({"resource_type": number}, id=f"a resource of type {number}") for number in (3, 5, 6, 7)),
+        pytest.param({"resource_type": 4, "resource_name": "kafka-cluster"}, id="the cluster by its name"),
+        *(pytest.param({"operation": number}, id=f"operation {number}") for number in range(2, 16)),
+        pytest.param({"permission_type": 2}, id="DENY"),
+        pytest.param({"resource_pattern_type": 4}, id="a prefix"),
+        pytest.param({"resource_pattern_type": 4, "resource_name": "*"}, id="the prefix *"),
+        pytest.param({"resource_name": " "}, id="a blank as a name"),
+        pytest.param({"principal": "User:a:b"}, id="a principal with two colons"),
+        pytest.param({"principal": ":"}, id="a principal that is nothing but a colon"),
+        pytest.param({"principal": "Group:a"}, id="a principal of another kind"),
+        pytest.param({"host": "localhost"}, id="a host by name, which no client comes from"),
+        pytest.param({"host": " "}, id="a blank as a host"),
+        pytest.param({"operation": 12}, id="an operation that topics do not know"),
+    ],
+)
+def test_is_created(fields: dict[str, Any]) -> None:
+    broker = secured_broker()
+    assert results(broker, creation(**fields)) == [OK]
+    (created,) = broker.broker.cluster.acls.matching(acl_filter())
+    assert created == tuple(getattr(creation(**fields), name) for name in AclCreation.__struct_fields__[:7])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        pytest.param({"resource_type": 8}, "Invalid resourceType UNKNOWN", id="a type that nobody knows"),
+        pytest.param({"resource_type": -1}, "Invalid resourceType UNKNOWN", id="a negative type"),
+        pytest.param({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN", id="a pattern that nobody knows"),
+        pytest.param({"operation": 16}, "Invalid operation UNKNOWN", id="an operation that nobody knows"),
+        pytest.param({"permission_type": 4}, "Invalid permissionType UNKNOWN", id="a permission that nobody knows"),
+        pytest.param(
+            {"resource_type": 4},
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+            id="the cluster by another name",
+        ),
+        pytest.param(
+            {"resource_type": 4, "resource_name": ""},
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+            id="the cluster without a name",
+        ),
+        pytest.param({"resource_name": ""}, "Invalid empty resource name", id="no name"),
+        pytest.param({"principal": "alice"}, f"Could not parse principal from `alice` {NO_COLON}", id="no colon"),
+        pytest.param({"principal": ""}, f"Could not parse principal from `` {NO_COLON}", id="no principal"),
+        pytest.param({"host": ""}, "Host pattern cannot be null or empty", id="no host"),
+        pytest.param(
+            {"resource_type": 9, "resource_pattern_type": 9}, "Invalid resourceType UNKNOWN", id="type before pattern"
+        ),
+        pytest.param({"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN", id="operation before principal"),
+        pytest.param({"host": "", "resource_name": ""}, "Invalid empty resource name", id="name before host"),
+        pytest.param(
+            {"host": "", "principal": "a"}, f"Could not parse principal from `a` {NO_COLON}", id="principal before host"
+        ),
+    ],
+)
+def test_is_refused_alone(fields: dict[str, Any], message: str) -> None:
+    broker = secured_broker()
+    answers = results(broker, creation(**fields), creation(resource_name="good"))
+    assert answers == [(ErrorCode.INVALID_REQUEST, message), OK]
+    assert [acl.resource_name for acl in broker.broker.cluster.acls.matching(acl_filter())] == ["good"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"resource_type": 1}, id="any resource"),
+        pytest.param({"resource_pattern_type": 1}, id="any pattern"),
+        pytest.param({"resource_pattern_type": 2}, id="matching patterns"),
+        pytest.param({"operation": 1}, id="any operation"),
+        pytest.param({"permission_type": 1}, id="any permission"),
+    ],
+)
+def test_what_only_a_filter_can_be_fails_the_request(fields: dict[str, Any]) -> None:
+    broker = secured_broker()
+    answers = results(broker, creation(**fields), creation(resource_name="good"))
+    assert answers == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
+    assert len(broker.broker.cluster.acls) == 0
+
+
+@pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
+def test_unknown_itself_closes_the_connection(field: str) -> None:
+    client = secured_broker().client()
+    client.send(CreateAclsRequest(creations=[creation(), creation(**{field: 0})]), 3)
+    assert (client.take_answers(), client.is_open) == ([], False)
+
+
+def test_the_same_again_is_no_error() -> None:
+    broker = secured_broker()
+    assert results(broker, creation(), creation()) == [OK, OK]
+    assert results(broker, creation()) == [OK]
+    assert len(broker.broker.cluster.acls) == 1
+
+
+def test_version_0_creates_literal_entries() -> None:
+    broker = secured_broker()
+    assert results(broker, creation(), version=0) == [OK]
+    assert broker.broker.cluster.acls.matching(acl_filter())[0].pattern_type.name == "LITERAL"
+
+
+def test_too_many_at_once_are_none() -> None:
+    broker = secured_broker()
+    many = [creation(resource_name=f"t{number}") for number in range(MAX_PER_REQUEST + 1)]
+    answers = results(broker, creation(host=""), *many)
+    refused = ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+    assert answers == [(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")] + [refused] * len(many)
+    assert len(broker.broker.cluster.acls) == 0
+
+
+def test_without_an_authorizer_security_is_disabled() -> None:
+    answers = results(VirtualBroker(), creation(), creation(host=""))
+    assert answers == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
+
+
+def test_a_client_that_must_not_alter_the_cluster_is_told_what_it_needs() -> None:
+    answer = alice(secured_broker()).ask(CreateAclsRequest(creations=[creation()]), 3)
+    (result,) = answer.results
+    assert (result.error_code, result.error_message) == (
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        "Request CreateAcls needs ALTER permission.",
+    )

@@ -1,0 +1,185 @@
+"""CreateTopics: what is created, and each refusal with Kafka's error."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.handlers.topics.create_topics import MAX_PARTITIONS
+from sluice.protocol.apis.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.types import ZERO_UUID
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
+
+VERSIONS = range(8)
+
+
+def create(broker: VirtualBroker, *topics: CreatableTopic, version: int = 7, **more: Any) -> list[CreatableTopicResult]:
+    response = broker.client().ask(CreateTopicsRequest(topics=list(topics), **more), version)
+    results = response.topics
+    assert isinstance(results, list)
+    return results
+
+
+def wanted(
+    name: str = "new",
+    partitions: int = 2,
+    replicas: int = 1,
+    assignments: dict[int, list[int]] | None = None,
+    **configs: str | None,
+) -> CreatableTopic:
+    """A topic to create; configs are written with underscores for dots."""
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in (assignments or {}).items()
+        ],
+        configs=[CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()],
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_topic_is_created_as_it_is_wanted(version: int) -> None:
+    broker = VirtualBroker()
+    (result,) = create(broker, wanted(partitions=3, retention_ms="1234"), version=version)
+    topic = broker.broker.cluster.topics["new"]
+    assert len(topic.partitions) == 3
+    assert topic.config.integer("retention.ms") == 1234
+    assert (result.name, result.error_code, result.error_message or None) == ("new", 0, None)
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        configs = {config.name: (config.value, config.config_source) for config in result.configs or []}
+        assert configs["retention.ms"] == ("1234", 1), "1: set on the topic"
+        assert configs["cleanup.policy"] == ("delete", 5), "5: a default"
+    assert result.topic_id == (topic.topic_id if version >= 7 else ZERO_UUID)
+
+
+def test_minus_1_is_the_brokers_default() -> None:
+    broker = VirtualBroker("num.partitions=4")
+    (result,) = create(broker, wanted(partitions=-1, replicas=-1))
+    assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 4, 1)
+
+
+def test_partitions_may_be_assigned_to_the_broker() -> None:
+    broker = VirtualBroker("node.id=3")
+    (result,) = create(broker, wanted(partitions=-1, replicas=-1, assignments={1: [3], 0: [3]}))
+    assert (result.error_code, result.num_partitions) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        pytest.param(wanted(""), ErrorCode.INVALID_TOPIC_EXCEPTION, id="an empty name: 17"),
+        pytest.param(wanted("."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a dot: 17"),
+        pytest.param(wanted(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="two dots: 17"),
+        pytest.param(wanted("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a name of 250 characters: 17"),
+        pytest.param(wanted("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a blank in the name: 17"),
+        pytest.param(wanted("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a newline in the name: 17"),
+        pytest.param(wanted("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a letter beyond ASCII: 17"),
+        pytest.param(wanted("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a name like another for metrics: 17"),
+        pytest.param(wanted("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS, id="a topic that exists: 36"),
+        pytest.param(wanted(partitions=0), ErrorCode.INVALID_PARTITIONS, id="0 partitions: 37"),
+        pytest.param(wanted(partitions=-2), ErrorCode.INVALID_PARTITIONS, id="-2 partitions: 37"),
+        pytest.param(wanted(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="0 replicas: 38"),
+        pytest.param(wanted(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR, id="-2 replicas: 38"),
+        pytest.param(wanted(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR, id="more replicas than brokers: 38"),
+        pytest.param(
+            wanted(partitions=0, replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="replicas before partitions: 38"
+        ),
+        pytest.param(wanted(no_such_config="1"), ErrorCode.INVALID_CONFIG, id="an unknown config: 40"),
+        pytest.param(wanted(retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="a value that is none: 40"),
+        pytest.param(wanted(retention_ms="-2"), ErrorCode.INVALID_CONFIG, id="a value out of range: 40"),
+        pytest.param(wanted(retention_ms=None), ErrorCode.INVALID_CONFIG, id="a null value: 40"),
+        pytest.param(
+            wanted(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="configs before partitions: 40"
+        ),
+        pytest.param(
+            wanted(partitions=1, replicas=-1, assignments={0: [1]}),
+            ErrorCode.INVALID_REQUEST,
+            id="assigned and counted: 42",
+        ),
+        pytest.param(
+            wanted(partitions=-1, replicas=1, assignments={0: [1]}),
+            ErrorCode.INVALID_REQUEST,
+            id="assigned, and replicas: 42",
+        ),
+        pytest.param(
+            wanted(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            id="assignments with a gap: 39",
+        ),
+        pytest.param(
+            wanted(partitions=-1, replicas=-1, assignments={0: [2]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            id="assigned to a broker that is not there: 39",
+        ),
+        pytest.param(
+            wanted(partitions=-1, replicas=-1, assignments={0: []}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            id="assigned to nobody: 39",
+        ),
+        pytest.param(
+            wanted(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            id="assigned twice to one broker: 39",
+        ),
+        pytest.param(
+            wanted(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, id="more partitions than one may: 44"
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_kafkas_error_and_words(topic: CreatableTopic, code: ErrorCode) -> None:
+    broker = VirtualBroker()
+    broker.topic("there.is")
+    (result,) = create(broker, topic)
+    assert (result.name, result.error_code) == (topic.name, code)
+    assert result.error_message
+    assert list(broker.broker.cluster.topics) == ["there.is"]
+
+
+def test_a_partition_assigned_twice_is_refused() -> None:
+    broker = VirtualBroker()
+    topic = wanted(partitions=-1, replicas=-1, assignments={0: [1]})
+    topic.assignments *= 2
+    (result,) = create(broker, topic)
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_name_that_comes_twice_is_answered_once_and_not_created() -> None:
+    broker = VirtualBroker()
+    results = create(broker, wanted("twice"), wanted("once"), wanted("twice"))
+    assert {result.name: result.error_code for result in results} == {"twice": ErrorCode.INVALID_REQUEST, "once": 0}
+    assert len(results) == 2
+    assert list(broker.broker.cluster.topics) == ["once"]
+
+
+def test_more_partitions_in_all_than_one_request_may_have_create_nothing() -> None:
+    broker = VirtualBroker()
+    results = create(broker, *[wanted(f"topic-{number}", partitions=1_000) for number in range(11)])
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+    assert broker.broker.cluster.topics == {}
+
+
+@pytest.mark.parametrize("version", range(1, 8))
+def test_validate_only_says_what_would_be_and_creates_nothing(version: int) -> None:
+    broker = VirtualBroker()
+    good, bad = create(broker, wanted("good"), wanted("bad", partitions=0), version=version, validate_only=True)
+    assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_PARTITIONS)
+    assert broker.broker.cluster.topics == {}
+    assert error_codes(broker.client().ask(CreateTopicsRequest(topics=[wanted("good")]), version)) == []
+
+
+def test_one_topic_that_fails_keeps_no_other_from_being_created() -> None:
+    broker = VirtualBroker()
+    results = create(broker, wanted("bad", partitions=0), wanted("good"))
+    assert [result.error_code for result in results] == [ErrorCode.INVALID_PARTITIONS, 0]
+    assert list(broker.broker.cluster.topics) == ["good"]

@@ -1,0 +1,118 @@
+"""What is taken from a request while it is handled."""
+
+import pytest
+
+from sluice.broker.journal.about import NOTHING, About, reader_of
+from sluice.broker.metadata.topic import JOURNAL_TOPIC
+from sluice.protocol.apis import API_KEYS, FETCH, PRODUCE, Api
+from sluice.protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.list_groups import ListGroupsRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.message import Message
+from tests.support.records import batch, fetch, produce, records_for
+from tests.support.wire import api_key_of
+
+IDEMPOTENT = batch(producer_id=9, producer_epoch=2, base_sequence=30)
+TWO = ProduceRequest(
+    transactional_id="tx",
+    topic_data=[
+        TopicProduceData(name="t", partition_data=[PartitionProduceData(index=index, records=IDEMPOTENT)])
+        for index in (0, 1)
+    ],
+)
+NO_PRODUCER = (-1, -1, -1)
+CASES: dict[str, tuple[Message, About]] = {
+    "Produce, of a producer that is not idempotent": (produce(9), ("t", 0, (2, -1, -1, -1), None)),
+    "Produce, of an idempotent one": (produce(9, IDEMPOTENT), ("t", 0, (2, 9, 2, 30), None)),
+    "Produce by id": (produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16), (b"i" * 16, 0, (2, 9, 2, 30), None)),
+    "Produce of something too short": (produce(9, b"short"), ("t", 0, None, None)),
+    "Produce to two partitions": (TWO, ((("t", 0, 9, 2, 30), ("t", 1, 9, 2, 30)), 0, "", "tx")),
+    "Fetch": (fetch(), ((("t", 0, *NO_PRODUCER),), 0, "", "")),
+    "Fetch without partitions": (FetchRequest(), NOTHING),
+    "FindCoordinator of a group": (FindCoordinatorRequest(key="g"), ((), 0, "g", "")),
+    "FindCoordinator of a transaction": (
+        FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
+        ((), 0, "", "tx"),
+    ),
+    "FindCoordinator of two groups": (FindCoordinatorRequest(coordinator_keys=["a", "b"]), NOTHING),
+    "Heartbeat": (HeartbeatRequest(group_id="g"), ((), 0, "g", "")),
+    "AddPartitionsToTxn": (
+        AddPartitionsToTxnRequest(
+            transactions=[
+                AddPartitionsToTxnTransaction(
+                    transactional_id="tx", topics=[AddPartitionsToTxnTopic(name="t", partitions=[3])]
+                )
+            ]
+        ),
+        ((("t", 3, *NO_PRODUCER),), 0, "", "tx"),
+    ),
+    "OffsetDelete": (
+        OffsetDeleteRequest(
+            group_id="g",
+            topics=[OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=4)])],
+        ),
+        ((("t", 4, *NO_PRODUCER),), 0, "g", ""),
+    ),
+    "CreateTopics": (
+        CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=3)]),
+        ((("t", -1, *NO_PRODUCER),), 0, "", ""),
+    ),
+    "DeleteTopics up to version 5": (
+        DeleteTopicsRequest(topic_names=["t"]),
+        ((("t", -1, *NO_PRODUCER),), 0, "", ""),
+    ),
+    "ListGroups": (ListGroupsRequest(), NOTHING),
+}
+
+
+@pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
+def test_a_request_says_what_it_is_about(request_: Message, expected: About) -> None:
+    assert reader_of(api_key_of(request_), {})(request_) == expected
+
+
+def test_a_message_set_has_no_producer() -> None:
+    about = reader_of(PRODUCE, {})(produce(2, records_for(2, b"v" * 100)))
+    assert about is not None
+    assert about[2] is not None
+    assert about[2][0] == 1, "the magic, by which it is known that the rest is no producer's"
+
+
+OF_THE_JOURNAL: dict[str, tuple[Message, bool]] = {
+    "a fetch of it": (fetch(topic=JOURNAL_TOPIC), False),
+    "metadata of it": (MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC)]), False),
+    "metadata of it and another topic": (
+        MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC), MetadataRequestTopic(name="t")]),
+        True,
+    ),
+    "a fetch of another topic": (fetch(), True),
+}
+
+
+@pytest.mark.parametrize(("request_", "told"), OF_THE_JOURNAL.values(), ids=OF_THE_JOURNAL)
+def test_who_reads_the_journals_topic_is_not_in_the_journal(request_: Message, told: bool) -> None:
+    assert (reader_of(api_key_of(request_), {})(request_) is not None) == told
+
+
+def test_a_fetch_of_several_topics_is_not_told_if_the_journals_is_one_of_them() -> None:
+    both = FetchRequest(topics=[*fetch().topics, *fetch(topic=JOURNAL_TOPIC).topics])
+    assert reader_of(FETCH, {})(both) is None
+
+
+@pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
+def test_an_empty_request_of_any_api_is_about_nothing(api: Api) -> None:
+    assert reader_of(api.key, {})(api.request()) == NOTHING

@@ -1,0 +1,135 @@
+"""A segment in a file answers as one in memory does, whatever its index has; and how many files are open."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.broker.log.disk.file_segment import MAPPED_FROM_BYTES, FileSegment
+from sluice.broker.log.disk.open_files import OpenFiles
+from sluice.broker.log.disk.partition_directory import Place
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.segment import Segment
+from sluice.broker.log.segment_memory import allocate
+from sluice.protocol.records.batch import PLACE
+from sluice.protocol.records.log_validator import AppendConfig
+from tests.support.disk_logs import NOW_MS, batch
+
+BASE = 100
+ROOM = 10**7
+
+
+def place_at(path: Path, interval_bytes: int = 200, open_files: OpenFiles | None = None) -> Place:
+    config = LogConfig(AppendConfig(), index_interval_bytes=interval_bytes)
+    return Place(str(path), config, OpenFiles(100) if open_files is None else open_files)
+
+
+def placed(offset: int, records: int, value: bytes, timestamp: int) -> memoryview:
+    """A batch as a log stores it."""
+    data = batch([value] * records, timestamp=timestamp)
+    PLACE.pack_into(data, 0, offset, len(data) - 12, 0)
+    return data
+
+
+def first_at(segment: FileSegment | Segment, timestamp: int) -> int:
+    """First offset of the first batch that has this timestamp or a later one; -1: there is none."""
+    found = (header for header, _ in segment.batches_from_timestamp(timestamp, BASE))
+    return next((header.base_offset for header in found if header.max_timestamp >= timestamp), -1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("segments")
+
+
+@given(
+    batches=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 120), st.integers(-3, 9)), max_size=25
+    ),
+    interval_bytes=st.sampled_from([0, 150, 1000, 10**6]),
+    again=st.booleans(),
+    data=st.data(),
+)
+def test_same_as_in_memory(
+    folder: Path,
+    batches: list[tuple[int, int, int, int]],
+    interval_bytes: int,
+    again: bool,
+    data: st.DataObject,
+) -> None:
+    place = place_at(folder, interval_bytes)
+    ours = FileSegment.create(place, BASE, ROOM, NOW_MS)
+    theirs = Segment(BASE, allocate(ROOM // 100), NOW_MS)
+    for gap, records, value_bytes, later_ms in batches:
+        first = ours.next_offset + gap
+        stored = placed(first, records, bytes(value_bytes), NOW_MS + later_ms)
+        for segment in (ours, theirs):
+            assert segment.append(stored, first + records - 1, NOW_MS + later_ms, NOW_MS)
+    if again:  # opened anew, from its files
+        ours.filled()
+        ours.save_index()
+        ours.close()
+        ours = FileSegment(place, BASE, ours.next_offset, ours.size, NOW_MS)
+    assert (ours.size, ours.next_offset, ours.max_timestamp) == (theirs.size, theirs.next_offset, theirs.max_timestamp)
+    for _ in range(5):
+        offset = data.draw(st.integers(BASE, ours.next_offset + 2))
+        limits = data.draw(st.integers(-1, 700)), data.draw(st.integers(offset, ours.next_offset + 2))
+        at_least_one = data.draw(st.booleans())
+        start, end, next_offset = ours.span(offset, *limits, at_least_one)
+        expected = theirs.span(offset, *limits, at_least_one)
+        assert (start, end) == expected[:2]
+        if end > start:
+            assert ours.slice(start, end) == theirs.slice(start, end)
+            # Where a gap follows, it is part of what was read here, and in memory it is not.
+            assert next_offset >= expected[2]
+        assert [bytes(one) for _, one in ours.batches(offset)] == [bytes(one) for _, one in theirs.batches(offset)]
+        timestamp = NOW_MS + data.draw(st.integers(-4, 10))
+        assert first_at(ours, timestamp) == first_at(theirs, timestamp)
+    cut = data.draw(st.integers(BASE, ours.next_offset + 1))
+    ours.truncate_to(cut)
+    theirs.truncate_to(cut)
+    assert (ours.size, ours.next_offset, ours.max_timestamp) == (theirs.size, theirs.next_offset, theirs.max_timestamp)
+    ours.close()
+
+
+def test_a_large_read_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None:
+    segment = FileSegment.create(place_at(tmp_path), 0, ROOM, NOW_MS)
+    for number in range(3):
+        segment.append(placed(number, 1, bytes([number]) * MAPPED_FROM_BYTES, NOW_MS), number, NOW_MS, NOW_MS)
+    start, end, _ = segment.span(1, ROOM, 3, True)
+    part = segment.slice(start, end)
+    before = bytes(part)
+    assert part.obj is not None
+    assert type(part.obj).__name__ == "mmap"
+    segment.truncate_to(1)
+    segment.append(placed(1, 1, b"other" * 100_000, NOW_MS), 1, NOW_MS, NOW_MS)
+    segment.close()
+    assert bytes(part) == before, "what a reader holds was overwritten"
+
+
+def test_only_so_many_files_are_open(tmp_path: Path) -> None:
+    open_files = OpenFiles(4)
+    place = place_at(tmp_path, open_files=open_files)
+    segments = [FileSegment.create(place, base, ROOM, NOW_MS) for base in range(0, 200, 10)]
+    for turn in range(3):
+        for segment in segments:
+            offset = segment.base_offset + turn
+            assert segment.append(placed(offset, 1, b"v", NOW_MS), offset, NOW_MS, NOW_MS)
+            assert len(open_files) <= 4
+    for segment in segments:
+        base = segment.base_offset
+        assert [header.base_offset for header, _ in segment.batches(base)] == [base, base + 1, base + 2]
+        assert len(open_files) <= 4
+
+
+def test_one_in_use_stays_open_longer(tmp_path: Path) -> None:
+    open_files = OpenFiles(3)
+    place = place_at(tmp_path, open_files=open_files)
+    busy, *others = [FileSegment.create(place, base, ROOM, NOW_MS) for base in (0, 10, 20)]
+
+    for one in (busy, *others):
+        one.recently_used = one is busy
+    FileSegment.create(place, 30, ROOM, NOW_MS)
+    closed = [one for one in (busy, *others) if one._handle < 0]
+    assert closed == others[:1]

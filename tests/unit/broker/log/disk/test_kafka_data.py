@@ -1,0 +1,88 @@
+"""A data directory that a Kafka 4.4.0 left: segments, compressed batches, transactions, and what compaction left."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.log.disk.log_directory import Owner, uuid_from_printed
+from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.record import iter_records
+from tests.support.disk_logs import CONFIG, TOPIC_ID, Disk, append, batch, batches_in
+
+DATA = Path(__file__).parents[4] / "fixtures" / "kafka-4.4.0-logs.tar.xz"
+CLUSTER_ID = "wX3YvrqBSH7sFZEVneSeFQ"
+
+
+class KafkaDisk(Disk):
+    OWNER = Owner("ours", 1, takes_cluster_id=True)
+
+    def log(self, name: str = "plain-0", config: LogConfig = CONFIG, topic_id: bytes = TOPIC_ID) -> PartitionLog:
+        ids = {f"{topic}-{index}": printed for topic, index, printed in self.directory.partitions()}
+        return super().log(name, config, uuid_from_printed(ids[name]) or topic_id)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> KafkaDisk:
+    with tarfile.open(DATA) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return KafkaDisk(tmp_path)
+
+
+def values(log: PartitionLog) -> list[tuple[int, bytes | None]]:
+    read = log.read(log.log_start_offset, 10**9, log.high_watermark, True)
+    data = b"".join(read.parts)
+    return [
+        (record.offset, record.value)
+        for position, header in iter_batches(data)
+        if not header.is_control
+        for record in iter_records(memoryview(data)[position : position + header.size_in_bytes])
+    ]
+
+
+def test_it_is_the_kafkas_cluster(disk: KafkaDisk) -> None:
+    assert disk.directory.cluster_id == CLUSTER_ID
+    found = {(topic, index) for topic, index, _ in disk.directory.partitions()}
+    assert {("plain", 0), ("transactions", 0), ("compacted", 0)} < found
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_records_of_every_codec_are_there(disk: KafkaDisk, crashed: bool) -> None:
+    if crashed:
+        disk.crash()
+    log = disk.log("plain-0")
+    assert len(log.segments) == 3
+    assert (log.log_start_offset, log.log_end_offset) == (0, 200)
+    assert values(log) == [(number, b"plain-%04d" % number + b"." * 60) for number in range(200)]
+    for offset in range(200):
+        first, last = batches_in(log, offset)[0]
+        assert first <= offset <= last
+    assert append(log, batch(3)) == 200
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_transactions_are_what_they_were(disk: KafkaDisk, crashed: bool) -> None:
+    if crashed:
+        disk.crash()
+    log = disk.log("transactions-0")
+    assert (log.log_end_offset, log.last_stable_offset) == (49, 48), "a transaction is open"
+    aborted = log.aborted_transactions(0, 48)
+    assert [(one.first_offset, one.last_offset) for one in aborted] == [(4, 7), (16, 19), (28, 31), (40, 43)]
+    ranges = [range(one.first_offset, one.last_offset) for one in aborted]
+    for offset, value in values(log)[:-1]:
+        assert (value or b"").startswith(b"aborted") == any(offset in one for one in ranges)
+    assert len(log.producers) == 1
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_what_compaction_left_is_found_over_the_gaps(disk: KafkaDisk, crashed: bool) -> None:
+    if crashed:
+        disk.crash()
+    log = disk.log("compacted-0")
+    assert (log.log_start_offset, log.log_end_offset) == (0, 161)
+    offsets = [offset for offset, _ in values(log)]
+    assert offsets == [154, 155, 156, 157, 158, 159, 160]
+    assert batches_in(log, 0)[0] == batches_in(log, 100)[0]
+    assert batches_in(log, 160) == [(160, 160)]

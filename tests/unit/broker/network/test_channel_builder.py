@@ -1,0 +1,115 @@
+"""Listeners that are more than plain text: whose requests they are, several beside each other, and their counts."""
+
+from random import Random
+
+import pytest
+
+from sluice.broker.network.channel_builder import SecureListener
+from sluice.broker.server.broker import Broker
+from sluice.clock import ManualClock
+from sluice.config.broker_config import Config
+from sluice.errors import ConfigError
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.certificates import certificates
+from tests.support.sasl import authenticate, handshake, plain
+from tests.support.tls_client import TlsClient
+from tests.support.virtual_broker import VirtualBroker
+
+FILES = certificates()
+TRUST = f"ssl.truststore.location={FILES.ca}"
+MUTUAL = ("listeners=SSL://127.0.0.1:0", *FILES.broker_overrides, TRUST, "ssl.client.auth=requested")
+SASL_SSL = ("listeners=SASL_SSL://127.0.0.1:0", *FILES.broker_overrides, "sluice.sasl.users=bob:b")
+
+
+def connected(broker: VirtualBroker, *, with_certificate: bool = True) -> TlsClient:
+    client = TlsClient(broker, FILES.client_context(FILES.alice if with_certificate else None))
+    client.shake_hands()
+    return client
+
+
+def user_of(broker: VirtualBroker) -> tuple[str, str]:
+    (connection,) = broker.server.connections
+    return connection.ctx.user, connection.ctx.principal
+
+
+def test_a_certificate_says_who_a_client_is() -> None:
+    broker = VirtualBroker(*MUTUAL)
+    connected(broker)
+    user, principal = user_of(broker)
+    assert principal == f"User:{user}"
+    assert user.startswith("CN=alice,OU=")
+    assert user.endswith("O=Org\\, Inc")
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_rules_say_what_a_subject_is_called(version: str) -> None:
+    rules = "ssl.principal.mapping.rules=RULE:^CN=(.*?),.*$/$1/U,DEFAULT"
+    broker = VirtualBroker(*MUTUAL, rules, f"ssl.enabled.protocols={version}")
+    connected(broker)
+    assert user_of(broker) == ("ALICE", "User:ALICE")
+
+
+def test_who_shows_nothing_where_nothing_is_required_is_nobody() -> None:
+    broker = VirtualBroker(*MUTUAL)
+    connected(broker, with_certificate=False)
+    assert user_of(broker) == ("ANONYMOUS", "User:ANONYMOUS")
+
+
+def test_who_fits_no_rule_does_not_get_in(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*MUTUAL, "ssl.principal.mapping.rules=RULE:^CN=bob$/bob/")
+    client = connected(broker)
+    assert (client.is_open, broker.server.connections) == (False, {})
+    (record,) = caplog.records
+    assert str(vars(record)["reason"]).startswith("no rule of ssl.principal.mapping.rules is for CN=alice,")
+
+
+def test_rules_that_cannot_be_read_are_told() -> None:
+    config = Config.load(None, [*MUTUAL, "ssl.principal.mapping.rules=x"])
+    broker = Broker(config, ManualClock(), Random(0))
+    with pytest.raises(ConfigError, match=r"^--override: ssl\.principal\.mapping\.rules: x is no rule$"):
+        SecureListener(broker, "SSL", lambda action: None)
+
+
+def test_over_sasl_ssl_the_password_says_who_a_client_is() -> None:
+    broker = VirtualBroker(*SASL_SSL, TRUST, "listener.name.sasl_ssl.ssl.client.auth=required")
+    client = connected(broker)
+    handshake(client)
+    authenticate(client, plain("bob", "b"))
+    assert user_of(broker) == ("bob", "User:bob")
+    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+
+
+def test_over_sasl_ssl_only_the_listeners_own_setting_asks_for_certificates() -> None:
+    broker = VirtualBroker(*SASL_SSL, TRUST, "ssl.client.auth=required")
+    client = connected(broker, with_certificate=False)
+    assert handshake(client).error_code == 0
+
+
+def test_each_listener_tells_its_own_address_and_has_its_own_door() -> None:
+    broker = VirtualBroker(
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0,PLAIN_TEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        "listener.security.protocol.map=PLAIN_TEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
+        *FILES.broker_overrides,
+    )
+    ports = {endpoint.name: endpoint.port for endpoint in broker.server.endpoints}
+    assert len(set(ports.values())) == 3
+    assert [listener.name for listener in broker.server.secure_listeners] == ["SASL_PLAINTEXT", "SSL"]
+
+
+def test_each_broker_has_each_listener() -> None:
+    broker = VirtualBroker("sluice.brokers=3", "listeners=SSL://127.0.0.1:0", *FILES.broker_overrides)
+    servers = broker.cluster_server.servers.values()
+    assert [len(server.secure_listeners) for server in servers] == [1, 1, 1]
+
+
+def test_authentications_by_tls_are_counted() -> None:
+    broker = VirtualBroker(*MUTUAL)
+    connected(broker)
+    TlsClient(broker, FILES.client_context()).send_plain(b"GET / HTTP/1.1\r\n\r\n")
+    (listener,) = broker.server.secure_listeners
+    counts = listener.authentications
+    assert (counts.successful, counts.successful_no_reauth, counts.failed) == (1, 1, 1)
+
+
+def test_a_plain_listener_loads_nothing_of_this() -> None:
+    assert VirtualBroker().server.secure_listeners == []

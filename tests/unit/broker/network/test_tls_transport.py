@@ -1,0 +1,276 @@
+"""TLS between socket and connection: what works over plain text works here, and what fails is told once and to both."""
+
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.broker.network.tls_transport import HANDSHAKE_TIMEOUT_MS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.certificates import certificates
+from tests.support.records import fetch, produce, produce_of
+from tests.support.tls_client import TlsClient
+from tests.support.virtual_broker import VirtualBroker
+
+CERTIFICATES = certificates()
+TLS = ("listeners=SSL://127.0.0.1:0", *CERTIFICATES.broker_overrides)
+MUTUAL = (*TLS, "ssl.client.auth=required", f"ssl.truststore.location={CERTIFICATES.ca}")
+
+
+def connected(broker: VirtualBroker, context: ssl.SSLContext | None = None) -> TlsClient:
+    client = TlsClient(broker, context or CERTIFICATES.client_context())
+    client.shake_hands()
+    return client
+
+
+def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The reasons of all lines; there are no others than those about TLS."""
+    assert {record.getMessage() for record in caplog.records} <= {"TLS failed"}
+    return [str(vars(record)["reason"]) for record in caplog.records]
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_requests_are_answered_over_both_versions(version: str) -> None:
+    client = connected(VirtualBroker(*TLS, f"ssl.enabled.protocols={version}"))
+    assert client.tls.version() == version
+    assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].port
+
+
+def test_a_request_larger_than_any_buffer_comes_through_in_both_ways() -> None:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    client = connected(broker)
+    client.send(produce_of(900_000, 9, "client"), 9)
+    assert client.answer().message.responses[0].partition_responses[0].error_code == 0
+    answer = client.ask(fetch(0, max_bytes=2_000_000), 11)
+    assert len(bytes(answer.responses[0].partitions[0].records)) > 890_000
+
+
+def test_requests_of_one_read_are_answered_in_order() -> None:
+    client = connected(VirtualBroker(*TLS))
+    client.send_together(*[(ApiVersionsRequest(), 0)] * 300)  # more than one turn handles
+    assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 301))
+
+
+def test_a_muted_connection_is_not_read_and_then_goes_on() -> None:
+    broker = VirtualBroker(*TLS, "quota.producer.default=1000")
+    broker.topic()
+    client = connected(broker)
+    client.send(produce_of(20_000, 9, "client"), 9)
+    throttle_ms = client.answer().throttle_time_ms
+    client.send(produce(9), 9)
+    client.send(produce(9), 9)
+    assert (client.answers, client.transport.reading) == ([], False)
+    assert client.unread_bytes > 0, "TCP pushes back"
+    broker.advance(throttle_ms)
+    assert client.answer().at_ms == throttle_ms
+
+
+def test_a_client_that_does_not_read_gets_all_when_it_does() -> None:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    client = connected(broker)
+    client.send(produce_of(900_000, 9, "client"), 9)
+    client.answer()
+    client.stop_reading()
+    client.send_together(*[(fetch(0, max_bytes=2_000_000), 11)] * 3)
+    assert client.answers == []
+    encrypted = len(client.transport.unsent)
+    assert encrypted < 900_000, "what the socket does not take is not encrypted, nor is the next request handled"
+    client.read_on()
+    assert len(client.take_answers()) == 3
+
+
+def test_half_a_close_still_gets_its_answers() -> None:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    client = connected(broker)
+    client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
+    client.end()
+    broker.advance(500)
+    assert client.answer().at_ms == 500
+    assert not client.is_open
+
+
+def test_close_notify_is_half_a_close() -> None:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    client = connected(broker)
+    client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
+    client.say_goodbye()
+    assert not client.transport.closing
+    broker.advance(500)
+    assert len(client.take_answers()) == 1
+    assert not client.is_open
+
+
+def test_goodbye_is_answered_with_goodbye() -> None:
+    client = connected(VirtualBroker(*TLS))
+    client.say_goodbye()
+    assert not client.is_open
+    assert client.tls_ended
+
+
+def test_an_idle_connection_is_closed() -> None:
+    broker = VirtualBroker(*TLS, "connections.max.idle.ms=60000")
+    client = connected(broker)
+    broker.advance(59_000)
+    assert broker.server.connections
+    broker.advance(7_000)
+    assert not client.is_open
+    assert broker.server.connections == {}
+
+
+def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    client = connected(broker)
+    client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
+    assert len(broker.broker.fetches) == 1
+    client.leave()
+    assert (len(broker.broker.fetches), broker.server.connections) == (0, {})
+
+
+def test_a_handshake_has_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*TLS)
+    client = TlsClient(broker, CERTIFICATES.client_context())
+    broker.advance(HANDSHAKE_TIMEOUT_MS - 1)
+    assert caplog.records == []
+    broker.advance(1)
+    assert not client.is_open
+    assert failures(caplog) == ["the handshake took longer than 10 s"]
+
+
+def test_who_connects_and_leaves_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*TLS)
+    TlsClient(broker, CERTIFICATES.client_context()).end()
+    TlsClient(broker, CERTIFICATES.client_context()).leave()
+    assert failures(caplog) == []
+    broker.advance(2 * HANDSHAKE_TIMEOUT_MS)
+    assert failures(caplog) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\x00\x00\x00\x17\x00\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00", id="a request"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", id="HTTP"),
+        pytest.param(b"\xff" * 100, id="anything else"),
+    ],
+)
+def test_plain_text_is_told_in_one_line(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
+    client.send_plain(data)
+    assert not client.is_open
+    assert failures(caplog) == ["what the client sends is not TLS: plain text on a TLS port?"]
+
+
+def test_a_client_without_trust_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    client = TlsClient(VirtualBroker(*TLS), ssl.create_default_context(cafile=CERTIFICATES.other_ca))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        client.shake_hands()
+    assert failures(caplog) == ["the client does not trust the broker's certificate: TLSV1_ALERT_UNKNOWN_CA"]
+
+
+def test_a_client_that_leaves_in_its_handshake_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
+    with pytest.raises(ssl.SSLWantReadError):
+        client.tls.do_handshake()
+    client.send_bytes(b"")
+    client.leave()
+    assert failures(caplog) == ["the client left before the end of the handshake, as one does without trust"]
+
+
+def test_a_version_that_is_not_enabled_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    context = CERTIFICATES.client_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    client = TlsClient(VirtualBroker(*TLS, "ssl.enabled.protocols=TLSv1.3"), context)
+    with pytest.raises(ssl.SSLError, match="ALERT_PROTOCOL_VERSION"):
+        client.shake_hands()
+    (reason,) = failures(caplog)
+    assert reason.startswith("the client's version of TLS is not accepted")
+
+
+def test_no_cipher_suite_in_common_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    context = CERTIFICATES.client_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+    suites = "ssl.cipher.suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
+    client = TlsClient(VirtualBroker(*TLS, suites), context)
+    with pytest.raises(ssl.SSLError, match="HANDSHAKE_FAILURE"):
+        client.shake_hands()
+    assert failures(caplog) == ["no cipher suite in common (ssl.cipher.suites): NO_SHARED_CIPHER"]
+
+
+@pytest.mark.parametrize(
+    ("certificate", "alert", "reason"),
+    [
+        pytest.param(
+            CERTIFICATES.expired,
+            "CERTIFICATE_EXPIRED",
+            "the client's certificate is refused: certificate has expired",
+            id="expired",
+        ),
+        pytest.param(
+            CERTIFICATES.stranger,
+            "UNKNOWN_CA",
+            "the client's certificate is refused: unable to get local issuer certificate",
+            id="of an unknown authority",
+        ),
+        pytest.param(
+            None,
+            "CERTIFICATE_REQUIRED",
+            "the client shows no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
+            id="none",
+        ),
+    ],
+)
+def test_a_bad_certificate_is_told_to_the_client_and_in_the_log(
+    certificate: Path | None, alert: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = VirtualBroker(*MUTUAL)
+    client = TlsClient(broker, CERTIFICATES.client_context(certificate))
+    client.shake_hands()  # to the client it is done before the broker has looked
+    assert client.alert.endswith(f"ALERT_{alert}")
+    assert failures(caplog) == [reason]
+    assert (client.is_open, broker.server.connections) == (False, {})
+
+
+def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*TLS)
+    client = connected(broker)
+    client.send_plain(b"\x17\x03\x03\x00\x20" + bytes(32))
+    assert (client.is_open, broker.server.connections) == (False, {})
+    (record,) = caplog.records
+    assert record.getMessage() == "connection closed"
+    assert str(vars(record)["reason"]).startswith("TLS failed: ")
+    (listener,) = broker.server.secure_listeners
+    assert listener.authentications.failed == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st.DataObject) -> None:
+    broker = VirtualBroker(*TLS)
+    client = TlsClient(broker, CERTIFICATES.client_context())
+    with suppress(ssl.SSLWantReadError):
+        client.tls.do_handshake()
+    hello = bytearray(client.take_outgoing())
+    for _ in range(data.draw(st.integers(1, 5), label="changes")):
+        hello[data.draw(st.integers(0, len(hello) - 1))] = data.draw(st.integers(0, 255))
+    client.send_plain(bytes(hello[: data.draw(st.integers(1, len(hello)), label="bytes")]))
+    broker.advance(HANDSHAKE_TIMEOUT_MS)
+    (listener,) = broker.server.secure_listeners
+    assert (client.is_open, listener.authentications.failed) == (False, 1)
+
+
+def test_a_broker_that_stops_cuts_handshakes(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*TLS)
+    client = TlsClient(broker, CERTIFICATES.client_context())
+    broker.run(broker.server.stop())
+    assert client.transport.aborted
+    assert failures(caplog) == []

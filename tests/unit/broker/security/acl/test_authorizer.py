@@ -1,0 +1,254 @@
+"""What the authorizer answers: by examples, and by comparing it with the rules applied to every entry, one by one."""
+
+import logging
+from collections.abc import Collection
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.acl_store import Acls
+from sluice.broker.security.acl.authorizer import ANY_NAME, Authorizer
+from sluice.config.broker_config import Config
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.list_groups import ListGroupsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.apis.produce import PartitionProduceData, TopicProduceData
+from tests.support.acls import ALICE, AUTHORIZER_ON, acl, alice, in_memory, secured_broker
+from tests.support.records import batch, produce
+
+DENY, PREFIXED = AclPermissionType.DENY, PatternType.PREFIXED
+READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
+TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
+HOST = "127.0.0.1"
+
+
+def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
+    known = Acls(Random(0).randbytes, in_memory)
+    known.create(acls)
+    return Authorizer(Config.load(None, [AUTHORIZER_ON, *overrides]), known)
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("acls", "operation", "expected"),
+    [
+        pytest.param([], READ, False, id="no entry, no permission"),
+        pytest.param([acl(READ)], READ, True, id="an entry for it"),
+        pytest.param([acl(ALL)], READ, True, id="an entry for all operations"),
+        pytest.param([acl(WRITE)], READ, False, id="an entry for another operation"),
+        pytest.param([acl(READ, GROUP)], READ, False, id="an entry for another type of resource"),
+        pytest.param([acl(READ, name="u")], READ, False, id="an entry for another name"),
+        pytest.param([acl(READ, name="*")], READ, True, id="an entry for all names"),
+        pytest.param([acl(READ, name="", pattern_type=PREFIXED)], READ, True, id="the empty prefix, if there were one"),
+        pytest.param([acl(READ, pattern_type=PREFIXED)], READ, True, id="a prefix that is the whole name"),
+        pytest.param([acl(READ, name="tt", pattern_type=PREFIXED)], READ, False, id="a prefix longer than the name"),
+        pytest.param([acl(READ, name="*", pattern_type=PREFIXED)], READ, False, id="* as a prefix is no wildcard"),
+        pytest.param([acl(READ, principal="User:*")], READ, True, id="an entry for everyone"),
+        pytest.param([acl(READ, principal="Group:*")], READ, False, id="an entry for everyone of another kind"),
+        pytest.param([acl(READ, principal="User:ALICE")], READ, False, id="names of users are case sensitive"),
+        pytest.param([acl(READ, host=HOST)], READ, True, id="an entry for the host"),
+        pytest.param([acl(READ, host="127.0.0.2")], READ, False, id="an entry for another host"),
+        pytest.param([acl(READ, host="127.0.0.0/8")], READ, False, id="hosts are no ranges"),
+        pytest.param([acl(ALL), acl(READ, permission_type=DENY)], READ, False, id="DENY counts more than ALLOW"),
+        pytest.param([acl(READ), acl(ALL, permission_type=DENY)], READ, False, id="DENY of all operations"),
+        pytest.param(
+            [acl(READ), acl(READ, name="*", principal="User:*", permission_type=DENY)], READ, False, id="DENY for all"
+        ),
+        pytest.param(
+            [acl(READ), acl(READ, host="127.0.0.2", permission_type=DENY)], READ, True, id="DENY for another host"
+        ),
+        pytest.param([acl(WRITE, permission_type=DENY), acl(READ)], DESCRIBE, True, id="DENY implies nothing"),
+    ],
+)
+def test_alice_may(acls: list[Acl], operation: AclOperation, expected: bool) -> None:
+    assert authorizer(acls).decide(ALICE, HOST, operation, TOPIC, "t")[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("operation", "implied_by"),
+    [
+        (DESCRIBE, {READ, WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+        (AclOperation.DESCRIBE_CONFIGS, {AclOperation.ALTER_CONFIGS}),
+        *((one, set()) for one in AclOperation if one not in (DESCRIBE, AclOperation.DESCRIBE_CONFIGS)),
+    ],
+)
+def test_operation_is_implied_by(operation: AclOperation, implied_by: set[AclOperation]) -> None:
+    allowing = {one for one in AclOperation if authorizer([acl(one)]).decide(ALICE, HOST, operation, TOPIC, "t")[0]}
+    assert allowing == implied_by | {operation, ALL}
+
+
+@pytest.mark.parametrize(
+    ("acls", "name", "expected"),
+    [
+        pytest.param([], "t", True, id="without any entry"),
+        pytest.param([acl(READ, name="u")], "t", True, id="an entry for another name is no entry for it"),
+        pytest.param([acl(READ, principal="User:bob")], "t", False, id="an entry for somebody else is one for it"),
+        pytest.param([acl(READ, name="*", principal="User:bob")], "t", False, id="so is one for all names"),
+        pytest.param([acl(READ, host="h", pattern_type=PREFIXED)], "tea", False, id="so is one for a prefix"),
+    ],
+)
+def test_everyone_may_where_no_entry_is_found_if_that_is_set(acls: list[Acl], name: str, expected: bool) -> None:
+    answers = authorizer(acls, "allow.everyone.if.no.acl.found=true").decide(ALICE, HOST, WRITE, TOPIC, name)
+    assert answers[0] is expected
+
+
+def test_super_users_may_everything() -> None:
+    users = authorizer([acl(ALL, principal="User:*", permission_type=DENY)], "super.users=User:alice; Group:b,c ;")
+    asked = ("User:alice", "Group:b,c", "User:bob", "User:")
+    assert [users.decide(who, HOST, READ, TOPIC, "t")[0] for who in asked] == [True, True, False, False]
+
+
+# -- a second authorizer: the rules, entry by entry --------------------------------------------------------------------
+
+
+def naive(acls: Collection[Acl], default: bool, who: str, host: str, operation: AclOperation, name: str) -> bool:
+    """StandardAuthorizerData's answer for a topic, without its sorted map."""
+    on_it = [
+        one
+        for one in acls
+        if one.resource_type == TOPIC
+        and (name.startswith(one.resource_name) if one.pattern_type == PREFIXED else one.resource_name in (name, "*"))
+    ]
+    if not on_it:
+        return default
+    for_client = [one for one in on_it if one.principal in (who, "User:*") and one.host in (host, "*")]
+    if any(one.permission_type == DENY and one.operation in (operation, ALL) for one in for_client):
+        return False
+    implying = {operation, ALL}
+    if operation == DESCRIBE:
+        implying |= {READ, WRITE, AclOperation.DELETE, AclOperation.ALTER}
+    if operation == AclOperation.DESCRIBE_CONFIGS:
+        implying |= {AclOperation.ALTER_CONFIGS}
+    return any(one.permission_type != DENY and one.operation in implying for one in for_client)
+
+
+def naive_by_type(acls: Collection[Acl], default: bool, who: str, host: str, operation: AclOperation) -> bool:
+    """Authorizer.authorizeByResourceType, step by step."""
+    if naive(acls, default, who, host, operation, "hardcode"):
+        return True
+    denied, allowed = list[tuple[PatternType, str]](), list[tuple[PatternType, str]]()
+    for one in acls:
+        if one.resource_type != TOPIC or one.host not in (host, "*") or one.principal not in (who, "User:*"):
+            continue
+        if one.operation not in (operation, ALL):
+            continue
+        if one.permission_type == DENY and (one.pattern_type, one.resource_name) == (PatternType.LITERAL, "*"):
+            return False
+        (denied if one.permission_type == DENY else allowed).append((one.pattern_type, one.resource_name))
+    for kind, name in allowed:
+        if (kind, name) == (PatternType.LITERAL, "*"):
+            return True
+        dominated = any((PREFIXED, name[: end + 1]) in denied for end in range(len(name)))
+        if not dominated and not (kind == PatternType.LITERAL and (kind, name) in denied):
+            return True
+    return False
+
+
+NAMES = ("*", "h", "hard", "hardcode", "t", "te", "tea", "team", "*x")
+PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:alice")
+HOSTS = ("*", HOST, "127.0.0.2")
+ENTRIES = st.lists(
+    st.builds(
+        acl,
+        st.sampled_from([ALL, READ, WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, DESCRIBE]),
+        st.sampled_from([TOPIC, TOPIC, TOPIC, GROUP]),
+        st.sampled_from(NAMES),
+        pattern_type=st.sampled_from([PatternType.LITERAL, PREFIXED]),
+        principal=st.sampled_from(PRINCIPALS),
+        host=st.sampled_from(HOSTS),
+        permission_type=st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.ALLOW, DENY]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=80)
+@given(acls=ENTRIES, default=st.booleans())
+def test_it_answers_as_the_rules_do(acls: list[Acl], default: bool) -> None:
+    fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
+    for who in PRINCIPALS:
+        for host in HOSTS[1:]:
+            for operation in (READ, WRITE, DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
+                for name in NAMES:
+                    expected = naive(acls, default, who, host, operation, name)
+                    answer, rule = fast.decide(who, host, operation, TOPIC, name)
+                    assert answer == expected, (who, host, operation, name, rule)
+
+
+@settings(max_examples=80)
+@given(acls=ENTRIES, default=st.booleans(), who=st.sampled_from(PRINCIPALS), operation=st.sampled_from([READ, WRITE]))
+def test_it_knows_who_may_do_it_to_something(acls: list[Acl], default: bool, who: str, operation: AclOperation) -> None:
+    fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
+    answer = fast.decide(who, HOST, operation, TOPIC, ANY_NAME)[0] or fast.allows_some(who, HOST, operation, TOPIC)
+    assert answer == naive_by_type(acls, default, who, HOST, operation)
+
+
+# -- the audit log -----------------------------------------------------------------------------------------------------
+
+
+def audit(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name == "sluice.broker.authorizer"
+    ]
+
+
+def test_a_refusal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = secured_broker()
+    broker.topic()
+    with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
+        request = produce(9)
+        request.topic_data = [
+            TopicProduceData(
+                name="t", partition_data=[PartitionProduceData(index=index, records=batch()) for index in (0, 1)]
+            )
+        ]
+        alice(broker).ask(request, 9)
+    assert audit(caplog) == [
+        (
+            "INFO",
+            "Principal = User:alice is Denied operation = WRITE from host = 127.0.0.1 on resource = Topic:LITERAL:t "
+            "for request = Produce with resourceRefCount = 2 based on rule DefaultDeny",
+        )
+    ]
+
+
+def test_a_name_with_a_line_s_end_in_it_is_one_line_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
+        alice(secured_broker()).ask(FindCoordinatorRequest(key="a\nPrincipal = User:bob is Allowed"), 3)
+    ((_, line),) = audit(caplog)
+    assert "Group:LITERAL:a\\nPrincipal = User:bob is Allowed for request" in line
+    assert "\n" not in line
+
+
+def test_a_permission_is_one_line_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    broker = secured_broker()
+    entry = acl(DESCRIBE, ResourceType.TRANSACTIONAL_ID, "tx")
+    broker.broker.cluster.acls.create([entry])
+    with caplog.at_level(logging.DEBUG, "sluice.broker.authorizer"):
+        alice(broker).ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+    assert audit(caplog) == [
+        (
+            "DEBUG",
+            "Principal = User:alice is Allowed operation = DESCRIBE from host = 127.0.0.1 on resource = "
+            "TransactionalId:LITERAL:tx for request = FindCoordinator with resourceRefCount = 1 based on rule "
+            f"MatchingAcl(acl={entry})",
+        )
+    ]
+
+
+def test_what_only_chooses_what_is_shown_is_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    broker = secured_broker()
+    broker.topic()
+    broker.broker.groups.create_classic("group")
+    with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
+        client = alice(broker)
+        assert client.ask(MetadataRequest(topics=None), 9).topics == []
+        assert client.ask(ListGroupsRequest(), 4).groups == []
+    assert audit(caplog) == []

@@ -1,0 +1,580 @@
+"""What stands before the dispatcher: the states in their order, refusals, sessions that end, and users' quotas."""
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from sluice.broker.network.connection import Connection
+from sluice.broker.security.sasl.authenticator import _NEXT, State
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.list_offsets import ListOffsetsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from tests.support.records import produce_of
+from tests.support.sasl import (
+    ALL_MECHANISMS,
+    SASL,
+    ScramClient,
+    authenticate,
+    bearer,
+    handshake,
+    logged_in,
+    plain,
+    token,
+)
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+
+DELAY_MS = 100  # connection.failed.authentication.delay.ms
+SCRAM_FAILED = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """What each line says."""
+    names = ("listener", "mechanism", "reason")
+    return [
+        {"message": record.getMessage()} | {name: vars(record)[name] for name in names if name in vars(record)}
+        for record in caplog.records
+        if record.levelno >= logging.WARNING
+    ]
+
+
+def counts(broker: VirtualBroker) -> dict[str, int]:
+    """Those that are not 0."""
+    (listener,) = broker.server.secure_listeners
+    return {name: count for name, count in vars(listener.authentications).items() if count}
+
+
+def of_version(client: Client, request: Message, version: int) -> bytes:
+    """A request of version 0 that says it is of another, which need not exist."""
+    data = client.frame(request, 0)
+    return data[:6] + version.to_bytes(2) + data[8:]
+
+
+def refused(broker: VirtualBroker, client: Client) -> Any:
+    """The answer of a client that is refused: it comes when the delay is over, and with it the end."""
+    assert (client.answers, client.is_open) == ([], True)
+    broker.advance(DELAY_MS - 1)
+    assert (client.answers, client.is_open) == ([], True)
+    broker.advance(1)
+    assert not client.is_open
+    return client.answer().message
+
+
+# -- who gets in -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_plain_takes_one_token(version: int) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    assert handshake(client).mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    answer = authenticate(client, plain(), version)
+    assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+    assert isinstance(client.connection, Connection)
+    assert (client.connection.ctx.user, client.connection.ctx.principal) == ("alice", "User:alice")
+    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    assert counts(broker) == {"successful": 1} | ({"successful_no_reauth": 1} if version == 0 else {})
+
+
+@pytest.mark.parametrize(("mechanism", "hash_name"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
+def test_scram_takes_two_rounds(mechanism: str, hash_name: str) -> None:
+    client = VirtualBroker(*SASL).client()
+    handshake(client, mechanism)
+    scram = ScramClient(hash_name, "bob", "bob-secret")
+    final = scram.final(authenticate(client, scram.first).auth_bytes)
+    assert authenticate(client, final).auth_bytes == scram.signature
+    assert client.connection.ctx.user == "bob"
+
+
+def test_oauthbearer_takes_a_token_and_its_lifetime() -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS)
+    client = broker.client()
+    handshake(client, "OAUTHBEARER")
+    expires_s = WALL_START_MS / 1000 + 60
+    answer = authenticate(client, bearer(token({"sub": "carol", "exp": expires_s})))
+    assert (client.connection.ctx.user, answer.session_lifetime_ms) == ("carol", 60_000)
+
+
+def test_old_clients_send_tokens_without_headers() -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client, "SCRAM-SHA-512", version=0)
+    received: list[bytes] = []
+    client.on_bytes, take = received.append, client.on_bytes
+    scram = ScramClient("sha512", "alice", "alice-secret")
+    client.send_bytes(len(scram.first).to_bytes(4) + scram.first)
+    server_first = received.pop()
+    assert int.from_bytes(server_first[:4]) == len(server_first) - 4
+    final = scram.final(server_first[4:])
+    client.send_bytes(len(final).to_bytes(4) + final)
+    assert received.pop()[4:] == scram.signature
+    client.on_bytes = take
+    assert client.ask(MetadataRequest(topics=[]), 1).brokers
+    assert counts(broker) == {"successful": 1, "successful_no_reauth": 1}
+
+
+def test_an_empty_token_is_answered_with_its_size() -> None:
+    client = VirtualBroker(*SASL).client()
+    handshake(client, version=0)
+    received: list[bytes] = []
+    client.on_bytes = received.append
+    client.send_bytes(len(plain()).to_bytes(4) + plain())
+    assert received == [bytes(4)]
+
+
+def test_all_of_it_may_come_at_once() -> None:
+    client = VirtualBroker(*SASL).client()
+    client.send_together(
+        (ApiVersionsRequest(), 0),
+        (SaslHandshakeRequest(mechanism="PLAIN"), 1),
+        (SaslAuthenticateRequest(auth_bytes=plain()), 1),
+        (MetadataRequest(topics=[]), 9),
+    )
+    assert [answer.api for answer in client.take_answers()] == [
+        "ApiVersions",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "Metadata",
+    ]
+
+
+def test_versions_may_be_asked_until_they_are_told() -> None:
+    client = VirtualBroker(*SASL).client()
+    client.send_bytes(of_version(client, ApiVersionsRequest(), 99))
+    assert client.answer().message.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert client.ask(ApiVersionsRequest(client_software_name="?"), 3).error_code == ErrorCode.INVALID_REQUEST
+    assert client.ask(ApiVersionsRequest(), 2).error_code == 0
+    assert handshake(client).error_code == 0
+
+
+def test_whoever_is_known_is_told_that_sasl_is_over() -> None:
+    client = logged_in(VirtualBroker(*SASL))
+    assert handshake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    answer = authenticate(client, plain())
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert answer.error_message == "SaslAuthenticate request received after successful authentication"
+    assert client.is_open
+
+
+def test_a_known_client_goes_to_the_dispatcher_directly() -> None:
+    broker = VirtualBroker(*SASL)
+    client = logged_in(broker)
+    assert client.connection._dispatcher is broker.broker.dispatcher
+
+
+def test_requests_before_authentication_are_small() -> None:
+    broker = VirtualBroker(*SASL, "sasl.server.max.receive.size=1000")
+    client = broker.client()
+    client.send_bytes((1001).to_bytes(4))
+    assert not client.is_open
+    broker.topic()
+    client = logged_in(broker)
+    client.send(produce_of(5000, 9, "client"), 9)
+    assert client.answer().message.responses
+
+
+def test_what_is_too_large_names_the_property(caplog: pytest.LogCaptureFixture) -> None:
+    VirtualBroker(*SASL).client().send_bytes((600_000).to_bytes(4))
+    assert lines(caplog) == [
+        {
+            "message": "connection closed",
+            "reason": "a frame of 600000 bytes; accepted are 0 to 524288 (sasl.server.max.receive.size)",
+        }
+    ]
+
+
+# -- who does not ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "tokens", "told", "reason"),
+    [
+        pytest.param(
+            "PLAIN",
+            [plain(password="wrong")],
+            "Authentication failed: Invalid username or password",
+            "Authentication failed: Invalid username or password",
+            id="a wrong password",
+        ),
+        pytest.param(
+            "SCRAM-SHA-256",
+            [ScramClient("sha256", "carol", "x").first],
+            SCRAM_FAILED,
+            "Authentication failed: Invalid user credentials",
+            id="an unknown user",
+        ),
+        pytest.param(
+            "OAUTHBEARER",
+            [bearer(token({"sub": "carol", "exp": 1})), b"\x01"],
+            '{"status":"invalid_token"}',
+            "invalid_token: expired (exp)",
+            id="a token that has expired",
+        ),
+    ],
+)
+def test_who_is_refused_is_told_later_and_then_the_connection_ends(
+    mechanism: str, tokens: list[bytes], told: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS)
+    client = broker.client()
+    handshake(client, mechanism)
+    for before in tokens[:-1]:
+        authenticate(client, before)
+    client.send(SaslAuthenticateRequest(auth_bytes=tokens[-1]), 2)
+    expected = {
+        "message": "authentication failed",
+        "listener": "SASL_PLAINTEXT",
+        "mechanism": mechanism,
+        "reason": reason,
+    }
+    assert lines(caplog) == [expected], "told in the log at once"
+    answer = refused(broker, client)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
+    assert (len(caplog.records), counts(broker)) == (1, {"failed": 1})
+
+
+def test_a_wrong_scram_password_gets_the_words_that_an_unknown_user_gets() -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client, "SCRAM-SHA-256")
+    scram = ScramClient("sha256", "alice", "wrong")
+    final = scram.final(authenticate(client, scram.first).auth_bytes)
+    client.send(SaslAuthenticateRequest(auth_bytes=final), 2)
+    assert refused(broker, client).error_message == SCRAM_FAILED
+
+
+def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+    answer = refused(broker, client)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    (line,) = lines(caplog)
+    assert (line["mechanism"], line["reason"]) == (
+        "GSSAPI",
+        "the mechanism is not enabled, which are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+    )
+
+
+def test_a_token_without_headers_that_is_refused_has_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client, version=0)
+    client.send_bytes(len(plain("x")).to_bytes(4) + plain("x"))
+    broker.advance(DELAY_MS)
+    assert (client.answers, client.is_open, len(lines(caplog))) == ([], False, 1)
+
+
+def test_the_delay_may_be_none() -> None:
+    broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=0")
+    client = broker.client()
+    handshake(client)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
+    assert (client.answer().message.error_code, client.is_open) == (ErrorCode.SASL_AUTHENTICATION_FAILED, False)
+
+
+def test_what_a_refused_client_says_next_is_not_heard(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client)
+    wrong, right = (SaslAuthenticateRequest(auth_bytes=plain(password=word)) for word in ("wrong", "alice-secret"))
+    client.send_together((wrong, 2), (right, 2), (MetadataRequest(topics=[]), 9))
+    refused(broker, client)
+    assert len(lines(caplog)) == 1
+
+
+def test_a_refused_client_that_leaves_is_forgotten() -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client)
+    waiting = len(broker.broker.housekeeping)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
+    assert len(broker.broker.housekeeping) == waiting + 1
+    client.leave()
+    assert (len(broker.broker.housekeeping), broker.server.connections) == (waiting, {})
+
+
+@pytest.mark.parametrize(
+    ("first", "request_", "version", "name"),
+    [
+        pytest.param([], MetadataRequest(topics=[]), 9, "Metadata", id="anything but SASL"),
+        pytest.param([], SaslAuthenticateRequest(auth_bytes=plain()), 1, "SaslAuthenticate", id="a token first"),
+        pytest.param([(ApiVersionsRequest(), 0)], ApiVersionsRequest(), 0, "ApiVersions", id="versions twice"),
+        pytest.param([(ApiVersionsRequest(), 0)], MetadataRequest(topics=[]), 9, "Metadata", id="after versions"),
+    ],
+)
+def test_what_may_not_come_before_authentication_ends_the_connection(
+    first: list[Any], request_: Any, version: int, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = VirtualBroker(*SASL).client()
+    for before in first:
+        client.ask(*before)
+    client.send(request_, version)
+    assert (client.answers, client.is_open) == ([], False)
+    reason = f"{name} before SASL authentication: a client of another security.protocol?"
+    assert lines(caplog) == [{"message": "connection closed", "reason": reason}]
+
+
+def test_a_request_of_one_byte_is_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    client = VirtualBroker(*SASL).client()
+    client.send_bytes(b"\0\0\0\1\0")
+    assert not client.is_open
+    assert len(lines(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(ApiVersionsRequest(), 0), (SaslHandshakeRequest(mechanism="PLAIN"), 1), (FindCoordinatorRequest(key="g"), 2)],
+    ids=["ApiVersions", "SaslHandshake", "FindCoordinator"],
+)
+def test_another_request_in_an_exchange_is_an_illegal_state(request_: Any, version: int) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client)
+    client.send(request_, version)
+    assert refused(broker, client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert counts(broker) == {"failed": 1}
+
+
+def test_a_client_that_does_not_hear_what_is_wrong_is_told_of_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS)
+    client = broker.client()
+    handshake(client, "OAUTHBEARER")
+    assert authenticate(client, bearer(token({"sub": "carol", "exp": 1}))).auth_bytes
+    client.send(ApiVersionsRequest(), 0)
+    refused(broker, client)
+    assert lines(caplog)[0]["reason"] == (
+        "ApiVersions in place of SaslAuthenticate, after invalid_token: expired (exp)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(ListOffsetsRequest(), 0), (FindCoordinatorRequest(), 99)],
+    ids=["one without an error for all of it", "one that is not served"],
+)
+def test_a_request_that_has_no_such_answer_gets_none(
+    request_: Any, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = VirtualBroker(*SASL)
+    client = broker.client()
+    handshake(client)
+    client.send_bytes(of_version(client, request_, version))
+    broker.advance(DELAY_MS)
+    assert (client.answers, client.is_open, len(lines(caplog))) == ([], False, 1)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+def short_session(broker: VirtualBroker, user: str = "alice") -> Client:
+    client = broker.client()
+    handshake(client)
+    answer = authenticate(client, plain(user, f"{user}-secret"))
+    assert answer.session_lifetime_ms == 5000
+    return client
+
+
+def test_a_session_is_over_when_it_is_used_too_late(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    broker.advance(5000)
+    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    broker.advance(1)
+    assert client.is_open
+    client.send(MetadataRequest(topics=[]), 9)
+    assert (client.answers, client.is_open) == ([], False)
+    assert [line["reason"][:19] for line in lines(caplog)] == ["its session is over"]
+    assert counts(broker) == {"successful": 1, "expired_connections_killed": 1}
+
+
+def test_a_client_that_authenticates_anew_goes_on() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    for _ in range(3):
+        broker.advance(6000)  # too late for anything else
+        assert handshake(client).error_code == 0
+        assert authenticate(client, plain()).session_lifetime_ms == 5000
+        assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    assert counts(broker) == {"successful": 1, "successful_again": 3}
+
+
+def test_a_session_is_as_short_as_its_token_is_good() -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS, "connections.max.reauth.ms=5000")
+    client = broker.client()
+    handshake(client, "OAUTHBEARER")
+    shown = bearer(token({"sub": "carol", "exp": WALL_START_MS / 1000 + 2}))
+    assert authenticate(client, shown).session_lifetime_ms == 2000
+
+
+def test_a_mechanism_may_have_a_session_of_its_own() -> None:
+    prefix = "listener.name.sasl_plaintext.scram-sha-256."
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000", f"{prefix}connections.max.reauth.ms=7000")
+    short_session(broker)
+    client = broker.client()
+    handshake(client, "SCRAM-SHA-256")
+    scram = ScramClient("sha256", "alice", "alice-secret")
+    first = authenticate(client, scram.first)
+    assert first.session_lifetime_ms == 0
+    assert authenticate(client, scram.final(first.auth_bytes)).session_lifetime_ms == 7000
+
+
+def test_nobody_becomes_someone_else() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    broker.advance(3000)
+    handshake(client)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain("bob", "bob-secret")), 2)
+    answer = refused(broker, client)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert counts(broker) == {"successful": 1, "failed_again": 1}
+
+
+def test_nobody_changes_the_mechanism(caplog: pytest.LogCaptureFixture) -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    broker.advance(3000)
+    assert handshake(client, "SCRAM-SHA-256").error_code == 0, "told with the first token, as by Kafka"
+    client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
+    broker.advance(DELAY_MS)
+    assert (client.answers, client.is_open) == ([], False)
+    assert [line["reason"] for line in lines(caplog)] == ["another mechanism than before"]
+
+
+def test_a_mechanism_that_is_not_enabled_is_none_later_either() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    broker.advance(3000)
+    client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+    assert refused(broker, client).error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert counts(broker) == {"successful": 1, "failed_again": 1}
+
+
+def test_a_failure_to_authenticate_anew_is_told_as_such() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = broker.client()
+    handshake(client, "SCRAM-SHA-256")
+    scram = ScramClient("sha256", "alice", "alice-secret")
+    authenticate(client, scram.final(authenticate(client, scram.first).auth_bytes))
+    broker.advance(3000)
+    handshake(client, "SCRAM-SHA-256")
+    client.send(SaslAuthenticateRequest(auth_bytes=b"?"), 2)
+    assert refused(broker, client).error_message == SCRAM_FAILED.replace("during auth", "during re-auth")
+
+
+def test_once_a_second_is_enough() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+    client = short_session(broker)
+    handshake(client)
+    authenticate(client, plain())
+    broker.advance(999)
+    assert handshake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    broker.advance(1)
+    assert handshake(client).error_code == 0
+
+
+# -- users -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_users_quota_holds_for_all_its_clients_and_for_no_other_user() -> None:
+    broker = VirtualBroker(*SASL)
+    broker.topic()
+    entity = [EntityData(entity_type="user", entity_name="alice")]
+    entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
+    assert logged_in(broker, "bob").ask(AlterClientQuotasRequest(entries=[entry]), 1).entries[0].error_code == 0
+
+    def throttle_ms(user: str, client_id: str) -> int:
+        client = logged_in(broker, user, client_id)
+        client.send(produce_of(8_000, 9, client_id), 9)
+        return client.answer().throttle_time_ms
+
+    assert throttle_ms("alice", "one") == 0, "a fresh sensor has room for ten seconds' worth"
+    assert throttle_ms("alice", "two") == 6000, "alice's other client shares it: 16,000 bytes are 6 s too many"
+    assert throttle_ms("bob", "one") == 0, "bob has none"
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_state_leads_on_but_the_last() -> None:
+    assert {state for state, _ in _NEXT} == set(State) - {State.FAILED}
+    assert set(_NEXT.values()) == set(State) - {State.INITIAL_REQUEST}
+
+
+class Exchanges(RuleBasedStateMachine):
+    """Whatever a client does in whatever order, nobody is known who did not show a password."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
+        self.client = self.broker.client()
+        self.client.on_bytes = lambda data: None
+        self.showed_password = False
+        self.chose_plain = False
+
+    def send(self, request: Any, version: int) -> None:
+        self.client.send(request, version)
+
+    @rule(version=st.sampled_from([0, 3, 99]))
+    def ask_versions(self, version: int) -> None:
+        self.client.send_bytes(of_version(self.client, ApiVersionsRequest(), version))
+
+    @rule(mechanism=st.sampled_from(["PLAIN", "SCRAM-SHA-256", "GSSAPI"]), version=st.integers(0, 1))
+    def shake_hands(self, mechanism: str, version: int) -> None:
+        self.chose_plain |= mechanism == "PLAIN"
+        self.send(SaslHandshakeRequest(mechanism=mechanism), version)
+
+    @rule(data=st.sampled_from([plain(), plain("bob", "bob-secret"), plain("x"), b""]), headers=st.booleans())
+    def show(self, data: bytes, headers: bool) -> None:
+        self.showed_password |= self.chose_plain and b"secret" in data
+        if headers:
+            self.send(SaslAuthenticateRequest(auth_bytes=data), 1)
+        else:
+            self.client.send_bytes(len(data).to_bytes(4) + data)
+
+    @rule()
+    def ask_anything(self) -> None:
+        self.send(MetadataRequest(topics=[]), 9)
+
+    @rule(ms=st.sampled_from([50, 1000, 6000]))
+    def wait(self, ms: int) -> None:
+        self.broker.advance(ms)
+
+    @rule()
+    def come_again(self) -> None:
+        self.client.leave()
+        self.__init__()  # type: ignore[misc]  # a fresh start is what it is
+
+    @invariant()
+    def nobody_is_known_without_a_password(self) -> None:
+        user = self.client.connection.ctx.user
+        assert user == "ANONYMOUS" or (self.showed_password and user in ("alice", "bob"))
+
+    @invariant()
+    def a_failed_one_is_closed_in_time(self) -> None:
+        sasl = self.client.connection.ctx.sasl
+        assert sasl is not None
+        if sasl.state is State.FAILED:
+            self.broker.advance(DELAY_MS)
+            assert not self.client.is_open
+
+    def teardown(self) -> None:
+        self.client.leave()
+        assert self.broker.server.connections == {}
+
+
+Exchanges.TestCase.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
+TestExchanges = Exchanges.TestCase

@@ -1,0 +1,61 @@
+"""What is read of a JAAS config, and how the place is named where reading stops."""
+
+import re
+
+import pytest
+
+from sluice.broker.security.sasl.jaas import PLAIN_MODULE, LoginModule, parse_jaas
+
+
+@pytest.mark.parametrize(
+    ("text", "modules"),
+    [
+        pytest.param(
+            f'{PLAIN_MODULE} required username="admin" password="a-s" user_alice="alice-secret";',
+            [LoginModule(PLAIN_MODULE, {"username": "admin", "password": "a-s", "user_alice": "alice-secret"})],
+            id="as Kafka's documentation has it",
+        ),
+        pytest.param("m required;", [LoginModule("m", {})], id="no options"),
+        pytest.param(
+            "m REQUIRED a=b c='d \"e';",
+            [LoginModule("m", {"a": "b", "c": 'd "e'})],
+            id="either quotation mark",
+        ),
+        pytest.param(
+            r'm optional a="x\"y\\z\101\t";', [LoginModule("m", {"a": 'x"y\\zA\t'})], id="escapes within a string"
+        ),
+        pytest.param(
+            "// first\nm sufficient /* a\nb */ a=1 ; n requisite\n b = 'c' ;",
+            [LoginModule("m", {"a": "1"}), LoginModule("n", {"b": "c"})],
+            id="comments, blanks and two modules",
+        ),
+        pytest.param('m required "user_a b"="c;d=e";', [LoginModule("m", {"user_a b": "c;d=e"})], id="a quoted name"),
+    ],
+)
+def test_modules_are_read(text: str, modules: list[LoginModule]) -> None:
+    assert parse_jaas(text) == modules
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("  ", "no login module, must be", id="nothing"),
+        pytest.param("m", "line 1, column 2: a control flag is expected: required, requisite", id="no control flag"),
+        pytest.param("m maybe;", "line 1, column 3: a control flag is expected", id="another flag"),
+        pytest.param("m required a;", "line 1, column 13: = is expected behind an option", id="no value"),
+        pytest.param("m required a=;", "line 1, column 14: the value of an option is expected", id="an empty value"),
+        pytest.param("m required a=b", "line 1, column 15: an option, or ; after the last one, is", id="no semicolon"),
+        pytest.param("m required\n a='b;", "line 2, column 4: neither a word, nor a string that ends", id="no end"),
+        pytest.param("m required a=b & c=d;", "line 1, column 16: neither a word", id="a sign that means nothing"),
+        pytest.param("= required;", "line 1, column 1: the name of a login module is expected", id="no name"),
+    ],
+)
+def test_what_cannot_be_read_is_told_by_its_place(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse_jaas(text)
+
+
+def test_a_password_is_not_told() -> None:
+    with pytest.raises(ValueError, match="column") as raised:
+        parse_jaas("m required password='hunter2")
+    assert "hunter2" not in str(raised.value)

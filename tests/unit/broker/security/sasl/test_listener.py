@@ -1,0 +1,152 @@
+"""What SASL is on a listener: users, mechanisms, releases, and the line for each setting that cannot work."""
+
+import re
+from random import Random
+
+import pytest
+
+from sluice.broker.security.sasl.listener import SaslListener
+from sluice.broker.server.broker import Broker
+from sluice.clock import ManualClock
+from sluice.config.broker_config import Config
+from sluice.errors import ConfigError
+from tests.support.sasl import authenticate, handshake, plain
+from tests.support.virtual_broker import VirtualBroker
+
+LISTENER = "listeners=SASL_PLAINTEXT://127.0.0.1:0"
+PLAIN_ONLY = "sasl.enabled.mechanisms=PLAIN"
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+PREFIX = "listener.name.sasl_plaintext."
+
+
+def user_of(*overrides: str, user: str = "alice", password: str = "alice-secret") -> str:
+    """Who a client is that logs in by PLAIN."""
+    client = VirtualBroker(LISTENER, *overrides).client()
+    handshake(client)
+    authenticate(client, plain(user, password))
+    return str(client.connection.ctx.user)
+
+
+def mechanisms(*overrides: str) -> list[str]:
+    """Those that a client is told."""
+    answer = handshake(VirtualBroker(LISTENER, *overrides).client(), "SCRAM-SHA-256")
+    return list(answer.mechanisms)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        pytest.param(["sluice.sasl.users=bob:b,alice:alice-secret"], id="users from the start"),
+        pytest.param(
+            [f'{PREFIX}plain.sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="the mechanism's own"
+        ),
+        pytest.param([f'{PREFIX}sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="the listener's"),
+        pytest.param(
+            [f'sasl.jaas.config={SCRAM_MODULE} required; {MODULE} required user_alice="alice-secret";'],
+            id="all listeners', among others",
+        ),
+        pytest.param(
+            [
+                f'sasl.jaas.config={MODULE} required user_alice="alice-secret";',
+                f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_MODULE} required;",
+            ],
+            id="what another mechanism has does not count",
+        ),
+        pytest.param(
+            [f'sasl.jaas.config={MODULE} required user_alice="alice-secret"; {MODULE} required user_alice="x";'],
+            id="the first of two",
+        ),
+        pytest.param(
+            ["sluice.sasl.users=alice:x", f'sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
+            id="a login module before users from the start",
+        ),
+    ],
+)
+def test_users_of_plain_come_from(overrides: list[str]) -> None:
+    assert user_of(*overrides) == "alice"
+
+
+def test_a_comma_may_be_in_a_password() -> None:
+    assert user_of("sluice.sasl.users=alice:a\\,b:c,bob:b", password="a,b:c") == "alice"
+
+
+def test_the_default_is_what_needs_no_trust() -> None:
+    assert mechanisms() == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("kafka-0.10.2", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        ("kafka-4.4", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    ],
+)
+def test_a_release_has_the_mechanisms_that_it_had(release: str, expected: list[str]) -> None:
+    client = VirtualBroker(LISTENER, f"sluice.kafka.release={release}").client()
+    assert handshake(client, "SCRAM-SHA-256", version=0).mechanisms == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        pytest.param(
+            ["sasl.enabled.mechanisms=GSSAPI"],
+            "--override: sasl.enabled.mechanisms: GSSAPI: must be of the mechanisms, "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            id="Kerberos",
+        ),
+        pytest.param(
+            [f"{PREFIX}sasl.enabled.mechanisms="],
+            "--override: listener.name.sasl_plaintext.sasl.enabled.mechanisms: "
+            "must name a mechanism for listener SASL_PLAINTEXT",
+            id="no mechanism",
+        ),
+        pytest.param(
+            ["sasl.enabled.mechanisms=OAUTHBEARER", "sluice.kafka.release=kafka-1.1"],
+            "--override: sasl.enabled.mechanisms: OAUTHBEARER: must be of the mechanisms of kafka-1.1, "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            id="a mechanism that the release did not have",
+        ),
+        pytest.param(
+            ["sluice.kafka.release=kafka-0.9"],
+            "default: sasl.enabled.mechanisms: must name a mechanism for listener SASL_PLAINTEXT",
+            id="a release without SaslHandshake",
+        ),
+        pytest.param(
+            [PLAIN_ONLY],
+            'default: sasl.jaas.config: nobody can log in by PLAIN: must have user_NAME="PASSWORD"',
+            id="PLAIN for nobody",
+        ),
+        pytest.param(
+            [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a='hunter2"],
+            "--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: line 1, column 73: neither a word",
+            id="a login module that cannot be read",
+        ),
+        pytest.param(
+            [f"{PREFIX}plain.sasl.jaas.config={SCRAM_MODULE} required;"],
+            f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: must be one login module, {MODULE}",
+            id="the login module of another mechanism",
+        ),
+        pytest.param(
+            [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a=b; {MODULE} required;"],
+            f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: must be one login module, {MODULE}",
+            id="two login modules for one mechanism",
+        ),
+        pytest.param(
+            [
+                "sasl.enabled.mechanisms=OAUTHBEARER",
+                f'sasl.jaas.config={OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";',
+            ],
+            "--override: sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs: must be milliseconds of at least 0",
+            id="an option that cannot be",
+        ),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line(overrides: list[str], line: str) -> None:
+    broker = Broker(Config.load(None, [LISTENER, *overrides]), ManualClock(), Random(0))
+    with pytest.raises(ConfigError, match=f"^{re.escape(line)}") as raised:
+        SaslListener(broker, broker.config.of_listener("SASL_PLAINTEXT"))
+    assert "\n" not in str(raised.value)
+    assert "hunter2" not in str(raised.value)

@@ -1,0 +1,122 @@
+"""SCRAM: the example of RFC 7677 to the byte, exchanges of both mechanisms, and everything that is refused."""
+
+from base64 import b64decode, b64encode
+
+import pytest
+
+from sluice.broker.security.sasl.mechanism import SaslAuthenticationError, SaslError
+from sluice.broker.security.sasl.scram import ScramServerMechanism
+from sluice.broker.security.sasl.scram_credentials import (
+    ScramCredential,
+    ScramCredentials,
+    ScramMechanism,
+    credential_of,
+)
+from tests.support.sasl import ScramClient
+
+SHA_256, SHA_512 = ScramMechanism
+PASSWORDS = {"alice": "alice-secret", "a,b=c": "x"}
+# RFC 7677, section 3.
+RFC_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+RFC_SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+RFC_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+RFC_SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+RFC_FINAL = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+RFC_SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def random_bytes(count: int) -> bytes:
+    return bytes(range(count))
+
+
+def new_nonce() -> str:
+    return "3rfcNHYJY1ZVvWVs7j"
+
+
+def mechanism(of: ScramMechanism = SHA_256) -> ScramServerMechanism:
+    return ScramServerMechanism(of, ScramCredentials(PASSWORDS, random_bytes), new_nonce)
+
+
+def test_the_example_of_rfc_7677_holds_to_the_byte() -> None:
+    credentials = ScramCredentials({}, random_bytes)
+    credentials.put("user", SHA_256, credential_of(SHA_256, "pencil", RFC_SALT, 4096))
+    server = ScramServerMechanism(SHA_256, credentials, lambda: RFC_NONCE)
+    assert server.evaluate(RFC_FIRST) == RFC_SERVER_FIRST
+    assert server.evaluate(RFC_FINAL) == RFC_SERVER_FINAL
+    assert (server.user, server.expires_at_ms) == ("user", None)
+
+
+@pytest.mark.parametrize("user", list(PASSWORDS), ids=["a plain name", "a name with = and ,"])
+@pytest.mark.parametrize("of", ScramMechanism, ids=lambda of: of.sasl_name)
+def test_who_knows_the_password_gets_in(of: ScramMechanism, user: str) -> None:
+    client, server = ScramClient(of.hash_name, user, PASSWORDS[user]), mechanism(of)
+    assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
+    assert server.user == user
+
+
+def test_extensions_are_taken_and_signed() -> None:
+    client, server = ScramClient("sha256", "alice", "alice-secret", "nonce,tokenauth=false,x=y"), mechanism()
+    assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        pytest.param(b"n,,n=carol,r=abc", "Authentication failed: Invalid user credentials", id="an unknown user"),
+        pytest.param(b"", "Invalid SCRAM client first message format", id="nothing"),
+        pytest.param(b"p=tls-unique,,n=alice,r=abc", "Invalid SCRAM client first message format", id="channel binding"),
+        pytest.param(b"n,,n=al=ice,r=abc", "Invalid SCRAM client first message format", id="a name as it is"),
+        pytest.param(b"n,,n=alice", "Invalid SCRAM client first message format", id="no nonce"),
+        pytest.param(b"n,,n=alice,r=", "Invalid SCRAM client first message format", id="an empty nonce"),
+        pytest.param(b"n,,n=alice,r=\xff\xfe", "Invalid SCRAM client first message format", id="not UTF-8"),
+    ],
+)
+def test_a_bad_beginning_is_refused_without_a_word_of_why(first: bytes, reason: str) -> None:
+    with pytest.raises(SaslError) as raised:
+        mechanism().evaluate(first)
+    assert (type(raised.value), raised.value.reason) == (SaslError, reason)
+
+
+def test_nobody_logs_in_as_someone_else() -> None:
+    with pytest.raises(SaslAuthenticationError, match="an authorization id that is different from username"):
+        mechanism().evaluate(b"n,a=bob,n=alice,r=abc")
+
+
+def test_too_few_iterations_are_refused() -> None:
+    credentials = ScramCredentials({}, random_bytes)
+    credentials.put("alice", SHA_512, ScramCredential(b"salt", b"k", b"k", 4095))
+    with pytest.raises(SaslError, match="Iterations 4095 is less than the minimum 4096 for SCRAM-SHA-512"):
+        ScramServerMechanism(SHA_512, credentials, new_nonce).evaluate(b"n,,n=alice,r=abc")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param((b"c=biws", b"c=b"), "Invalid SCRAM client final message format", id="no message"),
+        pytest.param((b",r=fyko", b",r=Fyko"), "Invalid client nonce in the final client message.", id="another nonce"),
+        pytest.param((b",p=", b",x=y,p="), "Invalid client credentials", id="something that was not signed"),
+        pytest.param((b"c=biws", b"c=eSws"), "Invalid client credentials", id="another channel binding"),
+    ],
+)
+def test_a_bad_proof_is_refused_without_a_word_of_why(change: tuple[bytes, bytes], reason: str) -> None:
+    client, server = ScramClient("sha256", "alice", "alice-secret"), mechanism()
+    final = client.final(server.evaluate(client.first))
+    with pytest.raises(SaslError) as raised:
+        server.evaluate(final.replace(*change))
+    assert (type(raised.value), raised.value.reason, server.user) == (SaslError, reason, None)
+
+
+@pytest.mark.parametrize("proof", [b"", b"AAAA", b64encode(bytes(64))], ids=["none", "a short one", "a long one"])
+def test_a_proof_of_another_length_is_refused(proof: bytes) -> None:
+    client, server = ScramClient("sha256", "alice", "alice-secret"), mechanism()
+    without_proof, _, _ = client.final(server.evaluate(client.first)).rpartition(b",p=")
+    with pytest.raises(SaslError, match="Invalid client credentials"):
+        server.evaluate(without_proof + b",p=" + proof)
+
+
+def test_a_wrong_password_is_refused() -> None:
+    client, server = ScramClient("sha512", "alice", "wrong"), mechanism(SHA_512)
+    with pytest.raises(SaslError, match="Invalid client credentials"):
+        server.evaluate(client.final(server.evaluate(client.first)))

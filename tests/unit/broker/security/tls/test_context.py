@@ -1,0 +1,215 @@
+"""Kafka's ssl.* properties: what they make, and the line for each that cannot work."""
+
+import re
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from sluice.broker.security.tls.context import server_context
+from sluice.config.broker_config import Config
+from sluice.errors import ConfigError
+from tests.support.certificates import certificates
+
+FILES = certificates()
+PEM = FILES.broker.read_bytes()
+START_OF_CHAIN = PEM.index(b"-----BEGIN CERTIFICATE")
+CHAIN = PEM[START_OF_CHAIN:].decode()
+PRIVATE_KEY = load_pem_private_key(PEM[:START_OF_CHAIN], None)
+KEY = PRIVATE_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+ENCRYPTED = PRIVATE_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pass")).decode()
+
+
+def context(*overrides: str, client_auth: str = "none") -> ssl.SSLContext:
+    config = Config.load(None, ["listeners=SSL://:0", *overrides])
+    return server_context(config.of_listener("SSL"), client_auth)
+
+
+def stored(tmp_path: Path, content: str) -> str:
+    path = tmp_path / "store.pem"
+    path.write_text(content)
+    return f"ssl.keystore.location={path}"
+
+
+@pytest.mark.parametrize("one_line", [False, True], ids=["with line breaks", "in one line, as Kafka takes it"])
+def test_key_and_chain_may_be_values(one_line: bool) -> None:
+    key, chain = (text.replace("\n", " ") if one_line else text for text in (KEY, CHAIN))
+    context(f"ssl.keystore.key={key}", f"ssl.keystore.certificate.chain={chain}")
+
+
+def test_a_key_may_have_a_password(tmp_path: Path) -> None:
+    context(stored(tmp_path, CHAIN + ENCRYPTED), "ssl.key.password=pass")
+
+
+def test_of_a_listener_its_own_setting_counts() -> None:
+    context("ssl.keystore.location=/nowhere", f"listener.name.ssl.ssl.keystore.location={FILES.broker}")
+
+
+@pytest.mark.parametrize(
+    ("auth", "mode"), [("none", ssl.CERT_NONE), ("requested", ssl.CERT_OPTIONAL), ("required", ssl.CERT_REQUIRED)]
+)
+def test_clients_are_asked_for_certificates(auth: str, mode: ssl.VerifyMode) -> None:
+    authorities = f"ssl.truststore.certificates={FILES.ca.read_text()}"
+    assert context(*FILES.broker_overrides, authorities, client_auth=auth).verify_mode is mode
+
+
+@pytest.mark.parametrize(
+    ("suites", "versions", "names"),
+    [
+        pytest.param(
+            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+            ("TLSv1_2", "TLSv1_2"),
+            {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
+            id="Java's names of older ones: then there is no TLS 1.3",
+        ),
+        pytest.param("AES256-SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="OpenSSL's names"),
+        pytest.param(
+            "TLS_RSA_WITH_AES_256_CBC_SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="a name of another build"
+        ),
+        pytest.param("TLS_AES_128_GCM_SHA256", ("TLSv1_3", "TLSv1_3"), set(), id="of TLS 1.3 alone"),
+        pytest.param(
+            "TLS_AES_128_GCM_SHA256,AES256-SHA256", ("TLSv1_2", "TLSv1_3"), {"AES256-SHA256"}, id="of both versions"
+        ),
+    ],
+)
+def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names: set[str]) -> None:
+    made = context(*FILES.broker_overrides, f"ssl.cipher.suites={suites}")
+    assert (made.minimum_version.name, made.maximum_version.name) == versions
+    older = {cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
+    assert names <= older
+    assert len(older) == len(names) or not names
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        pytest.param(
+            lambda tmp: [],
+            "default: ssl.keystore.location: must be set for listener SSL, or ssl.keystore.key and .certificate.chain",
+            id="no key at all",
+        ),
+        pytest.param(
+            lambda tmp: [f"ssl.keystore.location={tmp}/none.pem"],
+            "--override: ssl.keystore.location: {tmp}/none.pem cannot be read: No such file or directory",
+            id="no such file",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, CHAIN)],
+            "--override: ssl.keystore.location: holds 0 private keys, must be one (BEGIN PRIVATE KEY)",
+            id="no key in the file",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY)],
+            "--override: ssl.keystore.location: holds no certificate (BEGIN CERTIFICATE)",
+            id="no certificate in the file",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + FILES.ca.read_text())],
+            "--override: ssl.keystore.location: the private key does not belong to the first certificate",
+            id="a key of another certificate",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN.replace("M", "-", 1))],
+            "--override: ssl.keystore.location: cannot be read as PEM",
+            id="a damaged certificate",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
+            "default: ssl.key.password: must be set, as the private key is encrypted",
+            id="no password",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, ENCRYPTED + CHAIN), "ssl.key.password=wrong"],
+            "--override: ssl.key.password: does not decrypt the private key",
+            id="a wrong password",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
+            "--override: ssl.keystore.password: must not be set for PEM; a private key may have ssl.key.password",
+            id="a password of the store",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.keystore.key={KEY}"],
+            "--override: ssl.keystore.location: cannot be set along with a key or a chain of its own",
+            id="a key too many",
+        ),
+        pytest.param(
+            lambda tmp: [f"ssl.keystore.key={KEY}"],
+            "default: ssl.keystore.certificate.chain: must be set, as the other half of it is",
+            id="a key without a chain",
+        ),
+        pytest.param(
+            lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
+            "default: ssl.keystore.key: must be set, as the other half of it is",
+            id="a chain without a key",
+        ),
+        pytest.param(
+            lambda tmp: ["ssl.keystore.type=JKS", "ssl.keystore.location=store.jks"],
+            "--override: ssl.keystore.type: JKS must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem`",
+            id="a Java key store",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.type=PKCS12"],
+            "--override: ssl.truststore.type: PKCS12 must be PEM: `openssl pkcs12",
+            id="a PKCS12 trust store",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, "\N{LATIN SMALL LETTER E WITH ACUTE}")],
+            "--override: ssl.keystore.location: {tmp}/store.pem must be PEM: `openssl pkcs12",
+            id="a file that is no text",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.certificates=x"],
+            "--override: ssl.truststore.certificates: holds no certificate (BEGIN CERTIFICATE)",
+            id="a trust store without certificates",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.truststore.certificates={CHAIN.replace('M', '-', 1)}"],
+            "--override: ssl.truststore.certificates: cannot be read as PEM: a certificate is damaged",
+            id="a damaged trust store",
+        ),
+        pytest.param(
+            lambda tmp: [
+                f"ssl.truststore.location={FILES.ca}",
+                "ssl.truststore.certificates=x",
+                stored(tmp, KEY + CHAIN),
+            ],
+            "--override: ssl.truststore.location: cannot be set along with ssl.truststore.certificates",
+            id="two trust stores",
+        ),
+        pytest.param(
+            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.cipher.suites=TLS_NO_WITH_SUCH"],
+            "--override: ssl.cipher.suites: none of TLS_NO_WITH_SUCH is known here",
+            id="a suite that nobody knows",
+        ),
+        pytest.param(
+            lambda tmp: ["ssl.cipher.suites=AES256-SHA256", "ssl.enabled.protocols=TLSv1.3"],
+            "--override: ssl.cipher.suites: none is of a version in ssl.enabled.protocols",
+            id="a suite of another version",
+        ),
+        pytest.param(
+            lambda tmp: ["listener.name.ssl.ssl.keystore.location=/none"],
+            "--override: listener.name.ssl.ssl.keystore.location: /none cannot be read",
+            id="of the listener's own setting the whole name",
+        ),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line(
+    overrides: Callable[[Path], list[str]], line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(line.format(tmp=tmp_path))) as raised:
+        context(*overrides(tmp_path))
+    assert "\n" not in str(raised.value)
+
+
+def test_who_asks_for_certificates_must_be_able_to_check_them() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: must be set, as clients are asked"):
+        context(*FILES.broker_overrides, client_auth="required")

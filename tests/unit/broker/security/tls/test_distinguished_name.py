@@ -1,0 +1,75 @@
+"""A certificate's subject, as Java's X500Principal prints it."""
+
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import NameAttribute, RelativeDistinguishedName
+from cryptography.x509.name import _ASN1Type
+from cryptography.x509.oid import NameOID
+
+from sluice.broker.security.tls.distinguished_name import subject
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+CN, O, OU = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME  # noqa: E741  (as in names)
+
+
+def certificate(*names: RelativeDistinguishedName) -> bytes:
+    """A certificate (DER) with this subject, in the order given."""
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    name = x509.Name(names)
+    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, day, day.replace(year=2027))
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+def one(oid: x509.ObjectIdentifier, value: str, type_: _ASN1Type | None = None) -> RelativeDistinguishedName:
+    return RelativeDistinguishedName([NameAttribute(oid, value, type_)])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param([one(O, "Org"), one(CN, "alice")], "CN=alice,O=Org", id="the last name first"),
+        pytest.param(
+            [
+                one(NameOID.COUNTRY_NAME, "SE"),
+                one(NameOID.STATE_OR_PROVINCE_NAME, "S"),
+                one(NameOID.LOCALITY_NAME, "L"),
+                one(NameOID.STREET_ADDRESS, "Road 1"),
+                one(NameOID.DOMAIN_COMPONENT, "org"),
+                one(NameOID.USER_ID, "u"),
+                one(OU, "unit"),
+            ],
+            "OU=unit,UID=u,DC=org,STREET=Road 1,L=L,ST=S,C=SE",
+            id="the keywords of RFC 2253",
+        ),
+        pytest.param(
+            [one(CN, "a"), one(NameOID.EMAIL_ADDRESS, "a@b.c", _ASN1Type.IA5String)],
+            "1.2.840.113549.1.9.1=#16056140622e63,CN=a",
+            id="other attributes by number, their values as DER",
+        ),
+        pytest.param(
+            [one(NameOID.SERIAL_NUMBER, "7", _ASN1Type.PrintableString)], "2.5.4.5=#130137", id="a number has no name"
+        ),
+        pytest.param(
+            [one(CN, 'a,b=c+d<e>f#g;h"i\\j')],
+            'CN=a\\,b\\=c\\+d\\<e\\>f\\#g\\;h\\"i\\\\j',
+            id="what separates is escaped",
+        ),
+        pytest.param([one(CN, "  a b ")], "CN=\\ \\ a b\\ ", id="blanks at both ends are escaped"),
+        pytest.param([one(CN, "Zoë 山")], "CN=Zoë 山", id="other scripts as they are"),
+        pytest.param([one(CN, "Zo", _ASN1Type.BMPString)], "CN=\\00Z\\00o", id="another encoding, taken for UTF-8"),
+        pytest.param([one(CN, "Zo", _ASN1Type.UniversalString)], "CN=#1c080000005a0000006f", id="one that is no text"),
+        pytest.param([one(CN, "\ra\r")], "CN=\\\ra\\\r", id="a line's end counts as a blank"),
+        pytest.param(
+            [RelativeDistinguishedName([NameAttribute(CN, "a"), NameAttribute(OU, "u")])], "CN=a+OU=u", id="two in one"
+        ),
+        pytest.param([one(O, "x" * 200)], f"O={'x' * 200}", id="a length of two bytes"),
+        pytest.param([], "", id="nobody"),
+    ],
+)
+def test_a_subject_is_written_as_java_does(names: list[RelativeDistinguishedName], expected: str) -> None:
+    assert subject(certificate(*names)) == expected

@@ -1,0 +1,419 @@
+"""What a scrape reads: every family that is declared, its labels, the cap on client ids, hostile names, values."""
+
+import math
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+import sluice
+from sluice.broker.server.metrics import registry
+from sluice.broker.throttling.throttle_histogram import OTHER
+from sluice.metrics import METRICS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.groups import Member, settle_round
+from tests.support.records import fetch, produce, produce_of
+from tests.support.sasl import SASL, logged_in
+from tests.support.virtual_broker import VirtualBroker
+
+EVERYONE = {"client-id": None}
+QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
+
+
+def scrape(broker: VirtualBroker) -> dict[str, Metric]:
+    """The families of an exposition, as a parser of Prometheus reads them, by their declared names."""
+    text = generate_latest(registry(broker.cluster_server.servers)).decode()
+    families = {}
+    for family in text_string_to_metric_families(text):
+        name = family.name + "_total" if family.type == "counter" else family.name
+        assert name not in families, f"{name} comes twice"
+        families[name] = family
+    return families
+
+
+def value(broker: VirtualBroker, name: str, **labels: str) -> float:
+    """The value of one series."""
+    samples = [sample for family in scrape(broker).values() for sample in family.samples if sample.name == name]
+    found = [sample.value for sample in samples if sample.labels == labels]
+    assert len(found) == 1, f"{len(found)} series of {name} with {labels}: {samples}"
+    return found[0]
+
+
+def used() -> VirtualBroker:
+    """A broker on which each family has something to show."""
+    broker = VirtualBroker(*QUOTAS, *SASL, "max.connections=1000")
+    broker.topic()
+    broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
+    client = logged_in(broker)
+    broker.cluster_server.faults.add({"action": {"kind": "error", "code": 5}, "api": "Metadata", "times": 1})
+    client.ask(MetadataRequest(topics=[]), 9)
+    client.ask(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
+    client.ask(fetch(0), 11)
+    client.send(produce_of(12_000, 9, "client"), 9)
+    return broker
+
+
+# -- families ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broker", [VirtualBroker(), used()], ids=["a fresh broker", "a used broker"])
+def test_every_declared_family_is_there_and_no_other(broker: VirtualBroker) -> None:
+    assert set(scrape(broker)) == set(METRICS)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_a_family_is_what_it_was_declared_to_be(metric: "sluice.metrics.Metric") -> None:
+    family = scrape(used())[metric.name]
+    assert (family.type, family.documentation) == (metric.kind, metric.help)
+    assert family.samples, "nothing to show for it: its labels are not tested"
+    for sample in family.samples:
+        assert set(sample.labels) - {"le"} == set(metric.labels)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_names_follow_prometheus_rules(metric: "sluice.metrics.Metric") -> None:
+    assert metric.name.startswith(("sluice_", "kafka_server_"))
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_by_api_version_and_first_error() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(produce(9), 9)
+    client.ask(produce(9), 9)
+    client.ask(produce(9, topic="nowhere"), 9)
+    client.ask(produce(3), 3)
+    samples = scrape(broker)["sluice_requests_total"].samples
+    found = {tuple(sample.labels[name] for name in ("api", "version", "error")): sample.value for sample in samples}
+    assert found == {
+        ("Produce", "9", "NONE"): 2,
+        ("Produce", "9", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        ("Produce", "3", "NONE"): 1,
+    }
+
+
+def test_a_request_without_an_answer_is_counted() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.client().send(produce(9, acks=0), 9)
+    assert value(broker, "sluice_requests_total", api="Produce", version="9", error="NONE") == 1
+
+
+def test_an_unsupported_version_of_api_versions_is_counted_as_answered() -> None:
+    broker = VirtualBroker()
+    client = broker.client()
+    data = client.frame(ApiVersionsRequest(), 0)
+    client.send_bytes(data[:6] + (99).to_bytes(2) + data[8:])
+    client.answer()
+    assert value(broker, "sluice_requests_total", api="ApiVersions", version="0", error="UNSUPPORTED_VERSION") == 1
+    assert value(broker, "sluice_request_duration_seconds_sum", api="ApiVersions") == 0
+
+
+def test_durations_count_the_wait_and_are_cumulative_by_bucket() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    client = broker.client()
+    client.ask(fetch(0), 11)
+    client.send(fetch(0, max_wait_ms=400), 12)
+    broker.advance(1_000)
+    family = scrape(broker)["sluice_request_duration_seconds"]
+    buckets = {sample.labels["le"]: sample.value for sample in family.samples if sample.name.endswith("_bucket")}
+    assert {"5e-05": 1, "0.1": 1, "0.5": 2, "30.0": 2, "+Inf": 2}.items() <= buckets.items()
+    assert value(broker, "sluice_request_duration_seconds_count", api="Fetch") == 2
+    assert value(broker, "sluice_request_duration_seconds_sum", api="Fetch") == pytest.approx(0.4)
+
+
+def test_throttle_time_is_told_in_each_spelling() -> None:
+    broker = used()
+    assert value(broker, "sluice_throttle_seconds_total", resource="Produce", user="", client_id="client") == 2
+    assert value(broker, "kafka_server_produce_throttle_time", user="", client_id="client") == 2_000
+    assert value(broker, "kafka_server_quota_throttle_time", resource="Produce", user="", clientId="client") == 2_000
+    assert math.isnan(value(broker, "kafka_server_fetch_throttle_time", user="", client_id="client"))
+    assert value(broker, "kafka_server_produce_byte_rate", user="", client_id="client") == 1_200
+    assert value(broker, "kafka_server_quota_byte_rate", resource="Produce", user="", clientId="client") == 1_200
+    broker.advance(60_000)
+    assert math.isnan(value(broker, "kafka_server_produce_throttle_time", user="", client_id="client"))
+    assert value(broker, "sluice_throttle_seconds_total", resource="Produce", user="", client_id="client") == 2
+
+
+def test_a_broker_without_quotas_has_no_series_of_clients() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.client().ask(produce(9), 9)
+    assert scrape(broker)["kafka_server_produce_byte_rate"].samples == []
+
+
+def test_what_waits_is_counted_while_it_waits() -> None:
+    broker = VirtualBroker(*QUOTAS, "sluice.replication.delay.ms=60000")
+    broker.topic()
+    broker.client().send(fetch(0, max_wait_ms=500), 11)
+    broker.client("a").send(produce(9, acks=-1, timeout_ms=500), 9)
+    broker.client("b").send(produce_of(12_000, 9, "b"), 9)
+
+    def waiting() -> dict[str, float]:
+        return {
+            kind: value(broker, "sluice_purgatory_operations", kind=kind) for kind in ("Fetch", "Produce", "Throttle")
+        }
+
+    assert waiting() == {"Fetch": 1, "Produce": 1, "Throttle": 1}
+    assert value(broker, "sluice_throttled_connections") == 1
+    numdelayed = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+    assert value(broker, numdelayed, delayedOperation="Fetch") == 1
+    assert value(broker, "kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Produce") == 1
+    broker.advance(2_000)
+    assert waiting() == {"Fetch": 0, "Produce": 0, "Throttle": 0}
+    assert value(broker, "sluice_throttled_connections") == 0
+    assert value(broker, "sluice_purgatory_lateness_seconds_count") >= 3
+    assert value(broker, "sluice_purgatory_lateness_seconds_bucket", le="0.001") >= 3
+
+
+def test_what_waits_for_groups_is_counted_once_there_are_any() -> None:
+    broker = VirtualBroker()
+    family = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+    assert "Heartbeat" not in {sample.labels["delayedOperation"] for sample in scrape(broker)[family].samples}
+    member = Member(broker)
+    member.send_join()
+    assert value(broker, family, delayedOperation="Rebalance") == 1
+    assert value(broker, family, delayedOperation="Heartbeat") == 1
+    broker.advance(3_000)
+    settle_round([member])
+    assert value(broker, family, delayedOperation="Rebalance") == 0
+    assert value(broker, family, delayedOperation="Heartbeat") == 1
+
+
+def test_connections_are_counted_as_they_come_and_go() -> None:
+    broker = VirtualBroker()
+    first, _ = broker.client(), broker.client()
+    first.leave()
+    assert value(broker, "sluice_connections") == 1
+    assert value(broker, "sluice_connections_total") == 2
+
+
+def test_topics_count_what_came_in_and_went_out() -> None:
+    broker = VirtualBroker()
+    broker.topic(partitions=2)
+    client = broker.client()
+    request = produce(9)
+    client.ask(request, 9)
+    client.ask(fetch(0), 11)
+    client.ask(fetch(0), 11)
+    size = len(request.topic_data[0].partition_data[0].records or b"")
+    prefix = "kafka_server_brokertopicmetrics_"
+    assert value(broker, prefix + "messagesin_total", topic="t") == 1
+    assert value(broker, prefix + "bytesin_total", topic="t") == size
+    assert value(broker, prefix + "bytesout_total", topic="t") == 2 * size
+    assert value(broker, "sluice_log_bytes") == size
+    assert (value(broker, "sluice_topics"), value(broker, "sluice_partitions")) == (1, 2)
+
+
+def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
+    broker = VirtualBroker("max.incremental.fetch.session.cache.slots=1")
+    broker.topic()
+    prefix = "kafka_server_fetchsessioncache_"
+    names = ("numincrementalfetchsessions", "numincrementalfetchpartitionscached")
+
+    def counted() -> list[float]:
+        return [value(broker, prefix + name) for name in (*names, "incrementalfetchsessionevictions_total")]
+
+    assert counted() == [0, 0, 0]
+    assert "fetch_sessions" not in vars(broker.broker), "a scrape does not make what no fetch has asked for"
+    request = fetch(0)
+    request.session_epoch = 0
+    broker.client().ask(request, 11)
+    assert counted() == [1, 1, 0]
+    broker.advance(120_001)
+    broker.client().ask(request, 11)
+    assert counted() == [1, 1, 1]
+
+
+def test_the_version_is_a_label() -> None:
+    assert value(VirtualBroker(), "sluice_build_info", version=sluice.__version__) == 1
+
+
+# -- client ids are chosen by clients ----------------------------------------------------------------------------------
+
+
+def produce_as(broker: VirtualBroker, client_id: str) -> None:
+    client = broker.client(client_id)
+    client.send(produce(9), 9)
+    client.leave()
+
+
+def test_client_ids_past_the_cap_share_other() -> None:
+    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=3")
+    broker.topic()
+    for number in range(5):
+        produce_as(broker, f"client-{number}")
+    rates = {
+        sample.labels["client_id"]: sample.value for sample in scrape(broker)["kafka_server_produce_byte_rate"].samples
+    }
+    assert list(rates) == ["client-0", "client-1", "client-2", OTHER]
+    assert rates[OTHER] == pytest.approx(2 * rates["client-0"])
+
+
+def test_the_default_cap_is_200() -> None:
+    broker = VirtualBroker("quota.producer.default=1e9")
+    broker.topic()
+    for number in range(250):
+        produce_as(broker, f"client-{number}")
+    samples = scrape(broker)["kafka_server_produce_byte_rate"].samples
+    assert len(samples) == 201
+    assert samples[-1].labels["client_id"] == OTHER
+
+
+def test_who_has_a_series_of_its_own_keeps_it() -> None:
+    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
+    broker.topic()
+    produce_as(broker, "first")
+    for _ in range(50):
+        produce_as(broker, "louder")
+    samples = scrape(broker)["kafka_server_produce_byte_rate"].samples
+    assert [sample.labels["client_id"] for sample in samples] == ["first", OTHER]
+
+
+def test_fault_rules_past_the_cap_share_other_and_one_of_that_name_does_too() -> None:
+    broker = VirtualBroker("sluice.metrics.client.ids.max=2")
+    faults = broker.cluster_server.faults
+    for name in (OTHER, "first", "second", "third", "fourth"):
+        faults.add({"action": {"kind": "error", "code": 5}, "id": name, "api": "Metadata", "times": 1})
+    client = broker.client()
+    for _ in range(5):
+        client.ask(MetadataRequest(topics=[]), 9)
+    samples = scrape(broker)["sluice_faults_total"].samples
+    assert {sample.labels["rule"]: sample.value for sample in samples} == {"first": 1, "second": 1, OTHER: 3}
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    [
+        pytest.param('quo"te', id="a quote"),
+        pytest.param("new\nline", id="a newline"),
+        pytest.param("back\\slash", id="a backslash"),
+        pytest.param('all\\n"}\n', id="all of them"),
+        pytest.param("{a=1}", id="braces"),
+        pytest.param("", id="nothing"),
+        pytest.param("ünïcödé 🦜", id="letters beyond ASCII"),
+        pytest.param("\x00\x1b[2J", id="control characters"),
+        pytest.param("x" * 5_000, id="5,000 characters"),
+        pytest.param(OTHER, id="the name of the others"),
+    ],
+)
+def test_a_hostile_client_id_comes_out_as_it_went_in(client_id: str) -> None:
+    broker = VirtualBroker("quota.producer.default=1e9")
+    broker.topic()
+    produce_as(broker, client_id)
+    samples = scrape(broker)["kafka_server_produce_byte_rate"].samples
+    assert [sample.labels["client_id"] for sample in samples] == [client_id]
+    assert set(scrape(broker)) == set(METRICS)
+
+
+def test_a_client_called_other_does_not_double_the_series_of_others() -> None:
+    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
+    broker.topic()
+    for client_id in (OTHER, "second"):
+        produce_as(broker, client_id)
+    for family in scrape(broker).values():
+        series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in family.samples]
+        assert len(series) == len(set(series)), f"{family.name} has a series twice: Prometheus refuses the scrape"
+
+
+def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
+    throttles = []
+    for scrapes in (False, True):
+        broker = VirtualBroker("quota.producer.default=1000")
+        broker.topic()
+        client = broker.client()
+        for _ in range(4):
+            client.send(produce_of(6_000, 9, "client"), 9)
+            throttles.append(client.answer().throttle_time_ms)
+            for _ in range(11):
+                broker.advance(777)
+                if scrapes:
+                    scrape(broker)
+    assert throttles[:4] == throttles[4:]
+    assert any(throttles)
+
+
+# -- quotas of every kind ----------------------------------------------------------------------------------------------
+
+
+def test_request_time_and_mutations_are_told_by_kafkas_names_in_both_spellings() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
+    client = broker.client()
+    client.ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    assert value(broker, "kafka_server_request_request_time", user="", client_id="client") == 0
+    assert value(broker, "kafka_server_quota_request_time", resource="Request", user="", clientId="client") == 0
+    assert value(broker, "kafka_server_controllermutation_mutation_rate", user="", client_id="client") == 1 / 30
+    assert value(broker, "kafka_server_controllermutation_tokens", user="", client_id="client") == 54
+    tokens = {"resource": "ControllerMutation", "user": "", "clientId": "client"}
+    assert value(broker, "kafka_server_quota_tokens", **tokens) == 54
+    assert value(broker, "kafka_server_quota_mutation_rate", **tokens) == 1 / 30
+    assert value(broker, "kafka_server_request_exempt_request_time") == 0
+
+
+def test_mutations_are_told_by_the_first_broker_alone() -> None:
+    broker = VirtualBroker("sluice.brokers=2")
+    broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
+    broker.client(node_id=2).ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    families = {family.name: family for family in registry(broker.cluster_server.servers).collect()}
+    (sample,) = families["kafka_server_controllermutation_tokens"].samples
+    assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}
+
+
+def test_connections_that_wait_for_a_quota_are_counted_by_its_kind_until_they_go_on() -> None:
+    broker = VirtualBroker(*QUOTAS, "quota.profile=kafka-4.4")
+    broker.topic()
+    client = broker.client()
+    client.send(produce_of(12_000, 9, "client"), 9)
+    assert value(broker, "kafka_server_produce_queue_size") == 1
+    assert value(broker, "kafka_server_fetch_queue_size") == 0
+    broker.advance(2_000)
+    assert value(broker, "kafka_server_produce_queue_size") == 0
+
+
+@pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
+def test_a_client_that_leaves_while_it_waits_is_not_counted_any_more(version: int) -> None:
+    broker = VirtualBroker(*QUOTAS)
+    broker.topic()
+    client = broker.client()
+    client.send(produce_of(12_000, version, "client"), version)
+    client.connection.cut()
+    broker.settle()
+    assert value(broker, "kafka_server_produce_queue_size") == 0
+
+
+def test_throttle_times_are_a_histogram_by_api_and_client() -> None:
+    broker = VirtualBroker(*QUOTAS, "sluice.metrics.client.ids.max=1")
+    broker.topic()
+    for client_id in ("one", "two", "three"):
+        broker.client(client_id).send(produce_of(12_000, 9, client_id), 9)
+    family = scrape(broker)["sluice_throttle_time_seconds"]
+    counts = {sample.labels["client_id"]: sample.value for sample in family.samples if sample.name.endswith("_count")}
+    assert counts == {"one": 1, OTHER: 2}
+    assert value(broker, "sluice_throttle_time_seconds_sum", api="Produce", user="", client_id=OTHER) == 4
+    user = {"api": "Produce", "user": "ANONYMOUS", "client_id": "one"}
+    assert value(broker, "sluice_throttle_time_seconds_bucket", **user, le="1.0") == 0
+    assert value(broker, "sluice_throttle_time_seconds_bucket", **user, le="2.0") == 1
+
+
+def test_new_connections_are_told_by_kafkas_names() -> None:
+    broker = VirtualBroker("max.connection.creation.rate=1")
+    broker.cluster.client_quotas.alter({"ip": None}, {"connection_creation_rate": 1000.0})
+    for _ in range(12):
+        broker.client()
+    prefix = "kafka_server_socket_server_metrics_"
+    assert value(broker, prefix + "broker_connection_accept_rate") == 1.1, "the twelfth has not been looked at"
+    assert value(broker, prefix + "connection_accept_rate", listener="PLAINTEXT", ip="") == 1.1
+    assert value(broker, prefix + "connection_accept_rate", listener="", ip="127.0.0.1") == 1.0
+    assert value(broker, prefix + "connection_accept_throttle_time", listener="PLAINTEXT") == 1_000
+    assert math.isnan(value(broker, prefix + "ip_connection_accept_throttle_time", listener="PLAINTEXT"))
+    assert value(broker, "sluice_purgatory_operations", kind="Accept") == 1

@@ -1,0 +1,302 @@
+"""`sluice audit`: what is chosen, what is printed, which files there are, and when it fails."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from sluice.audit.judge.model.observation import Role, SubjectInfo
+from sluice.audit.judge.model.verdict import AuditResult, Sort, State, Verdict
+from sluice.audit.probes import PROBES, Probe
+from sluice.audit.report.files import read_report, write_report
+from sluice.audit.runs import Budget, Progress
+from sluice.audit.subjects import SUBJECTS, Subject
+from sluice.cli.audit.progress_screen import open_screen
+from sluice.cli.main import cli
+from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
+
+ROOT = Path(__file__).parents[4]
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["audit", *words])
+
+
+class Audits:
+    """Stands in for what measures: notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.result = with_everything()
+        self.subjects: list[str] = []
+        self.probes: list[str] = []
+        self.settings: list[dict[str, float | str | bool]] = []
+        self.budget = Budget()
+        self.seed = -1
+        self.signals = 0
+
+    async def audit(
+        self,
+        subjects: Sequence[Subject],
+        probes: Sequence[Probe],
+        *,
+        budget: Budget,
+        on_progress: Any,
+        seed: int,
+        stop: asyncio.Event,
+    ) -> AuditResult:
+        self.subjects, self.probes = [each.name for each in subjects], [each.name for each in probes]
+        self.settings = [each.info(Role.PRODUCER, {}).settings for each in subjects]
+        self.budget, self.seed = budget, seed
+        for _ in range(self.signals):
+            os.kill(os.getpid(), signal.SIGINT)
+            await stop.wait()
+        if self.signals > 1:
+            await asyncio.Event().wait()
+        on_progress(Progress(self.subjects[0], "measuring", 3, 9, ("reconnect-closed",), 2.0))
+        return self.result
+
+
+@pytest.fixture
+def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
+    found = Audits()
+    monkeypatch.setattr("sluice.audit.runs.audit", found.audit)
+    return found
+
+
+def run(tmp_path: Path, *words: str) -> Result:
+    return invoke("run", "--out", str(tmp_path / "out"), *words)
+
+
+def test_a_summary_is_printed_and_the_report_is_written(audits: Audits, tmp_path: Path) -> None:
+    ended = run(tmp_path, "--subject", "sluice", "--budget", "6m", "--seed", "7")
+    assert ended.exit_code == 0, ended.output
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "ours 0.1.0  3 runs in 12.5 s, in virtual time"
+    assert lines[1] == "  ✓ 4 pass"
+    assert "  ≠ KIP-580/1  differs: waits stay at 104 ms where they should double up to 1 s" in lines
+    assert "  ✕ KIP-580/2  violates: no cap although it says 1 s" in lines
+    assert "  ! storm in reconnect-refused: 412 connections in 2.1 s" in lines
+    assert "\x1b" not in ended.stdout
+    assert HOSTILE not in ended.stdout
+    assert ended.stderr == "sluice: reconnect-closed, 3 of 9 runs, 2 s\n"
+    assert read_report(tmp_path / "out") == audits.result
+    assert (audits.subjects, audits.budget.seconds, audits.seed) == (["sluice"], 360.0, 7)
+    assert audits.probes == list(PROBES)
+
+
+def test_machines_get_the_same(audits: Audits, tmp_path: Path) -> None:
+    told = json.loads(run(tmp_path, "--subject", "sluice", "--format", "json").stdout)
+    assert [each["name"] for each in told["subjects"]] == [each.subject.name for each in audits.result.subjects]
+    assert told["subjects"][0]["verdicts"] == {"pass": 4}
+    assert {each["statement"]: each["kind"] for each in told["subjects"][1]["deviations"]} == {
+        "KIP-580/1": "differs",
+        "KIP-580/2": "violates",
+    }
+    assert [Path(file).name for file in told["files"]] == ["report.json", "junit.xml", "report.html", "report.md"]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--subject", "sluice", "--virtual"], ["sluice-virtual"]),
+        (["--subject", "sluice-virtual", "--subject", "sluice"], ["sluice-virtual", "sluice"]),
+        (["--virtual"], [name for name, each in SUBJECTS.items() if each.virtual]),
+        (["--subject", "sluice", "--subject", "sluice"], ["sluice"]),
+    ],
+    ids=["a client in virtual time", "both", "all in virtual time", "one that is named twice"],
+)
+def test_clients_are_chosen_by_name(words: list[str], names: list[str], audits: Audits, tmp_path: Path) -> None:
+    assert run(tmp_path, *words).exit_code == 0
+    assert audits.subjects == names
+
+
+@pytest.mark.parametrize("word", ["KIP-144", "kip-144", "KIP-144/6", "reconnect-two-brokers"])
+def test_probes_are_chosen_by_name_kip_or_statement(word: str, audits: Audits, tmp_path: Path) -> None:
+    assert run(tmp_path, "--subject", "sluice", "--probe", word).exit_code == 0
+    assert "reconnect-two-brokers" in audits.probes
+    assert "produce-mute" not in audits.probes
+    assert [name for name in PROBES if name in audits.probes] == audits.probes
+
+
+def test_what_a_command_is_configured_to_is_told(audits: Audits, tmp_path: Path) -> None:
+    words = ("--subject", "python3 tools/my-app.py {bootstrap}", "--setting", "retry.backoff.ms=100")
+    assert run(tmp_path, *words, "--setting", "retries=3").exit_code == 0
+    assert (audits.subjects, audits.settings) == (["my-app.py"], [{"retry.backoff.ms": 100, "retries": 3}])
+
+
+def test_what_is_not_judged_for_want_of_settings_is_counted(audits: Audits, tmp_path: Path) -> None:
+    watched = SubjectInfo(name="my-app", role=Role.PRODUCER)
+    audits.result = result(subject("", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE), subject=watched))
+    line = "  1 of these depend on how it is configured, which --setting tells"
+    assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("signals", "verdicts", "told", "written"),
+    [
+        (1, [verdict()], "stopping: what was measured is judged; once more, and it is not", True),
+        (1, [], "Error: stopped by a signal, before anything was measured", False),
+        (2, [verdict()], "Error: stopped by a signal", False),
+    ],
+    ids=["what was measured is reported", "where nothing was there is no report", "twice, and nothing is waited for"],
+)
+def test_ctrl_c(
+    signals: int, verdicts: list[Verdict], told: str, written: bool, audits: Audits, tmp_path: Path
+) -> None:
+    audits.signals, audits.result = signals, result(subject("a", "1", *verdicts))
+    ended = run(tmp_path, "--subject", "sluice")
+    assert ended.exit_code == 1
+    assert told in ended.stderr.splitlines()
+    assert (tmp_path / "out" / "report.json").exists() == written
+
+
+DIFFERS = verdict(state=State.DEVIATES, sort=Sort.DIFFERS_FROM_KIP)
+PREDATES = verdict(state=State.DEVIATES, sort=Sort.PREDATES_KIP)
+UNCLEAR = verdict(state=State.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "exit_codes"),
+    [("violates", [0, 0, 0, 0]), ("differs", [0, 1, 0, 0]), ("deviates", [0, 1, 1, 0]), ("inconclusive", [0, 0, 0, 1]),
+     ("findings", [0, 0, 0, 0])],
+)  # fmt: skip
+def test_it_fails_only_on_what_it_is_asked_to(
+    fail_on: str, exit_codes: list[int], audits: Audits, tmp_path: Path
+) -> None:
+    found = []
+    for one in (verdict(), DIFFERS, PREDATES, UNCLEAR):
+        audits.result = result(subject("a", "1", one))
+        ended = run(tmp_path, "--subject", "sluice", "--fail-on", fail_on)
+        assert ("failed, as --fail-on says: 1 verdict" in ended.stderr) == bool(ended.exit_code)
+        found.append(ended.exit_code)
+    assert found == exit_codes
+
+
+def test_findings_fail_it_where_that_is_asked(audits: Audits, tmp_path: Path) -> None:
+    assert run(tmp_path, "--subject", "sluice", "--fail-on", "findings").exit_code == 1
+
+
+def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path) -> None:
+    audits.result = result(subject("a", "1", UNCLEAR, problems=["it did not start"]))
+    ended = run(tmp_path, "--subject", "sluice")
+    assert ended.exit_code == 1
+    assert "did not come about: it did not start" in ended.stdout
+    assert ended.stderr.splitlines()[-1] == "a: nothing could be judged"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--probe", "reconect-closed"], "--probe reconect-closed: no probe, and no KIP or statement that one is for, "
+         "did you mean reconnect-closed?"),
+        (["--probe", "KIP-5800"], "did you mean KIP-580?"),
+        (["--budget", "soon"], "'soon' is not a time such as 90s, 6m or 1h"),
+        (["--budget", "0s"], "'0s' is not a time"),
+        (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
+        (["--subject", "java", "--virtual"], "--subject java: cannot be run in virtual time, "
+         "which aiokafka, sluice can"),
+        (["--probe", "KIP-572"], "--probe KIP-572: nothing of it can be seen by a broker: it happens within"),
+        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: nothing is "
+         "judged by that, did you mean retry.backoff.ms? what counts is delivery.timeout.ms, "),
+        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: not a number, such as "
+         "retries=100"),
+        (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: it tells of a command, and no "
+         "--subject is one"),
+    ],
+    ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time",
+         "a KIP of which nothing is seen", "a setting", "a setting that is no number", "a setting of no command"],
+)  # fmt: skip
+def test_what_is_not_known_is_told_in_one_line(words: list[str], line: str, tmp_path: Path) -> None:
+    ended = run(tmp_path, *words)
+    assert ended.exit_code == 2
+    assert line in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_is_told_before_anything_is_measured(audits: Audits, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    ended = invoke("run", "--out", str(tmp_path / "taken" / "out"), "--subject", "sluice")
+    assert ended.exit_code == 1
+    assert ended.stderr == f"Error: {tmp_path}/taken/out: the report cannot be written: Not a directory\n"
+    assert audits.subjects == []
+
+
+def test_what_there_is_is_listed() -> None:
+    for what, some in (("subjects", "aiokafka-virtual"), ("probes", "reconnect-closed"), ("statements", "KIP-580/1")):
+        assert f"\n{some} " in invoke("list", what).stdout
+        assert some in [
+            next(iter(row.values())) for row in json.loads(invoke("list", what, "--format", "json").stdout)[what]
+        ]
+    assert set(json.loads(invoke("list", "--format", "json").stdout)) == {"subjects", "probes", "statements"}
+
+
+def _reports(tmp_path: Path) -> tuple[str, str]:
+    before = result(subject("a", "1", verdict(), verdict("KIP-91/1", State.DEVIATES)), subject("old", "1"))
+    now = result(subject("a", "2", DIFFERS, verdict("KIP-91/1")), subject("new", "1"))
+    for name, each in (("before", before), ("now", now)):
+        write_report(each, tmp_path / name, TEXTS)
+    return str(tmp_path / "before"), str(tmp_path / "now" / "report.json")
+
+
+def test_two_reports_are_compared(tmp_path: Path) -> None:
+    ended = invoke("compare", *_reports(tmp_path))
+    assert ended.exit_code == 0
+    assert ended.stdout.splitlines() == [
+        "a 1 then, 2 now",
+        "  ✕ worse KIP-580/1  passes → differs from the KIP: as the KIP says",
+        "  ✓ better KIP-91/1  differs from the KIP → passes: as the KIP says",
+        "new: new",
+        "old: gone",
+        "1 worse, 1 better, 1 new, 1 gone, 0 as before",
+    ]
+
+
+def test_a_comparison_is_for_machines_too_and_can_fail(tmp_path: Path) -> None:
+    before, now = _reports(tmp_path)
+    ended = invoke("compare", before, now, "--format", "json", "--fail-on-worse")
+    assert ended.exit_code == 1
+    assert [change["kind"] for change in json.loads(ended.stdout)["changes"]] == ["worse", "better", "new", "gone"]
+    assert invoke("compare", before, before, "--fail-on-worse").exit_code == 0
+
+
+def test_a_report_that_is_none_is_told(tmp_path: Path) -> None:
+    before, _ = _reports(tmp_path)
+    (tmp_path / "other.json").write_text("{}")
+    ended = invoke("compare", before, str(tmp_path / "other.json"))
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith(f"Error: {tmp_path}/other.json: no report of an audit: ")
+    ended = invoke("compare", before, str(tmp_path / "none"))
+    assert (ended.exit_code, ended.stderr.count("\n")) == (1, 1)
+
+
+def test_the_schema_is_the_published_one() -> None:
+    assert invoke("schema").stdout == (ROOT / "docs" / "audit.schema.json").read_text()
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
+    out = io.StringIO()
+    with open_screen(Console(file=out, width=80)) as screen:
+        for seconds, phase in ((1.0, "measuring"), (5.0, "measuring"), (17.0, "measuring"), (18.0, "judging")):
+            screen.show(Progress("a\x1b", phase, 1, 4, ("p", "q", "p", "r", "s"), seconds))  # type: ignore[arg-type]  # a phase
+    assert out.getvalue().splitlines() == [
+        "a\\x1b: p, q, r and 1 more, 1 of 4 runs, 1 s",
+        "a\\x1b: p, q, r and 1 more, 1 of 4 runs, 17 s",
+        "a\\x1b: judging, 1 of 4 runs, 18 s",
+    ]
+
+
+def test_on_a_terminal_there_are_bars() -> None:
+    out = io.StringIO()
+    with open_screen(Console(file=out, force_terminal=True, width=100)) as screen:
+        screen.show(Progress("[a]", "measuring", 1, 4, ("p",), 1.0))
+        screen.show(Progress("[a]", "done", 4, 4, (), 2.0))
+    assert "[a]" in out.getvalue()
+    assert "4/4" in out.getvalue()

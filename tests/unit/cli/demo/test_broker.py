@@ -1,0 +1,104 @@
+"""The broker of the demo: it is there, it is its own, and it is gone afterwards whatever happened."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+
+import pytest
+
+from sluice.cli.demo import broker
+from sluice.cli.demo.broker import running_broker
+from sluice.errors import SluiceError
+
+
+def _run(main: Coroutine[object, object, None]) -> None:
+    asyncio.run(main)
+
+
+def _is_listening(bootstrap: str) -> bool:
+    async def connect() -> bool:
+        host, port = bootstrap.split(":")
+        try:
+            _, writer = await asyncio.open_connection(host, int(port))
+        except OSError:
+            return False
+        writer.close()
+        await writer.wait_closed()
+        return True
+
+    return asyncio.run(connect())
+
+
+def test_it_runs_with_its_properties_and_is_gone_afterwards() -> None:
+    addresses = []
+
+    async def main() -> None:
+        async with running_broker(["quota.producer.default=1M"]) as broker:
+            addresses.append(broker.bootstrap)
+            assert (await broker.scrape()).throttle_s("Produce", "bronze") == 0.0
+
+    _run(main())
+    assert not _is_listening(addresses[0])
+
+
+def test_the_environment_of_another_kafka_does_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_LISTENERS", "nonsense")
+
+    async def main() -> None:
+        async with running_broker([]) as broker:
+            assert broker.bootstrap.startswith("127.0.0.1:")
+
+    _run(main())
+
+
+def test_it_is_gone_when_what_used_it_failed() -> None:
+    addresses = []
+
+    async def main() -> None:
+        async with running_broker([]) as broker:
+            addresses.append(broker.bootstrap)
+            raise KeyError("a failure of ours")
+
+    with pytest.raises(KeyError, match="a failure of ours"):
+        _run(main())
+    assert not _is_listening(addresses[0])
+
+
+def test_one_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "_STOP_TIMEOUT_S", 0.05)
+    processes = []
+    create = asyncio.create_subprocess_exec
+
+    async def stubborn(*command: str, **options: object) -> asyncio.subprocess.Process:
+        process = await create(*command, **options)  # type: ignore[arg-type]  # handed on as they came
+        processes.append(process)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", stubborn)
+
+    async def main() -> None:
+        async with running_broker([]):
+            os.kill(processes[0].pid, signal.SIGSTOP)  # it will not hear SIGTERM
+
+    _run(main())
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+def test_one_that_does_not_start_is_told_in_its_own_words() -> None:
+    async def main() -> None:
+        async with running_broker(["quota.producer.default=much"]):
+            pass
+
+    with pytest.raises(SluiceError, match=r"did not start: Error: .*default=much: must be"):
+        _run(main())
+
+
+def test_one_that_is_gone_cannot_be_scraped() -> None:
+    async def main() -> None:
+        async with running_broker([]) as broker:
+            pass
+        await broker.scrape()
+
+    with pytest.raises(SluiceError, match="metrics cannot be read"):
+        _run(main())

@@ -1,0 +1,58 @@
+"""What the demo notes of its clients' exchanges: its own API's, at the moments and with the figures of the answer."""
+
+import asyncio
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from sluice.cli.demo.trace import PRODUCE, Client, Exchange, Trace
+from sluice.clock import ManualClock
+
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # kafka-python reads files the old way
+    from sluice.cli.demo.clients import RUN, _fetched_bytes, _note_exchanges
+
+
+class Library:
+    """An aiokafka client whose every answer takes 7 ms and names the throttle time 120."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    async def send(self, node_id: int, request: object, *, group: str = "default") -> SimpleNamespace:
+        self._clock.advance(7)
+        return SimpleNamespace(throttle_time_ms=120, node_id=node_id, group=group)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "noted"),
+    [
+        pytest.param(0, [Exchange(5.0, 12.0, 1000, 120)], id="a request of its API"),
+        pytest.param(3, [], id="no other request"),
+    ],
+)
+def test_notes(api_key: int, noted: list[Exchange]) -> None:
+    clock = ManualClock(monotonic_ms=5.0)
+    client, library = Client("c", "", PRODUCE, 1e6, Trace()), Library(clock)
+    _note_exchanges(client, clock, library, 0, lambda _: 1000)
+    answer = asyncio.run(library.send(9, SimpleNamespace(API_KEY=api_key), group="other"))
+    assert client.trace.exchanges == noted
+    assert (answer.node_id, answer.group) == (9, "other"), "it is sent, and answered, as before"
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        pytest.param([], 0, id="no topic, as in the answer to a throttled fetch"),
+        pytest.param([("t", [(0, 0, 5, None)])], 0, id="null records"),
+        pytest.param([("t", [(0, 0, 5, b"12"), (1, 0, 5, b"")]), ("u", [(0, 0, 5, b"345")])], 5, id="all partitions"),
+    ],
+)
+def test_fetched_bytes_are_those_of_the_records(
+    topics: list[tuple[str, list[tuple[object, ...]]]], expected: int
+) -> None:
+    assert _fetched_bytes(SimpleNamespace(throttle_time_ms=0, topics=topics)) == expected
+
+
+def test_each_client_is_run_by_the_function_of_its_name() -> None:
+    assert sorted(RUN) == ["bronze", "gold", "reader", "steady"]

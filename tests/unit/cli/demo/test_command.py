@@ -1,0 +1,159 @@
+"""`sluice demo` as a command: what it refuses, what it prints, and that nothing is left when it is stopped."""
+
+import asyncio
+import importlib.util
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from sluice.cli.demo import command as demo_module
+from sluice.cli.demo.broker import DemoBroker, Scrape
+from sluice.cli.demo.screen import open_screen
+from sluice.cli.demo.trace import PRODUCE, Client, Trace
+from sluice.cli.demo.verdict import Result
+from sluice.cli.main import cli
+from sluice.clock import LoopClock
+from sluice.errors import SluiceError
+
+
+def _play(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
+    """Has the demo end at once, with these problems of its last client."""
+
+    async def run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
+        logging.getLogger("aiokafka").error("a warning of a library")
+        console.print("meanwhile")
+        results = [Result(client, client.quota, None, None, 0.0, []) for client in clients]
+        results[-1] = Result(clients[-1], 0.0, None, None, 1.0, list(problems))
+        return results, 0.0
+
+    monkeypatch.setattr(demo_module, "_run", run)
+
+
+class TestRefuses:
+    @pytest.mark.parametrize("seconds", ["24", "0", "-1"])
+    def test_a_time_too_short_to_judge(self, seconds: str) -> None:
+        result = CliRunner().invoke(cli, ["demo", "--seconds", seconds])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"--seconds: {seconds} s are too short to judge: must be 25 or more" in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+
+    @pytest.mark.parametrize("missing", ["aiokafka", "kafka"])
+    def test_to_run_without_the_clients(self, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+        find = importlib.util.find_spec
+        monkeypatch.setattr(demo_module, "find_spec", lambda name: None if name == missing else find(name))
+        result = CliRunner().invoke(cli, ["demo"])
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "pip install 'kafka-sluice[demo]'" in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+
+
+class TestTheCommand:
+    def test_ends_with_0_when_all_is_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _play(monkeypatch)
+        result = CliRunner().invoke(cli, ["demo"])
+        assert result.exit_code == 0
+        assert "was never throttled" in result.stdout
+        assert result.stderr == "", "what the libraries log stays off the screen"
+
+    def test_ends_with_1_when_one_client_is_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _play(monkeypatch, "steady was throttled")
+        result = CliRunner().invoke(cli, ["demo"])
+        assert result.exit_code == 1
+        assert "steady was throttled" in result.stdout
+
+    @pytest.mark.parametrize(("problems", "passed"), [([], True), (["steady was throttled"], False)])
+    def test_writes_json_and_nothing_else_to_stdout(
+        self, monkeypatch: pytest.MonkeyPatch, problems: list[str], passed: bool
+    ) -> None:
+        _play(monkeypatch, *problems)
+        result = CliRunner().invoke(cli, ["demo", "--format", "json"])
+        summary = json.loads(result.stdout)
+        assert summary["passed"] is passed
+        assert [client["client_id"] for client in summary["clients"]] == ["bronze", "gold", "reader", "steady"]
+        assert result.stderr == "meanwhile\n"
+
+    def test_lets_logs_be_logged_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _play(monkeypatch)
+        before = logging.root.manager.disable
+        CliRunner().invoke(cli, ["demo"])
+        assert logging.root.manager.disable == before
+
+
+def test_its_clients_have_the_quotas_that_the_broker_is_told() -> None:
+    quotas = {client.name: (client.kind, client.quota, client.asks_for_more) for client in demo_module._clients()}
+    assert quotas == {
+        "bronze": ("Produce", 1e6, True),
+        "gold": ("Produce", 4e6, True),
+        "reader": ("Fetch", 2e6, True),
+        "steady": ("Produce", 1e6, False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("at_s", "bursts", "over"),
+    [
+        pytest.param(34.9, 9, False, id="not before its time, however much was seen"),
+        pytest.param(35.0, 4, True, id="at its time if the last cycle is whole"),
+        pytest.param(37.9, 3, False, id="later if it is not"),
+        pytest.param(38.0, 3, True, id="but 3 s later at the most"),
+    ],
+)
+def test_when_it_is_over(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: int, over: bool) -> None:
+    monkeypatch.setattr(Trace, "burst_starts", lambda self, quota: [0.0] * bursts)
+    clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), asks_for_more=False)]
+    assert demo_module._is_over(clients, 5_000.0, 35, 5_000.0 + at_s * 1e3) is over
+
+
+class TestAClientThatEnds:
+    def _watch(self, error: Exception | None) -> None:
+        async def client() -> None:
+            if error is not None:
+                raise error
+
+        async def main() -> None:
+            broker, clock = DemoBroker("", ""), LoopClock(asyncio.get_running_loop())
+            tasks = {asyncio.create_task(client()): Client("bronze", "", PRODUCE, 1e6, Trace())}
+            with open_screen(Console(quiet=True), [], "", 0.0, 35) as screen:
+                await demo_module._watch(tasks, broker, clock, screen, lambda _: False)
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("error", [OSError("no route"), None], ids=["by an error", "by itself"])
+    def test_ends_the_demo(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
+        monkeypatch.setattr(DemoBroker, "_scrape", lambda self: Scrape(""))
+        with pytest.raises(SluiceError, match=f"^bronze ended: {re.escape(repr(error))}$"):
+            self._watch(error)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_it_and_its_broker(number: signal.Signals) -> None:
+    async def main() -> None:
+        demo = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sluice", "demo", "--format", "json"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert demo.stderr is not None
+        assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
+        (broker,) = _children(demo.pid)
+        demo.send_signal(number)
+        stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
+        assert (demo.returncode, stdout) == (1, b"")
+        assert len(stderr.decode().strip().splitlines()) == 1, stderr.decode()
+        with pytest.raises(ProcessLookupError):
+            os.kill(broker, 0)
+
+    asyncio.run(main())
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True)
+    return [int(child) for child in found.stdout.split()]

@@ -1,0 +1,66 @@
+"""Fault rules as words of a command line."""
+
+import pytest
+
+from sluice.cli.faults.arguments import rule_of
+from sluice.errors import ConfigError
+
+RULES = {
+    "an action alone": ("action=close", {"action": {"kind": "close"}}),
+    "fields of the action and of the rule": (
+        "action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3",
+        {"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Produce", "times": 3},
+    ),
+    "numbers where the field takes them": (
+        "action=error code=79 version=9 id=5 probability=0.5 partition=1",
+        {"action": {"kind": "error", "code": 79}, "version": 9, "id": "5", "probability": 0.5, "partition": 1},
+    ),
+    "durations, with units and as milliseconds": (
+        "action=delay min=5 max=10.5 after=2s",
+        {"action": {"kind": "delay", "min": 5, "max": 10.5}, "after": "2s"},
+    ),
+    "lists": (
+        "action=close broker=1,2 api=Produce,Fetch",
+        {"action": {"kind": "close"}, "broker": [1, 2], "api": ["Produce", "Fetch"]},
+    ),
+    "a list of one, where it has to be a list": ("action=close on=4", {"action": {"kind": "close"}, "on": [4]}),
+    "a schedule with its spaces": (
+        "action=close schedule=3 fail, 2 pass, repeat api=Produce",
+        {"action": {"kind": "close"}, "schedule": "3 fail, 2 pass, repeat", "api": "Produce"},
+    ),
+    "a name with a = in it": ("action=close client_id=a=b", {"action": {"kind": "close"}, "client_id": "a=b"}),
+    "what is no number, for the broker to refuse": (
+        "action=close times=x",
+        {"action": {"kind": "close"}, "times": "x"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "rule"), RULES.values(), ids=RULES)
+@pytest.mark.parametrize("split", [str.split, lambda words: [words]], ids=["as several words", "as one"])
+def test_words_are(words: str, rule: dict[str, object], split: object) -> None:
+    assert callable(split)
+    assert rule_of(split(words)) == rule
+
+
+WRONG = {
+    "no action": ("api=Produce", "action=KIND is needed; kinds are error, "),
+    "an action that there is not": (
+        "action=eror",
+        "action=eror: there is no such action, did you mean error? actions are ",
+    ),
+    "a word alone": ("close", "close: must be NAME=VALUE, such as action=error"),
+    "a name that there is not": (
+        "action=close cliend_id=a",
+        "cliend_id: a rule with action=close has no such field, did you mean client_id? it has when, how, ",
+    ),
+    "a name like no other": ("action=close q=1", "q: a rule with action=close has no such field; it has when, how, "),
+    "a name that stands twice": ("action=close times=1 times=2", "times: stands twice"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=WRONG)
+def test_words_that_are_no_rule_are_refused(words: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        rule_of([words])
+    assert str(refused.value).startswith(said)

@@ -1,0 +1,94 @@
+"""`sluice journal` against a running broker, and what it says when something is wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice.cli.journal import export
+from sluice.cli.main import cli
+from sluice.journal_events import Gap
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.records import produce
+from tests.support.wire import WireClient
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli, ["journal", *args])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker to which a client said twice what it wants to know and then wrote to a topic that is not there."""
+    log: Path = tmp_path_factory.mktemp("journal") / "log"
+    with running_broker(log, *overrides("auto.create.topics.enable=false", "sluice.journal.events=16384")) as running:
+        with WireClient(running.bootstrap, "shop") as client:
+            client.ask(MetadataRequest(), 9)
+            client.ask(MetadataRequest(), 9)
+            client.ask(produce(9), 9)
+        yield running
+
+
+def test_the_newest_events_are_printed(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--client-id", "shop", "--kind", "request", "--last", "2")
+    first, second = shown.stdout.splitlines()
+    assert " broker 1 #" in first
+    assert " shop Metadata v9 (1), " in first
+    assert second.endswith(" ms, UNKNOWN_TOPIC_OR_PARTITION")
+    assert " shop Produce v9 (1), t-0, " in second
+
+
+def test_events_are_printed_as_json(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--api", "Metadata", "--after", "0", "--format", "json")
+    assert [json.loads(line)["api"] for line in shown.stdout.splitlines()] == ["Metadata", "Metadata"]
+
+
+def test_all_events_are_exported_page_by_page(
+    broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.cli.journal.client._PAGE", 2)
+    file = tmp_path / "all.ndjson"
+    told = run("export", str(file), "--admin", broker.admin).stdout
+    seqs = [json.loads(line)["seq"] for line in file.read_text().splitlines()]
+    assert seqs == [*range(1, len(seqs) + 1)]
+    assert len(seqs) >= 5
+    assert told == f"{file}: {len(seqs)} events\n"
+
+
+def test_a_loss_is_told_and_written(tmp_path: Path) -> None:
+    gap = msgspec.json.encode(Gap(seq=7, at_ns=0, broker=-1, lost=7)).decode()
+    file = str(tmp_path / "some.ndjson")
+    assert export.writer_of(file)(file, [gap]) == (1, 7)
+
+
+def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    shown = run("export", str(tmp_path / "all.parquet"))
+    assert shown.exit_code == 1
+    assert "Parquet needs pyarrow, which is not installed; .ndjson needs nothing" in shown.stderr
+
+
+WRONG = {
+    "a file of no format": (["export", "all.csv"], 2, "all.csv: must end in .ndjson or .parquet"),
+    "two beginnings": (["tail", "--last", "1", "--after", "1"], 2, "--last and --after exclude each other"),
+    "a number below zero": (["tail", "--last", "-1"], 2, "-1 is not in the range x>=0"),
+}
+
+
+@pytest.mark.parametrize(("args", "code", "told"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_in_one_line(args: list[str], code: int, told: str) -> None:
+    shown = run(*args)
+    assert shown.exit_code == code
+    assert told in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_what_the_broker_does_not_accept_is_wrong_usage(broker: BrokerProcess) -> None:
+    shown = run("tail", "--admin", broker.admin, "--kind", "dream")
+    assert shown.exit_code == 2
+    assert "kind=dream: must be one of connection-opened, " in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1

@@ -1,0 +1,19 @@
+"""An explanation in words."""
+
+from sluice.cli.quota.explanation import in_words
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
+from sluice.quotas.explain import BrokerSeen, Explanation, explain
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+
+
+def test_samples_that_nothing_is_in_are_left_out() -> None:
+    """Who was silent has samples that are empty until they are used again."""
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    manager.set_quota(QuotaEntity(client_id=DEFAULT), 1000)
+    for at_ms in (0, 1000, 2000, 60_000):
+        manager.record("ANONYMOUS", "shop", 500, at_ms)
+    quotas = explain([manager], "ANONYMOUS", "shop", 60_000)
+    assert [sample.events for sample in quotas[0].samples].count(0) > 0
+    told = in_words(Explanation("shop", "ANONYMOUS", "by-version", 60_000, [BrokerSeen(1, quotas, [])]))
+    lines = [line.strip() for line in told.splitlines()]
+    assert [line for line in lines if line.startswith("from ")] == ["from 00:01:00.000: 500 in 1 request"]

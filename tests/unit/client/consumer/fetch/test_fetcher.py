@@ -1,0 +1,238 @@
+"""The fetcher: whom it asks for what, what it hands out, and what it makes of errors. At scripted brokers."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
+from sluice.client.consumer.offset_reset import LATEST, NONE, OffsetReset
+from sluice.client.consumer.subscription_state import FetchState
+from sluice.client.errors import KafkaException
+from sluice.protocol.apis.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.fetching import P0, P1, Reading, batch
+
+
+def told(asked: Asked, *partitions: PartitionData, session_id: int = 7, throttle_time_ms: int = 0) -> FetchResponse:
+    """What is told of partitions of the topic that was asked for."""
+    named = asked.message.topics[0] if asked.message.topics else None
+    topics = [
+        FetchableTopicResponse(topic="t", topic_id=named.topic_id if named else bytes(16), partitions=list(partitions))
+    ]
+    return FetchResponse(
+        session_id=session_id, responses=topics if partitions else [], throttle_time_ms=throttle_time_ms
+    )
+
+
+def of(partition: int, records: bytes = b"", code: int = 0, **more: object) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=9,
+        last_stable_offset=8,
+        log_start_offset=0,
+        records=records,
+        **more,  # type: ignore[arg-type]  # those of the message, as a test names them
+    )
+
+
+def reading(records: bytes = b"", code: int = 0, *, reset: OffsetReset = LATEST, **more: object) -> Reading:
+    """Partition 0 from offset 3 on, which is answered with this, once, and then with nothing."""
+    stage = Reading(reset=reset)
+    stage.assign(P0)
+    stage.seek(P0, 3)
+    answers = [of(0, records, code, **more)]
+    stage.one.answers["Fetch"] = lambda asked: told(asked, *[answers.pop()] if answers else [])
+    return stage
+
+
+def test_each_leader_is_asked_for_its_partitions_and_records_are_handed_out_in_their_order() -> None:
+    stage = Reading()
+    stage.assign(P0, P1)
+    stage.seek(P0, 3)
+    stage.seek(P1, 0)
+    stage.one.answers["Fetch"] = lambda asked: told(asked, of(0, batch(3, b"a", b"b")))
+    stage.two.answers["Fetch"] = lambda asked: told(asked, of(1, batch(0, b"c")))
+    stage.fetch()
+    (asked,) = stage.one.asked("Fetch")
+    (partition,) = asked.message.topics[0].partitions
+    assert (partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (0, 3, 1000)
+    assert len(stage.two.asked("Fetch")) == 1
+    records = stage.collect()
+    assert sorted((one.partition, one.offset, one.value) for one in records) == [
+        (0, 3, b"a"),
+        (0, 4, b"b"),
+        (1, 0, b"c"),
+    ]
+    assert (stage.position(P0), stage.position(P1)) == (5, 1)
+
+
+def test_a_node_is_not_asked_while_it_was_or_what_it_brought_is_still_there() -> None:
+    stage = reading(batch(3, b"a", b"b", b"c"))
+    stage.fetcher.send(stage.now_ms)
+    stage.fetcher.send(stage.now_ms)
+    stage.network.advance(1)
+    assert len(stage.collect(2)) == 2
+    stage.fetch()
+    assert len(stage.one.asked("Fetch")) == 1
+    assert [one.value for one in stage.collect()] == [b"c"]
+    stage.fetch()
+    assert len(stage.one.asked("Fetch")) == 2
+
+
+def test_the_next_request_is_of_the_same_session() -> None:
+    stage = reading(batch(3, b"a"))
+    for _ in range(2):
+        stage.fetch()
+        stage.collect()
+    first, second = (asked.message for asked in stage.one.asked("Fetch"))
+    assert (first.session_id, first.session_epoch) == (0, 0)
+    assert (second.session_id, second.session_epoch) == (7, 1)
+    assert second.topics[0].partitions[0].fetch_offset == 4
+
+
+def test_what_is_paused_is_kept_and_what_was_sought_away_from_is_dropped() -> None:
+    stage = reading(batch(3, b"a", b"b"))
+    stage.fetch()
+    state = stage.subscriptions.state_of(P0)
+    state.is_paused = True
+    assert stage.collect() == []
+    state.is_paused = False
+    assert [one.value for one in stage.collect(1)] == [b"a"]
+    stage.seek(P0, 100)
+    assert stage.collect() == []
+    assert stage.position(P0) == 100
+
+
+def test_an_answer_without_records_tells_how_far_the_log_is() -> None:
+    stage = reading()
+    stage.fetch()
+    state = stage.subscriptions.state_of(P0)
+    assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (9, 8, 0)
+
+
+def test_a_throttled_answer_is_no_complaint_and_the_next_request_waits() -> None:
+    stage = reading()
+    stage.one.answers["Fetch"] = lambda asked: told(asked, session_id=0, throttle_time_ms=400)
+    stage.fetch()
+    until_ms = stage.fetch()
+    assert until_ms - stage.now_ms == pytest.approx(399, abs=2)
+    assert len(stage.one.asked("Fetch")) == 1
+
+
+@pytest.mark.parametrize("answer", [DISCONNECT, None], ids=["a connection that was lost", "no answer"])
+def test_a_fetch_that_was_lost_is_full_the_next_time(answer: Answer) -> None:
+    stage = reading()
+    stage.one.answers["Fetch"] = lambda _: answer
+    stage.fetch()
+    stage.network.advance(31_000)
+    for _ in range(5):
+        stage.fetch()
+    assert [asked.message.session_epoch for asked in stage.one.asked("Fetch")][:2] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    ],
+)
+def test_an_error_that_passes_waits_for_metadata(code: ErrorCode) -> None:
+    stage = reading(code=code)
+    stage.fetch()
+    assert stage.collect() == []
+    assert stage.metadata.update_requested
+    stage.fetch()
+    assert len(stage.one.asked("Fetch")) == 1, "not before there is other metadata"
+    stage.network.advance(200)
+    stage.fetch()
+    assert len(stage.one.asked("Fetch")) == 2
+
+
+def test_a_leader_that_an_answer_names_is_asked_at_once() -> None:
+    stage = reading(code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=5))
+    answer = stage.one.answers["Fetch"]
+
+    def with_endpoints(asked: Asked) -> Answer:
+        response = answer(asked)
+        assert isinstance(response, FetchResponse)
+        response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
+        return response
+
+    stage.one.answers["Fetch"] = with_endpoints
+    stage.fetch()
+    stage.collect()
+    stage.fetch()
+    (asked,) = stage.two.asked("Fetch")
+    assert asked.message.topics[0].partitions[0].fetch_offset == 3
+
+
+def test_a_position_out_of_range_is_reset_by_the_policy() -> None:
+    stage = reading(code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    stage.fetch()
+    assert stage.collect() == []
+    state = stage.subscriptions.state_of(P0)
+    assert (state.state, state.reset) == (FetchState.AWAIT_RESET, LATEST)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        pytest.param(
+            lambda: reading(code=ErrorCode.OFFSET_OUT_OF_RANGE, reset=NONE),
+            OffsetOutOfRangeError,
+            r"^out of range, and auto\.offset\.reset=none: t-0 at 3$",
+            id="a position out of range without a policy",
+        ),
+        pytest.param(
+            lambda: reading(code=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+            KafkaException,
+            r"^t-0: ",
+            id="what may not be read",
+        ),
+        pytest.param(
+            lambda: reading(batch(3, b"a")[:-1] + b"!"),
+            KafkaException,
+            r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to go on$",
+            id="a batch that is broken",
+        ),
+    ],
+)
+def test_what_the_application_has_to_know_is_raised(
+    make: Callable[[], Reading], error: type[KafkaException], text: str
+) -> None:
+    stage = make()
+    stage.fetch()
+    with pytest.raises(error, match=text):
+        stage.collect()
+
+
+def test_but_not_before_the_records_that_came_before() -> None:
+    good, broken = batch(3, b"a"), batch(4, b"b")
+    stage = reading(good + broken[:-1] + b"!")
+    stage.fetch()
+    assert [one.value for one in stage.collect()] == [b"a"]
+    for _ in range(2):
+        with pytest.raises(KafkaException, match="at offset 4, cannot be read"):
+            stage.collect()
+    stage.seek(P0, 5)
+    assert stage.collect() == []
+
+
+def test_sessions_are_closed_in_the_end() -> None:
+    stage = reading(batch(3, b"a"))
+    stage.fetch()
+    stage.fetcher.close_sessions(stage.now_ms)
+    stage.network.advance(1)
+    last = stage.one.asked("Fetch")[-1].message
+    assert (last.session_id, last.session_epoch, last.topics) == (7, -1, [])

@@ -1,0 +1,151 @@
+"""Who coordinates a group: how it is looked up, kept and forgotten. At scripted brokers, in virtual time."""
+
+import asyncio
+
+import pytest
+
+from sluice.client.errors import ApiException, DisconnectException, KafkaException, TimeoutException
+from sluice.client.network.in_flight import request_of
+from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
+from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from sluice.protocol.errors import ErrorCode
+from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.consuming import gaps
+from tests.support.group_network import REQUEST_MS, GroupStage, at_group
+
+HEARTBEAT = request_of(HeartbeatRequest(group_id="g"))
+
+
+def test_it_is_looked_up_once_and_has_a_connection_of_its_own() -> None:
+    async def test(stage: GroupStage) -> None:
+        node = await stage.coordinator.ensure()
+        assert (node.id, node.host) == (2**31 - 1 - 1, "a")
+        assert await stage.coordinator.ensure() == node
+        assert len(stage.asked_at_ms("FindCoordinator")) == 1
+
+    at_group(test)
+
+
+def test_old_brokers_are_asked_for_one_group() -> None:
+    async def test(stage: GroupStage) -> None:
+        for broker in (stage.one, stage.two):
+            broker.versions["FindCoordinator"] = (0, 3)
+            broker.answers["FindCoordinator"] = lambda asked: FindCoordinatorResponse(
+                node_id=2 if asked.message.key == "g" else -1, host="b", port=9092
+            )
+        assert (await stage.coordinator.ensure()).host == "b"
+
+    at_group(test)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(ErrorCode.COORDINATOR_NOT_AVAILABLE, id="it is not there yet"),
+        pytest.param(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, id="it is loading"),
+        pytest.param(DISCONNECT, id="a connection is lost"),
+    ],
+)
+def test_what_passes_is_tried_again_after_a_backoff_that_grows(answer: Answer | ErrorCode) -> None:
+    async def test(stage: GroupStage) -> None:
+        def fails(asked: Asked) -> Answer:
+            if len(stage.asked_at_ms("FindCoordinator")) > 4:
+                return stage.found(asked)
+            if isinstance(answer, ErrorCode):
+                return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=answer)])
+            return answer
+
+        for broker in (stage.one, stage.two):
+            broker.answers["FindCoordinator"] = fails
+        await stage.coordinator.ensure()
+        found = gaps(stage.asked_at_ms("FindCoordinator"))
+        # Fresh metadata is waited for as well, which has a backoff of its own.
+        assert [expected <= gap <= expected + 110 for gap, expected in zip(found, (100, 200, 300, 400), strict=True)]
+        assert found == sorted(found)
+
+    at_group(test)
+
+
+def test_what_does_not_pass_is_raised() -> None:
+    async def test(stage: GroupStage) -> None:
+        refused = Coordinator(key="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message="not yours")
+        for broker in (stage.one, stage.two):
+            broker.answers["FindCoordinator"] = lambda _: FindCoordinatorResponse(coordinators=[refused])
+        with pytest.raises(ApiException, match="not yours"):
+            await stage.coordinator.ensure()
+
+    at_group(test)
+
+
+def test_nobody_waits_longer_than_the_deadline() -> None:
+    async def test(stage: GroupStage) -> None:
+        stage.one.refuses = stage.two.refuses = True
+        began_ms = stage.network.now_ms
+        with pytest.raises(TimeoutException):
+            await stage.coordinator.ensure(stage.deadline(500))
+        assert stage.network.now_ms - began_ms == pytest.approx(500, abs=2)
+
+    at_group(test)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "after_ms"),
+    [(DISCONNECT, DisconnectException, 0), (None, TimeoutException, REQUEST_MS)],
+    ids=["it hangs up", "it does not answer"],
+)
+def test_one_that_does_not_answer_is_forgotten(answer: Answer, raised: type[KafkaException], after_ms: float) -> None:
+    async def test(stage: GroupStage) -> None:
+        stage.one.answers["Heartbeat"] = lambda _: answer
+        await stage.coordinator.ensure()
+        began_ms = stage.network.now_ms
+        with pytest.raises(raised):
+            await stage.coordinator.ask(HEARTBEAT)
+        assert stage.network.now_ms - began_ms == pytest.approx(after_ms, abs=5)
+        assert stage.coordinator.node is None
+        stage.coordinator_is = 2
+        stage.two.answers["Heartbeat"] = lambda _: HeartbeatResponse()
+        assert isinstance(await stage.coordinator.ask(HEARTBEAT), HeartbeatResponse)
+
+    at_group(test)
+
+
+@pytest.mark.parametrize(
+    ("code", "forgotten"),
+    [
+        (ErrorCode.NOT_COORDINATOR, True),
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, True),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
+    ],
+)
+def test_errors_tell_whether_it_moved(code: ErrorCode, forgotten: bool) -> None:
+    async def test(stage: GroupStage) -> None:
+        await stage.coordinator.ensure()
+        with pytest.raises(ApiException):
+            stage.coordinator.check(code)
+        assert (stage.coordinator.node is None) is forgotten
+
+    at_group(test)
+
+
+def test_what_is_on_its_way_fails_when_it_is_forgotten() -> None:
+    async def test(stage: GroupStage) -> None:
+        stage.one.answers["Heartbeat"] = lambda _: None
+        asking = asyncio.ensure_future(stage.coordinator.ask(HEARTBEAT))
+        await asyncio.sleep(0.5)
+        stage.coordinator.forget("the test wants it")
+        with pytest.raises(DisconnectException):
+            await asking
+
+    at_group(test)
+
+
+def test_a_pause_ends_where_the_client_is_closed() -> None:
+    async def test(stage: GroupStage) -> None:
+        pausing = asyncio.ensure_future(stage.coordinator.pause(60_000))
+        await asyncio.sleep(1)
+        await stage.client.close()
+        with pytest.raises(KafkaException, match="closed"):
+            await pausing
+
+    at_group(test)

@@ -1,0 +1,321 @@
+"""The consumer as a member of a group, against our broker, in virtual time."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from sluice.client.consumer.consumer import (
+    CommitFailedError,
+    Consumer,
+    NoSubscriptionError,
+    OffsetAndMetadata,
+    RebalanceListener,
+    TopicPartition,
+)
+from sluice.client.consumer.group.assignors import Assignor, GroupMember, assign_range
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.errors import ConfigError
+from tests.support.consuming import P0, TOPIC, Reading, Settings, reading, values_of
+
+FOUR: dict[str, str | float] = {"num.partitions": 4, "group.initial.rebalance.delay.ms": 0}
+ALL = {TopicPartition(TOPIC, index) for index in range(4)}
+
+
+class Heard(RebalanceListener):
+    """What a listener was told, in its order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, set[int]]] = []
+
+    async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append(("revoked", {partition.partition for partition in partitions}))
+
+    async def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append(("assigned", {partition.partition for partition in partitions}))
+
+    async def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append(("lost", {partition.partition for partition in partitions}))
+
+
+@asynccontextmanager
+async def polling(stage: Reading, **config: str | int) -> AsyncIterator[Consumer]:
+    """Another member, that polls all the time."""
+    given: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}
+    given |= {name.replace("_", "."): value for name, value in config.items()}
+
+    async def poll(consumer: Consumer) -> None:
+        while True:
+            await consumer.poll(100)
+
+    async with Consumer(given, random=Random(7)) as consumer:
+        consumer.subscribe([TOPIC])
+        task = asyncio.ensure_future(poll(consumer))
+        yield consumer
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def until_assigned(consumer: Consumer, count: int) -> None:
+    for _ in range(200):
+        await consumer.poll(100)
+        if len(consumer.assignment()) == count:
+            return
+    raise AssertionError(f"{len(consumer.assignment())} partitions, not {count}")
+
+
+class TestMembers:
+    def test_have_all_partitions_where_they_are_alone(self) -> None:
+        async def test(stage: Reading) -> None:
+            heard = Heard()
+            stage.consumer.subscribe([TOPIC], listener=heard)
+            await stage.produce(b"a", partition=3)
+            assert await stage.read(1) == [b"a"]
+            assert stage.consumer.assignment() == ALL
+            assert heard.told == [("assigned", {0, 1, 2, 3})]
+            assert stage.consumer.group_metadata().id == 1
+
+        reading(test, {"group.id": "g"}, broker_config=FOUR)
+
+    @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
+    def test_share_and_take_over(self, assignor: str) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.subscribe([TOPIC])
+            await until_assigned(stage.consumer, 4)
+            async with polling(stage, partition_assignment_strategy=assignor) as other:
+                await until_assigned(stage.consumer, 2)
+                for _ in range(100):
+                    await stage.consumer.poll(100)
+                    if len(other.assignment()) == 2:
+                        break
+                assert other.assignment() | stage.consumer.assignment() == ALL
+            await until_assigned(stage.consumer, 4)
+
+        reading(test, {"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR)
+
+    @pytest.mark.parametrize(
+        ("assignor", "expected"),
+        [
+            ("range", [("assigned", {0, 1, 2, 3}), ("revoked", {0, 1, 2, 3}), ("assigned", {0, 1})]),
+            ("cooperative-sticky", [("assigned", {0, 1, 2, 3}), ("revoked", {2, 3}), ("assigned", set())]),
+        ],
+    )
+    def test_give_up_all_or_only_what_moves(self, assignor: str, expected: list[tuple[str, set[int]]]) -> None:
+        async def test(stage: Reading) -> None:
+            heard = Heard()
+            stage.consumer.subscribe([TOPIC], listener=heard)
+            await until_assigned(stage.consumer, 4)
+            async with polling(stage, partition_assignment_strategy=assignor):
+                await until_assigned(stage.consumer, 2)
+                kinds = [(kind, len(partitions)) for kind, partitions in heard.told[:3]]
+                assert kinds == [(kind, len(partitions)) for kind, partitions in expected]
+
+        reading(test, {"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR)
+
+    def test_that_are_static_keep_their_place(self) -> None:
+        async def test(stage: Reading) -> None:
+            config = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "group.instance.id": "i"}
+            generations = []
+            for _ in range(2):
+                async with Consumer(config) as consumer:
+                    consumer.subscribe([TOPIC])
+                    await until_assigned(consumer, 4)
+                    generations.append(consumer.group_metadata().id)
+                await asyncio.sleep(5)
+            assert generations == [1, 1]
+
+        reading(test, broker_config=FOUR)
+
+    def test_that_do_not_poll_leave(self) -> None:
+        async def test(stage: Reading) -> None:
+            heard = Heard()
+            stage.consumer.subscribe([TOPIC], listener=heard)
+            await until_assigned(stage.consumer, 4)
+            await asyncio.sleep(20)
+            assert len(stage.asked("LeaveGroup")) == 1
+            with pytest.raises(CommitFailedError, match="not a member of the group now"):
+                await stage.consumer.commit({P0: OffsetAndMetadata(0)})
+            await until_assigned(stage.consumer, 4)
+            assert [kind for kind, _ in heard.told] == ["assigned", "lost", "assigned"]
+
+        config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
+        reading(test, {**config, "enable.auto.commit": "false"}, broker_config=FOUR)
+
+    def test_send_heartbeats_while_nobody_polls(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.subscribe([TOPIC])
+            await until_assigned(stage.consumer, 4)
+            await asyncio.sleep(31)
+            assert 9 <= len(stage.asked("Heartbeat")) <= 11
+
+        reading(test, {"group.id": "g"}, broker_config=FOUR)
+
+    def test_follow_a_pattern(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.broker.cluster.create_topic("orders-1", 1)
+            await stage.broker.cluster.create_topic("payments", 1)
+            stage.consumer.subscribe(re.compile("orders-.*"))
+            await until_assigned(stage.consumer, 1)
+            assert stage.consumer.subscription() == {"orders-1"}
+            await stage.broker.cluster.create_topic("orders-2", 2)
+            await until_assigned(stage.consumer, 3)
+
+        reading(test, {"group.id": "g", "metadata.max.age.ms": 2000}, broker_config=FOUR)
+
+    def test_unsubscribe(self) -> None:
+        async def test(stage: Reading) -> None:
+            heard = Heard()
+            stage.consumer.subscribe([TOPIC], listener=heard)
+            await until_assigned(stage.consumer, 4)
+            await stage.consumer.unsubscribe()
+            assert stage.consumer.assignment() == set()
+            assert heard.told[-1] == ("revoked", {0, 1, 2, 3})
+            assert len(stage.asked("LeaveGroup")) == 1
+            stage.consumer.assign([P0])
+            await stage.produce(b"v")
+            assert await stage.read(1) == [b"v"]
+
+        reading(test, {"group.id": "g"}, broker_config=FOUR)
+
+    def test_survive_that_the_coordinator_moves(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.subscribe([TOPIC])
+            await until_assigned(stage.consumer, 4)
+            for node in (1, 2):
+                await stage.broker.cluster.stop(node)
+                await asyncio.sleep(1)
+                await stage.produce(b"v", partition=0)
+                assert await stage.read(1) == [b"v"]
+                await stage.broker.cluster.start(node)
+                await stage.consumer.poll(1000)
+
+        config: dict[str, str | float] = {**FOUR, "sluice.brokers": 3, "default.replication.factor": 3}
+        reading(test, {"group.id": "g", "auto.offset.reset": "earliest"}, broker_config=config)
+
+
+class TestCommits:
+    def test_are_where_the_next_one_begins(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*[b"%d" % number for number in range(10)])
+            config: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "max.poll.records": 4}
+            stage.consumer.subscribe([TOPIC])
+            assert len(await stage.read(4)) == 4
+            await stage.consumer.commit()
+            assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(4, "", 0)}
+            await stage.consumer.close()
+            async with Consumer(config) as consumer:
+                consumer.subscribe([TOPIC])
+                records = await consumer.poll(10_000)
+                assert values_of(records) == [b"4", b"5", b"6", b"7"]
+
+        settings: Settings = {"group.id": "g", "enable.auto.commit": "false", "max.poll.records": 4}
+        reading(test, settings, broker_config={"group.initial.rebalance.delay.ms": 0})
+
+    @pytest.mark.parametrize("manual", [True, False], ids=["assigned by hand", "in a group"])
+    def test_are_made_by_time_and_when_it_closes(self, manual: bool) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(b"a", b"b")
+            if manual:
+                stage.consumer.assign([P0])
+            else:
+                stage.consumer.subscribe([TOPIC])
+            await stage.read(2)
+            assert stage.asked("OffsetCommit") == []
+            await stage.consumer.poll(6000)
+            assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(2, "", 0)}
+            await stage.produce(b"c")
+            await stage.read(1)
+            commits = len(stage.asked("OffsetCommit"))
+            await stage.consumer.close()
+            assert len(stage.asked("OffsetCommit")) == commits + 1
+            async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
+                assert await other.committed([P0]) == {P0: OffsetAndMetadata(3, "", 0)}
+
+        reading(test, {"group.id": "g"}, broker_config={"group.initial.rebalance.delay.ms": 0})
+
+    def test_of_later_are_not_waited_for(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.assign([P0])
+            task = stage.consumer.commit_later({P0: OffsetAndMetadata(5, "mine")})
+            assert not task.done()
+            await task
+            assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(5, "mine")}
+
+        reading(test, {"group.id": "g"})
+
+    def test_need_a_group(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.assign([P0])
+            with pytest.raises(NoSubscriptionError, match=r"^cannot commit: there is no group.id$"):
+                await stage.consumer.commit()
+            with pytest.raises(NoSubscriptionError, match=r"^cannot subscribe: there is no group.id$"):
+                stage.consumer.subscribe([TOPIC])
+
+        reading(test)
+
+
+def test_subscribing_and_assigning_exclude_each_other() -> None:
+    async def test(stage: Reading) -> None:
+        stage.consumer.subscribe([TOPIC])
+        with pytest.raises(KafkaException, match="exclude each other"):
+            stage.consumer.assign([P0])
+
+    reading(test, {"group.id": "g"})
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy=mine: must be of range, "),
+        ({"group.protocol": "consumer"}, "group.protocol=consumer: this client speaks the classic protocol only"),
+    ],
+)
+def test_what_is_not_there_is_refused(config: Settings, told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        Consumer({"bootstrap.servers": "a:1", "group.id": "g", **config})
+
+
+def test_a_listener_can_commit_what_is_given_up_when_it_closes() -> None:
+    class Committing(RebalanceListener):
+        def __init__(self, consumer: Consumer) -> None:
+            self.consumer = consumer
+
+        async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            await self.consumer.commit({P0: OffsetAndMetadata(1, "by the listener")})
+
+    async def test(stage: Reading) -> None:
+        stage.consumer.subscribe([TOPIC], listener=Committing(stage.consumer))
+        await until_assigned(stage.consumer, 4)
+        await stage.consumer.close()
+        async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
+            assert await other.committed([P0]) == {P0: OffsetAndMetadata(1, "by the listener")}
+
+    reading(test, {"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR)
+
+
+def test_an_assignor_of_ones_own_prepares_what_it_divides() -> None:
+    async def test(stage: Reading) -> None:
+        prepared: list[list[GroupMember]] = []
+
+        async def prepare(members: Sequence[GroupMember]) -> Mapping[str, int]:
+            prepared.append(list(members))
+            assert consumer.is_rebalancing
+            if len(prepared) == 1:
+                raise TimeoutException("it takes longer than a leader may take")
+            await stage.broker.cluster.create_topic("made", 2)
+            return {"made": 2}
+
+        mine = Assignor("mine", assign_range, is_cooperative=True, prepare=prepare)
+        given: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}
+        async with Consumer(given, assignors=[mine], random=Random(1)) as consumer:
+            consumer.subscribe(["made"])
+            await until_assigned(consumer, 2)
+            await consumer.poll(5000)
+            assert not consumer.is_rebalancing
+        assert [len(members) for members in prepared] == [1, 1], "once more after what passes, and never after that"
+        assert prepared[0][0].topics == {"made"}
+
+    reading(test, broker_config={"group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": "false"})

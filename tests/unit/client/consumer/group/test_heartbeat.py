@@ -1,0 +1,41 @@
+"""When heartbeats are due, and when a member is given up."""
+
+from sluice.client.backoff import ExponentialBackoff
+from sluice.client.consumer.group.heartbeat import Heartbeats
+
+
+def joined() -> Heartbeats:
+    heartbeats = Heartbeats(3000, 10_000, 60_000, ExponentialBackoff(100, 2, 1000, 0, lambda low, _high: low))
+    heartbeats.polled(0)
+    heartbeats.begin(0)
+    return heartbeats
+
+
+def test_one_is_due_after_each_interval() -> None:
+    heartbeats = joined()
+    assert heartbeats.next_ms() == 3000
+    heartbeats.sent(3000)
+    assert heartbeats.next_ms() == 10_000, "the session, while an answer is awaited"
+    heartbeats.answered(3100)
+    assert (heartbeats.due_ms, heartbeats.session_ends_ms) == (6000, 13_100)
+
+
+def test_failures_wait_twice_as_long_until_one_is_answered() -> None:
+    heartbeats = joined()
+    waits = []
+    for _ in range(5):
+        heartbeats.sent(3000)
+        heartbeats.failed(3000)
+        waits.append(heartbeats.due_ms - 3000)
+    assert waits == [100, 200, 400, 800, 1000]
+    heartbeats.answered(3000)
+    heartbeats.failed(4000)
+    assert heartbeats.due_ms == 4100
+
+
+def test_sessions_end_without_answers_and_polls_are_missed() -> None:
+    heartbeats = joined()
+    assert not heartbeats.is_session_over(9999)
+    assert heartbeats.is_session_over(10_000)
+    assert not heartbeats.is_poll_overdue(59_999)
+    assert heartbeats.is_poll_overdue(60_000)

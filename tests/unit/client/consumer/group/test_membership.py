@@ -1,0 +1,262 @@
+"""A member of a classic group, at a scripted coordinator, in virtual time: what its requests say, and what comes of
+each error.
+"""
+
+import asyncio
+
+import pytest
+
+from sluice.client.backoff import StaticBackoff
+from sluice.client.consumer.group.assignors import ASSIGNORS
+from sluice.client.consumer.group.consumer_protocol import (
+    assignment_bytes,
+    read_assignment,
+    read_subscription,
+    subscription_bytes,
+)
+from sluice.client.consumer.group.heartbeat import Heartbeats
+from sluice.client.consumer.group.membership import Generation, Joined, Membership, MembershipSettings
+from sluice.client.errors import ApiException
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.protocol.apis.heartbeat import HeartbeatResponse
+from sluice.protocol.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
+from sluice.protocol.apis.leave_group import LeaveGroupResponse
+from sluice.protocol.apis.sync_group import SyncGroupResponse
+from sluice.protocol.errors import ErrorCode
+from tests.support.client_network import Answer, Asked
+from tests.support.consuming import gaps
+from tests.support.group_network import GroupStage, Steps, at_group
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+JOIN_BACKOFF_MS, INTERVAL_MS, SESSION_MS, POLL_MS = 100, 1000, 5000, 20_000
+RANGE = ASSIGNORS["range"]
+
+
+class Member:
+    """One that wants topic t. Its coordinator takes it as `m-1` in generation 1, and gives it both partitions."""
+
+    def __init__(self, stage: GroupStage, instance_id: str | None = None) -> None:
+        self.stage = stage
+        self.heartbeats = Heartbeats(INTERVAL_MS, SESSION_MS, POLL_MS, Steps())
+        self.membership = Membership(
+            MembershipSettings(SESSION_MS, POLL_MS, instance_id, (RANGE,), 2000),
+            stage.coordinator,
+            stage.subscriptions,
+            stage.metadata,
+            stage.client,
+            self.heartbeats,
+            StaticBackoff(JOIN_BACKOFF_MS),
+        )
+        stage.subscriptions.subscribe(["t"])
+        stage.one.answers |= {
+            "JoinGroup": lambda _: joined(),
+            "SyncGroup": lambda _: SyncGroupResponse(assignment=assignment_bytes([P0, P1])),
+            "Heartbeat": lambda _: HeartbeatResponse(),
+            "LeaveGroup": lambda _: LeaveGroupResponse(),
+        }
+
+    async def join(self) -> Joined:
+        self.heartbeats.polled(self.stage.client.clock.monotonic_ms())
+        return await self.membership.join()
+
+    async def beat(self, ms: float) -> None:
+        """Sends heartbeats for so long."""
+        task = asyncio.ensure_future(self.membership.beat(StaticBackoff(100)))
+        await asyncio.sleep(ms / 1e3)
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def joined(
+    code: int = 0, *, leader: str = "m-0", members: tuple[JoinGroupResponseMember, ...] = ()
+) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=code,
+        generation_id=-1 if code else 1,
+        protocol_name="range",
+        leader=leader,
+        member_id="m-1",
+        members=list(members),
+    )
+
+
+def test_it_joins_and_has_what_the_leader_gives_it() -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        assert member.membership.needs_to_join()
+        assert await member.join() == Joined("range", [P0, P1])
+        assert member.membership.generation == Generation(1, "m-1")
+        assert not member.membership.needs_to_join()
+        (asked,) = stage.one.asked("JoinGroup")
+        assert (asked.message.session_timeout_ms, asked.message.rebalance_timeout_ms) == (SESSION_MS, POLL_MS)
+        (protocol,) = asked.message.protocols
+        assert (protocol.name, read_subscription(protocol.metadata).topics) == ("range", ["t"])
+        (synced,) = stage.one.asked("SyncGroup")
+        assert (synced.message.generation_id, synced.message.member_id, synced.message.assignments) == (1, "m-1", [])
+
+    at_group(test)
+
+
+def test_as_the_leader_it_divides_what_all_want() -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        wants = subscription_bytes({"t"}, (), -1)
+        others = tuple(JoinGroupResponseMember(member_id=name, metadata=wants) for name in ("m-1", "m-2"))
+        stage.one.answers["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
+        await member.join()
+        (synced,) = stage.one.asked("SyncGroup")
+        plan = {one.member_id: read_assignment(one.assignment) for one in synced.message.assignments}
+        assert plan == {"m-1": [P0], "m-2": [P1]}
+
+    at_group(test)
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "waits", "as_member"),
+    [
+        ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED, False, "m-1"),
+        ("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
+        ("JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, True, ""),
+        ("JoinGroup", ErrorCode.NOT_COORDINATOR, True, ""),
+        ("SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS, False, "m-1"),
+        ("SyncGroup", ErrorCode.ILLEGAL_GENERATION, False, ""),
+        ("SyncGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
+        ("SyncGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE, True, "m-1"),
+    ],
+)
+def test_it_joins_again(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        well = stage.one.answers[api]
+
+        def once(asked: Asked) -> Answer:
+            if len(stage.one.asked(api)) > 1:
+                return well(asked)
+            return joined(code) if api == "JoinGroup" else SyncGroupResponse(error_code=code)
+
+        stage.one.answers[api] = once
+        await member.join()
+        first, second = stage.one.asked("JoinGroup")
+        assert second.message.member_id == as_member
+        waited_ms = second.at_ms - first.at_ms
+        assert (JOIN_BACKOFF_MS <= waited_ms <= JOIN_BACKOFF_MS + 10) if waits else waited_ms < 5
+
+    at_group(test)
+
+
+def test_what_does_not_pass_is_raised() -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        stage.one.answers["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        with pytest.raises(ApiException):
+            await member.join()
+        assert len(stage.one.asked("JoinGroup")) == 1
+
+    at_group(test)
+
+
+class TestHeartbeats:
+    def test_are_sent_every_interval_as_long_as_it_is_stable(self) -> None:
+        async def test(stage: GroupStage) -> None:
+            member = Member(stage)
+            await member.join()
+            await member.beat(5500)
+            assert all(gap == pytest.approx(INTERVAL_MS, abs=2) for gap in gaps(stage.asked_at_ms("Heartbeat")))
+            assert len(stage.asked_at_ms("Heartbeat")) == 5
+            asked = stage.one.asked("Heartbeat")[0].message
+            assert (asked.group_id, asked.generation_id, asked.member_id) == ("g", 1, "m-1")
+
+        at_group(test)
+
+    @pytest.mark.parametrize(
+        ("code", "rejoins", "out"),
+        [
+            (ErrorCode.NONE, False, False),
+            (ErrorCode.REBALANCE_IN_PROGRESS, True, False),
+            (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False, False),
+            (ErrorCode.UNKNOWN_MEMBER_ID, True, True),
+            (ErrorCode.ILLEGAL_GENERATION, True, True),
+        ],
+    )
+    def test_tell_how_it_stands_in_the_group(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
+        async def test(stage: GroupStage) -> None:
+            member = Member(stage)
+            await member.join()
+            stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
+            await member.beat(1050)
+            assert member.membership.needs_to_join() is rejoins
+            assert member.membership.is_out is out
+
+        at_group(test)
+
+    def test_that_are_refused_are_told_to_the_application(self) -> None:
+        async def test(stage: GroupStage) -> None:
+            member = Member(stage)
+            await member.join()
+            refusal = HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            stage.one.answers["Heartbeat"] = lambda _: refusal
+            await member.beat(1050)
+            with pytest.raises(ApiException):
+                member.membership.needs_to_join()
+
+        at_group(test)
+
+    def test_without_an_answer_for_the_session_look_the_coordinator_up(self) -> None:
+        async def test(stage: GroupStage) -> None:
+            member = Member(stage)
+            await member.join()
+            stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(
+                error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            )
+            await member.beat(SESSION_MS + 100)
+            assert stage.asked_at_ms("FindCoordinator")[:2] == [0, SESSION_MS]
+
+        at_group(test)
+
+    def test_end_with_the_time_between_polls(self) -> None:
+        async def test(stage: GroupStage) -> None:
+            member = Member(stage)
+            await member.join()
+            await member.beat(POLL_MS + 2000)
+            (left,) = stage.one.asked("LeaveGroup")
+            assert left.at_ms == pytest.approx(POLL_MS, abs=20)
+            assert member.membership.is_out
+
+        at_group(test)
+
+
+@pytest.mark.parametrize(("instance_id", "leaves"), [(None, True), ("i", False)], ids=["dynamic", "static"])
+def test_it_leaves_unless_its_place_is_kept(instance_id: str | None, leaves: bool) -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage, instance_id)
+        await member.join()
+        await member.membership.leave("done", stage.deadline())
+        assert len(stage.one.asked("LeaveGroup")) == int(leaves)
+        if leaves:
+            (identity,) = stage.one.asked("LeaveGroup")[0].message.members
+            assert (identity.member_id, identity.reason) == ("m-1", "done")
+        assert member.membership.generation == Generation(-1, "", instance_id)
+
+    at_group(test)
+
+
+def test_a_commit_of_another_generation_changes_nothing() -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        await member.join()
+        member.membership.rejected(Generation(0, "m-1"), ErrorCode.UNKNOWN_MEMBER_ID)
+        assert not member.membership.needs_to_join()
+        member.membership.rejected(member.membership.generation, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert member.membership.is_out
+
+    at_group(test)
+
+
+def test_another_subscription_is_told_to_the_group() -> None:
+    async def test(stage: GroupStage) -> None:
+        member = Member(stage)
+        await member.join()
+        stage.subscriptions.subscribe(["t", "u"])
+        assert member.membership.needs_to_join()
+
+    at_group(test)

@@ -1,0 +1,372 @@
+"""The consumer with partitions that are assigned by hand, against our broker, in virtual time."""
+
+import asyncio
+from random import Random
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from sluice import Broker, testing
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.records import CorruptRecords
+from sluice.broker.faults.actions.throttle import Throttle
+from sluice.client import errors
+from sluice.client.consumer.consumer import (
+    Consumer,
+    LogTruncationError,
+    NoOffsetForPartitionError,
+    NoSubscriptionError,
+    OffsetAndMetadata,
+    OffsetOutOfRangeError,
+    TopicPartition,
+)
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.producer.producer import Producer
+from tests.support.consuming import P0, TOPIC, Reading, gaps, reading
+
+THREE: dict[str, str | float] = {"num.partitions": 3}
+
+
+def numbers(count: int, first: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(first, first + count)]
+
+
+class TestRecords:
+    @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+    def test_come_in_their_order_whatever_they_are_compressed_with(self, compression: str) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(1200), config={"compression.type": compression, "batch.size": 3000})
+            stage.consumer.assign([P0])
+            assert await stage.read(1200) == numbers(1200)
+
+        reading(test)
+
+    def test_of_all_partitions_come(self) -> None:
+        async def test(stage: Reading) -> None:
+            for partition in range(3):
+                await stage.produce(*numbers(700, partition * 1000), partition=partition)
+            stage.consumer.assign([TopicPartition(TOPIC, partition) for partition in range(3)])
+            found = await stage.read(2100)
+            for partition in range(3):
+                assert [value for value in found if value in set(numbers(700, partition * 1000))] == numbers(
+                    700, partition * 1000
+                )
+
+        reading(test, broker_config=THREE)
+
+    def test_are_at_most_max_poll_records_in_one_poll(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(25))
+            stage.consumer.assign([P0])
+            sizes = [len(await stage.consumer.poll(1000)) for _ in range(3)]
+            assert sizes == [10, 10, 5]
+
+        reading(test, {"max.poll.records": 10})
+
+    def test_carry_key_headers_timestamp_and_epoch(self) -> None:
+        async def test(stage: Reading) -> None:
+            async with Producer({"bootstrap.servers": stage.broker.bootstrap}) as producer:
+                await producer.send(TOPIC, None, key=b"k" * 200, timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
+            stage.consumer.assign([P0])
+            (record,) = await stage.consumer.poll(1000)
+            assert (record.key, record.value, record.timestamp) == (b"k" * 200, None, 123)
+            assert record.headers == (("a", b"b"), ("c", None))
+            assert (record.offset, record.leader_epoch) == (0, 0)
+
+        reading(test)
+
+    def test_of_partitions_that_are_paused_are_kept(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(30))
+            stage.consumer.assign([P0])
+            await stage.consumer.poll(1000)
+            stage.consumer.pause([P0])
+            asked = len(stage.asked("Fetch"))
+            assert await stage.consumer.poll(1000) == []
+            assert stage.consumer.paused() == {P0}
+            stage.consumer.resume([P0])
+            assert await stage.read(20) == numbers(20, 10)
+            assert len(stage.asked("Fetch")) <= asked + 1, "what had come was not asked for again"
+
+        reading(test, {"max.poll.records": 10})
+
+    def test_are_waited_for_no_longer_than_the_timeout(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.assign([P0])
+            assert await stage.consumer.poll(1234) == []
+            assert stage.now_ms == pytest.approx(1234, abs=1)
+
+        reading(test)
+
+    def test_end_a_wait_when_they_come(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.assign([P0])
+            waiting = asyncio.ensure_future(stage.consumer.poll(60_000))
+            await asyncio.sleep(5)
+            await stage.produce(b"late")
+            (record,) = await waiting
+            assert record.value == b"late"
+            assert stage.now_ms < 5500
+
+        reading(test)
+
+    def test_that_are_damaged_are_told_until_somebody_seeks_past_them(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(b"good")
+            await stage.produce(b"bad")
+            await stage.produce(b"better")
+            stage.consumer.assign([P0])
+            assert await stage.read(3) == [b"good", b"bad", b"better"]
+            stage.broker.faults.add(CorruptRecords(), api="Fetch")
+            stage.consumer.seek(P0, 1)
+            for _ in range(2):
+                with pytest.raises(KafkaException, match=r"the next record of t-0, at offset 1, cannot be read"):
+                    await stage.consumer.poll(1000)
+            stage.broker.faults.clear()
+            stage.consumer.seek(P0, 2)
+            assert await stage.read(1) == [b"better"]
+
+        reading(test)
+
+
+class TestTransactions:
+    @pytest.mark.parametrize(
+        ("isolation", "expected"),
+        [
+            ("read_uncommitted", [b"plain", b"kept", b"gone", b"last", b"open"]),
+            ("read_committed", [b"plain", b"kept", b"last"]),
+        ],
+    )
+    def test_are_read_as_the_isolation_level_says(self, isolation: str, expected: list[bytes]) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(b"plain")
+            sender = AIOKafkaProducer(bootstrap_servers=stage.broker.bootstrap, transactional_id="tx")
+            await sender.start()
+            for value, commits in ((b"kept", True), (b"gone", False), (b"last", True)):
+                await sender.begin_transaction()
+                await sender.send_and_wait(TOPIC, value, partition=0)
+                await (sender.commit_transaction() if commits else sender.abort_transaction())
+            await sender.begin_transaction()
+            await sender.send_and_wait(TOPIC, b"open", partition=0)
+            stage.consumer.assign([P0])
+            assert await stage.read(len(expected) + 1, 3000) == expected
+            ends = await stage.consumer.end_offsets([P0])
+            assert ends == {P0: 7 if isolation == "read_committed" else 8}
+            assert stage.consumer.current_lag(P0) == 0
+            await sender.abort_transaction()
+            await sender.stop()
+
+        reading(test, {"isolation.level": isolation})
+
+
+class TestPositions:
+    def test_begin_where_the_policy_says(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(5))
+            stage.consumer.assign([P0])
+            assert await stage.consumer.position(P0) == 5
+            await stage.produce(b"new")
+            assert await stage.read(1) == [b"new"]
+
+        reading(test, {"auto.offset.reset": "latest"})
+
+    @pytest.mark.parametrize(("ago", "expected"), [("PT1H30M", [b"old", b"new"]), ("PT30M", [b"new"]), ("PT1S", [])])
+    def test_begin_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(b"old")
+            await asyncio.sleep(3600)
+            await stage.produce(b"new")
+            await asyncio.sleep(60)
+            stage.consumer.assign([P0])
+            assert await stage.read(2, 2000) == expected
+            await stage.produce(b"next")
+            assert await stage.read(1) == [b"next"]
+
+        reading(test, {"auto.offset.reset": f"by_duration:{ago}"})
+
+    def test_have_to_be_sought_where_there_is_no_policy(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek to one$"):
+                await stage.consumer.poll(1000)
+            stage.consumer.seek(P0, 1)
+            assert await stage.read(2) == numbers(2, 1)
+            stage.consumer.seek(P0, 99)
+            with pytest.raises(OffsetOutOfRangeError, match=r"auto.offset.reset=none: t-0 at 99$") as raised:
+                await stage.consumer.poll(1000)
+            assert raised.value.offsets == {P0: 99}
+
+        reading(test, {"auto.offset.reset": "none"})
+
+    def test_out_of_range_are_reset(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            stage.consumer.seek(P0, 99)
+            assert await stage.read(3) == numbers(3)
+
+        reading(test)
+
+    def test_are_sought(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(10))
+            stage.consumer.assign([P0])
+            assert await stage.read(10) == numbers(10)
+            stage.consumer.seek(P0, 7)
+            assert await stage.read(3) == numbers(3, 7)
+            stage.consumer.seek(P0, OffsetAndMetadata(8, "", 0))
+            assert await stage.read(2) == numbers(2, 8)
+            stage.consumer.seek_to_beginning([P0])
+            assert await stage.read(10) == numbers(10)
+            stage.consumer.seek_to_end([P0])
+            assert await stage.read(1, 2000) == []
+            assert await stage.consumer.position(P0) == 10
+
+        reading(test)
+
+    def test_of_what_is_not_assigned_there_are_none(self) -> None:
+        async def test(stage: Reading) -> None:
+            with pytest.raises(NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
+                stage.consumer.seek(P0, 1)
+            with pytest.raises(NoSubscriptionError, match=r"^nothing to read: subscribe to topics, or assign"):
+                await stage.consumer.poll(0)
+
+        reading(test)
+
+
+TWO_BROKERS: dict[str, str | float] = {"sluice.brokers": 2, "default.replication.factor": 2}
+
+
+class TestLeaders:
+    def test_that_moved_are_followed(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            assert await stage.read(3) == numbers(3)
+            for number in range(3, 9):
+                leader = stage.broker.cluster.partition(TOPIC, 0).leader
+                await stage.broker.cluster.move_leader(TOPIC, 0, 3 - leader)
+                await stage.produce(b"%d" % number)
+                assert await stage.read(1) == [b"%d" % number]
+
+        reading(test, broker_config=TWO_BROKERS)
+
+    def test_that_are_new_validate_the_position(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            await stage.read(3)
+            leader = stage.broker.cluster.partition(TOPIC, 0).leader
+            await stage.broker.cluster.move_leader(TOPIC, 0, 3 - leader)
+            await stage.produce(b"3")
+            assert await stage.read(1) == [b"3"]
+            assert len(stage.asked("OffsetForLeaderEpoch")) == 1
+
+        reading(test, broker_config=TWO_BROKERS)
+
+    @pytest.mark.parametrize("policy", ["earliest", "none"])
+    def test_whose_log_was_truncated_send_the_position_back(self, policy: str) -> None:
+        async def test(stage: Reading) -> None:
+            cluster = stage.broker.cluster
+            await stage.produce(*numbers(3))
+            leader = cluster.partition(TOPIC, 0).leader
+            stage.consumer.assign([P0])
+            stage.consumer.seek(P0, 0)
+            await stage.read(3)
+            # A position that a log does not reach: as after an unclean election, seen from where it was.
+            stage.consumer.seek(P0, OffsetAndMetadata(7, "", 0))
+            await cluster.move_leader(TOPIC, 0, 3 - leader)
+            await stage.produce(b"other")
+            if policy == "none":
+                with pytest.raises(LogTruncationError, match=r"t-0 at 7$") as raised:
+                    await stage.read(1)
+                (one,) = raised.value.truncations
+                assert one.divergent == OffsetAndMetadata(3, "", 0)
+            else:
+                assert await stage.read(1) == [b"other"]
+
+        reading(test, {"auto.offset.reset": policy}, broker_config=TWO_BROKERS)
+
+
+class TestSessions:
+    def test_that_are_gone_begin_anew(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            await stage.read(3)
+            stage.broker.faults.add(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=2)
+            await stage.produce(*numbers(3, 3))
+            assert await stage.read(3) == numbers(3, 3)
+
+        reading(test)
+
+
+class TestThrottling:
+    def test_is_waited_out_and_counted(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(3))
+            stage.consumer.assign([P0])
+            await stage.read(3)
+            stage.broker.faults.add(Throttle(throttle_time_ms=2000), api="Fetch", times=1)
+            await stage.consumer.poll(5000)
+            metrics = stage.consumer.metrics()
+            assert metrics["fetch-throttle-time-max"] == 2000
+            assert 0 < metrics["fetch-throttle-time-avg"] < 2000
+            times = stage.asked_at_ms("Fetch")
+            assert max(gaps(times)) >= 2000
+
+        reading(test)
+
+    def test_is_zero_where_there_is_none(self) -> None:
+        async def test(stage: Reading) -> None:
+            stage.consumer.assign([P0])
+            await stage.consumer.poll(1000)
+            assert stage.consumer.metrics() == {"fetch-throttle-time-avg": 0, "fetch-throttle-time-max": 0}
+
+        reading(test)
+
+
+class TestQuestions:
+    def test_about_offsets_are_answered(self) -> None:
+        async def test(stage: Reading) -> None:
+            await stage.produce(*numbers(4))
+            consumer = stage.consumer
+            assert await consumer.beginning_offsets([P0]) == {P0: 0}
+            assert await consumer.end_offsets([P0]) == {P0: 4}
+            found = await consumer.offsets_for_times({P0: 0, TopicPartition("u", 0): 0})
+            first = found[P0]
+            assert first is not None
+            assert first.offset == 0
+            assert found[TopicPartition("u", 0)] is None
+            assert await consumer.partitions_for(TOPIC) == [0]
+
+        reading(test)
+
+    def test_about_what_is_not_there_time_out(self) -> None:
+        async def test(stage: Reading) -> None:
+            with pytest.raises(TimeoutException, match=r"^topic unknown was not known in time$"):
+                await stage.consumer.partitions_for("unknown", timeout_ms=1500)
+            assert stage.now_ms == pytest.approx(1500, abs=1)
+
+        reading(test, broker_config={"auto.create.topics.enable": "false"})
+
+    def test_about_topics_that_cannot_be_fail(self) -> None:
+        async def test(stage: Reading) -> None:
+            with pytest.raises(errors.InvalidTopicException):
+                await stage.consumer.partitions_for("not/a/topic")
+
+        reading(test)
+
+
+def test_a_consumer_that_is_closed_says_so() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            async with Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:
+                consumer.assign([P0])
+                waiting = asyncio.ensure_future(consumer.poll(60_000))
+                await asyncio.sleep(1)
+            with pytest.raises(KafkaException, match=r"^the consumer is closed$"):
+                await waiting
+
+    testing.run(main())

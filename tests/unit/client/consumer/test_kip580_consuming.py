@@ -1,0 +1,155 @@
+"""KIP-580, retry backoff: the testable statements that are about consuming, in virtual time with brokers of ours. Each
+test is one of them, by its number.
+"""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from sluice.broker.faults.actions.error_response import Error
+from sluice.client.consumer.consumer import OffsetAndMetadata
+from tests.support.consuming import P0, Reading, Settings, gaps, reading, within
+
+# Metadata goes first, where it is due at the same time: the question leaves when it is answered.
+METADATA_FIRST_MS = 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kip580_13_asking_for_offsets_to_reset_waits_the_same_each_time(seed: int) -> None:
+    async def test(stage: Reading) -> None:
+        await stage.produce(b"v")
+        stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=6)
+        stage.consumer.assign([P0])
+        assert await stage.read(1) == [b"v"]
+        found = gaps(stage.asked_at_ms("ListOffsets"))
+        assert len(found) == 6
+        assert all(100 <= gap < 100 + METADATA_FIRST_MS for gap in found), found
+
+    reading(test, seed=seed)
+
+
+def test_kip580_13_as_the_text_has_it_it_grows() -> None:
+    async def test(stage: Reading) -> None:
+        await stage.produce(b"v")
+        stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=5)
+        stage.consumer.assign([P0])
+        assert await stage.read(1) == [b"v"]
+        found = gaps(stage.asked_at_ms("ListOffsets"))
+        assert within(found, [100, 200, 400, 800], METADATA_FIRST_MS), found
+
+    reading(test, profile="kip")
+
+
+def test_a_fetch_that_failed_waits_for_metadata() -> None:
+    async def test(stage: Reading) -> None:
+        await stage.produce(b"v")
+        stage.consumer.assign([P0])
+        await stage.read(1)
+        stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Fetch", times=5)
+        await stage.produce(b"w")
+        assert await stage.read(1) == [b"w"], "to which the answer was waiting before"
+        await stage.produce(b"x")
+        assert await stage.read(1) == [b"x"]
+        failed = [request for request in stage.asked("Fetch") if request.error_codes]
+        times = [request.received_ns / 1e6 for request in failed]
+        assert len(times) == 5
+        found = gaps(times)
+        assert all(gap >= 80 for gap in found), found
+        assert found[3] > found[0], "metadata that teaches nothing is asked for ever later"
+
+    reading(test)
+
+
+def test_nothing_is_asked_of_a_broker_that_is_gone() -> None:
+    async def test(stage: Reading) -> None:
+        await stage.produce(b"v")
+        stage.consumer.assign([P0])
+        await stage.read(1)
+        await stage.broker.cluster.stop(1)
+        assert await stage.consumer.poll(10_000) == []
+        await stage.broker.cluster.start(1)
+        await stage.produce(b"w")
+        assert await stage.read(1) == [b"w"]
+
+    reading(test)
+
+
+STEPS = [100, 200, 400, 800, 1000]
+MEMBER: Settings = {"group.id": "g", "heartbeat.interval.ms": 1000}
+AT_ONCE: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("code", ["COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"])
+def test_kip580_10_looking_up_the_coordinator_waits_twice_as_long(seed: int, code: str) -> None:
+    async def test(stage: Reading) -> None:
+        stage.broker.faults.add(Error(code), api="FindCoordinator", times=5)
+        stage.consumer.subscribe(["t"])
+        await stage.produce(b"v")
+        assert await stage.read(1) == [b"v"]
+        times = stage.asked_at_ms("FindCoordinator")
+        # Fresh metadata is waited for after each: where its own backoff is longer, that is what it takes.
+        assert within(gaps(times), STEPS, METADATA_FIRST_MS + 200), gaps(times)
+        asked = stage.asked_at_ms("Metadata")
+        assert all(any(one <= at <= two for at in asked) for one, two in pairwise(times)), "metadata in between"
+
+    reading(test, MEMBER, broker_config=AT_ONCE, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kip580_11_heartbeats_that_fail_wait_twice_as_long(seed: int) -> None:
+    async def test(stage: Reading) -> None:
+        stage.consumer.subscribe(["t"])
+        await stage.produce(b"v")
+        await stage.read(1)
+        await asyncio.sleep(2.5)
+        before = len(stage.asked("Heartbeat"))
+        stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="Heartbeat", times=5)
+        await asyncio.sleep(6)
+        found = gaps(stage.asked_at_ms("Heartbeat")[before : before + 6])
+        assert within(found, STEPS, 100), found
+
+    reading(test, MEMBER, broker_config=AT_ONCE, seed=seed)
+
+
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_kip580_12_joining_waits_the_same_each_time(api: str) -> None:
+    async def test(stage: Reading) -> None:
+        stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=6)
+        stage.consumer.subscribe(["t"])
+        await stage.produce(b"v")
+        assert await stage.read(1) == [b"v"]
+        failed = [request.received_ns / 1e6 for request in stage.asked(api) if 14 in request.error_codes]
+        found = gaps(failed)
+        assert len(found) == 5
+        assert all(99 <= gap <= 160 for gap in found), found
+
+    reading(test, MEMBER, broker_config=AT_ONCE)
+
+
+def test_kip580_12_a_member_that_is_unknown_joins_at_once() -> None:
+    async def test(stage: Reading) -> None:
+        stage.broker.faults.add(Error("UNKNOWN_MEMBER_ID"), api="JoinGroup", times=3)
+        stage.consumer.subscribe(["t"])
+        await stage.produce(b"v")
+        assert await stage.read(1) == [b"v"]
+        times = stage.asked_at_ms("JoinGroup")
+        assert times[3] - times[0] < 50, times
+
+    reading(test, MEMBER, broker_config=AT_ONCE)
+
+
+@pytest.mark.parametrize("api", ["OffsetCommit", "OffsetFetch"])
+def test_commits_and_committed_offsets_wait_twice_as_long(api: str) -> None:
+    async def test(stage: Reading) -> None:
+        stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=5)
+        stage.consumer.assign([P0])
+        if api == "OffsetCommit":
+            await stage.consumer.commit({P0: OffsetAndMetadata(1)})
+        else:
+            assert await stage.consumer.committed([P0]) == {P0: None}
+        found = gaps(stage.asked_at_ms(api))
+        assert within(found, STEPS), found
+
+    reading(test, {**MEMBER, "enable.auto.commit": "false"}, broker_config=AT_ONCE)

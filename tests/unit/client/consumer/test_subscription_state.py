@@ -1,0 +1,133 @@
+"""Where a consumer is: the states of a partition, and what validation makes of a position."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.client.backoff import StaticBackoff
+from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
+from sluice.client.consumer.record import OffsetAndMetadata
+from sluice.client.consumer.subscription_state import (
+    FetchPosition,
+    FetchState,
+    NoSubscriptionError,
+    SubscriptionState,
+    Truncation,
+)
+from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+OLD, NEW = LeaderAndEpoch(Node(1, "a", 1), 4), LeaderAndEpoch(Node(2, "b", 2), 5)
+
+
+def assigned(reset: OffsetReset = EARLIEST) -> SubscriptionState:
+    subscriptions = SubscriptionState(reset)
+    subscriptions.assign([P0])
+    return subscriptions
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        pytest.param(lambda s: s.subscribe(["t"]), lambda s: s.assign([P0]), id="topics, then partitions"),
+        pytest.param(lambda s: s.assign([P0]), lambda s: s.subscribe(["t"]), id="partitions, then topics"),
+    ],
+)
+def test_what_is_read_is_said_in_one_way(
+    first: Callable[[SubscriptionState], None], then: Callable[[SubscriptionState], None]
+) -> None:
+    subscriptions = SubscriptionState(EARLIEST)
+    first(subscriptions)
+    with pytest.raises(NoSubscriptionError, match="unsubscribe first"):
+        then(subscriptions)
+    subscriptions.unsubscribe()
+    then(subscriptions)
+
+
+def test_a_partition_that_stays_keeps_its_position() -> None:
+    subscriptions = assigned()
+    subscriptions.state_of(P0).seek(FetchPosition(7, -1, OLD))
+    subscriptions.assign([P1, P0])
+    assert subscriptions.state_of(P0).position == FetchPosition(7, -1, OLD)
+    assert subscriptions.state_of(P1).state is FetchState.INITIALIZING
+
+
+@pytest.mark.parametrize(
+    ("epoch", "can_validate", "state"),
+    [
+        pytest.param(4, True, FetchState.AWAIT_VALIDATION, id="a new leader is asked"),
+        pytest.param(-1, True, FetchState.FETCHING, id="not without the epoch of a record"),
+        pytest.param(4, False, FetchState.FETCHING, id="not one that cannot tell"),
+    ],
+)
+def test_a_new_leader(epoch: int, can_validate: bool, state: FetchState) -> None:
+    subscriptions = assigned()
+    subscriptions.state_of(P0).seek(FetchPosition(7, epoch, OLD))
+    assert subscriptions.leader_changed(P0, NEW, can_validate=can_validate) is (state is FetchState.AWAIT_VALIDATION)
+    found = subscriptions.state_of(P0)
+    assert (found.state, found.position) == (state, FetchPosition(7, epoch, NEW))
+
+
+TOLD_BEFORE = FetchPosition(7, 4, NEW)
+
+
+@pytest.mark.parametrize(
+    ("reset", "told", "truncation", "state", "position"),
+    [
+        pytest.param(EARLIEST, (9, 4), None, FetchState.FETCHING, TOLD_BEFORE, id="a longer log holds it"),
+        pytest.param(EARLIEST, (7, 4), None, FetchState.FETCHING, TOLD_BEFORE, id="so does one that ends there"),
+        pytest.param(
+            EARLIEST, (5, 3), None, FetchState.FETCHING, FetchPosition(5, 3, NEW), id="a shorter log sends it back"
+        ),
+        pytest.param(EARLIEST, (-1, -1), None, FetchState.AWAIT_RESET, None, id="an unknown epoch resets it"),
+        pytest.param(
+            NONE,
+            (5, 3),
+            Truncation(P0, TOLD_BEFORE, OffsetAndMetadata(5, "", 3)),
+            FetchState.AWAIT_VALIDATION,
+            TOLD_BEFORE,
+            id="without a policy the application is told where",
+        ),
+        pytest.param(
+            NONE,
+            (-1, -1),
+            Truncation(P0, TOLD_BEFORE, None),
+            FetchState.AWAIT_VALIDATION,
+            TOLD_BEFORE,
+            id="or that it is not known where",
+        ),
+    ],
+)
+def test_what_the_new_leader_tells(
+    reset: OffsetReset,
+    told: tuple[int, int],
+    truncation: Truncation | None,
+    state: FetchState,
+    position: FetchPosition | None,
+) -> None:
+    subscriptions = assigned(reset)
+    subscriptions.state_of(P0).seek_unvalidated(TOLD_BEFORE)
+    assert subscriptions.validated(P0, TOLD_BEFORE, *told) == truncation
+    found = subscriptions.state_of(P0)
+    assert (found.state, found.position) == (state, position)
+
+
+def test_what_was_asked_before_a_seek_is_not_believed() -> None:
+    subscriptions = assigned()
+    state = subscriptions.state_of(P0)
+    state.seek_unvalidated(TOLD_BEFORE)
+    state.seek(FetchPosition(100, -1, NEW))
+    subscriptions.validated(P0, TOLD_BEFORE, 5, 3)
+    state.reset_by(LATEST)
+    assert not subscriptions.reset_to(P0, EARLIEST, FetchPosition(0, -1, NEW))
+    assert subscriptions.reset_to(P0, LATEST, FetchPosition(9, -1, NEW))
+    assert state.position == FetchPosition(9, -1, NEW)
+
+
+def test_what_failed_waits() -> None:
+    subscriptions = assigned()
+    subscriptions.state_of(P0).reset_by(EARLIEST)
+    subscriptions.failed([P0], 1000, StaticBackoff(100))
+    assert subscriptions.in_state(FetchState.AWAIT_RESET, 1099) == []
+    assert subscriptions.next_retry_ms(FetchState.AWAIT_RESET, 1000) == 1100
+    assert subscriptions.in_state(FetchState.AWAIT_RESET, 1100) == [P0]

@@ -1,0 +1,102 @@
+"""What an application asks about topics and offsets, at scripted brokers, in virtual time."""
+
+import pytest
+
+from sluice.client.backoff import StaticBackoff
+from sluice.client.consumer.fetch.completed_fetch import FetchSettings
+from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
+from sluice.client.consumer.fetch.offset_fetcher import OffsetFetcher
+from sluice.client.consumer.topic_offsets import TopicOffsets
+from sluice.client.errors import ApiException, TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.protocol.errors import ErrorCode
+from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.consuming import gaps
+from tests.support.fetching import offsets
+from tests.support.group_network import GroupStage, Steps, at_group
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def questions(stage: GroupStage) -> TopicOffsets:
+    client = stage.client.client
+    reading = FetchSettings(checks_crcs=True, read_committed=False)
+    fetcher = Fetcher(FetcherSettings(1, 1, 1, 1, reading), stage.subscriptions, stage.metadata, client)
+    asking = OffsetFetcher(
+        stage.subscriptions,
+        stage.metadata,
+        client,
+        fetcher,
+        stage.client.clock,
+        StaticBackoff(100),
+        read_committed=False,
+    )
+    stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, 5)
+    stage.two.answers["ListOffsets"] = lambda asked: offsets(asked, 9)
+    return TopicOffsets(stage.client, stage.metadata, asking, Steps())
+
+
+def test_each_leader_tells_of_its_partitions() -> None:
+    async def test(stage: GroupStage) -> None:
+        told = await questions(stage).list_offsets({P0: -1, P1: -2}, stage.deadline())
+        assert {partition: one.offset for partition, one in told.items()} == {P0: 5, P1: 9}
+        (asked,) = stage.two.asked("ListOffsets")
+        assert asked.message.topics[0].partitions[0].timestamp == -2
+        assert not stage.metadata.retains_topic("t", False, 0.0), "nobody asks any more"
+
+    at_group(test)
+
+
+@pytest.mark.parametrize(
+    "answer", [ErrorCode.NOT_LEADER_OR_FOLLOWER, DISCONNECT], ids=["an error", "a lost connection"]
+)
+def test_a_leader_that_fails_is_asked_again_ever_later_and_the_others_are_not(answer: Answer | ErrorCode) -> None:
+    async def test(stage: GroupStage) -> None:
+        asking = questions(stage)
+
+        def fails(asked: Asked) -> Answer:
+            if len(stage.one.asked("ListOffsets")) > 3:
+                return offsets(asked, 5)
+            return offsets(asked, -1, answer) if isinstance(answer, ErrorCode) else answer
+
+        stage.one.answers["ListOffsets"] = fails
+        told = await asking.list_offsets({P0: -1, P1: -1}, stage.deadline())
+        assert {partition: one.offset for partition, one in told.items()} == {P0: 5, P1: 9}
+        assert len(stage.two.asked("ListOffsets")) == 1
+        found = gaps(stage.one.asked_at_ms("ListOffsets"))
+        assert all(step <= gap <= step + 20 for gap, step in zip(found, (100, 200, 300), strict=True)), found
+
+    at_group(test)
+
+
+def test_what_may_not_be_asked_is_raised() -> None:
+    async def test(stage: GroupStage) -> None:
+        asking = questions(stage)
+        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        with pytest.raises(ApiException, match=r"^t-0: "):
+            await asking.list_offsets({P0: -1}, stage.deadline())
+
+    at_group(test)
+
+
+@pytest.mark.parametrize("topic", ["t", "nowhere"], ids=["a leader that fails", "a topic that is not there"])
+def test_nobody_waits_longer_than_the_deadline(topic: str) -> None:
+    async def test(stage: GroupStage) -> None:
+        asking = questions(stage)
+        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        began_ms = stage.network.now_ms
+        with pytest.raises(TimeoutException):
+            await asking.list_offsets({TopicPartition(topic, 0): -1}, stage.deadline(3000))
+        assert stage.network.now_ms - began_ms <= 3010
+
+    at_group(test)
+
+
+def test_partitions_of_a_topic_that_comes_are_told() -> None:
+    async def test(stage: GroupStage) -> None:
+        asking = questions(stage)
+        assert list(await asking.partitions_of("t", stage.deadline())) == [0, 1]
+        stage.one.topics["later"] = stage.two.topics["later"] = [1]
+        assert list(await asking.partitions_of("later", stage.deadline())) == [0]
+
+    at_group(test)

@@ -1,0 +1,344 @@
+"""Metadata: when the cluster is asked, and which of what it says is believed. In virtual time, without a network."""
+
+from random import Random
+
+import pytest
+
+from sluice.client.backoff import ExponentialBackoff
+from sluice.client.errors import ApiException, KafkaException
+from sluice.client.metadata.cluster import Cluster, LeaderAndEpoch, Node, TopicPartition
+from sluice.client.metadata.metadata import Metadata
+from sluice.client.producer.metadata import ProducerMetadata
+from sluice.protocol.apis.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+
+LATEST = 13
+ID, OTHER_ID = bytes([1] * 16), bytes([2] * 16)
+T0 = TopicPartition("t", 0)
+NODES = {1: Node(1, "a", 9092), 2: Node(2, "b", 9092)}
+
+
+def middle(low: float, high: float) -> float:
+    return (low + high) / 2
+
+
+def backoff() -> ExponentialBackoff:
+    return ExponentialBackoff(100, 2, 1000, 0.2, middle)
+
+
+def some_metadata() -> Metadata:
+    metadata = Metadata(backoff(), 300_000, equivalent_backoff=backoff())
+    metadata.bootstrap(["a:9092"])
+    return metadata
+
+
+def producer_metadata() -> ProducerMetadata:
+    metadata = ProducerMetadata(backoff(), 300_000, 10_000, equivalent_backoff=backoff())
+    metadata.bootstrap(["a:9092"])
+    return metadata
+
+
+def topic(
+    name: str | None = "t",
+    *,
+    leader: int = 1,
+    epoch: int = 0,
+    topic_id: bytes = ID,
+    error: int = 0,
+    partition_error: int = 0,
+) -> MetadataResponseTopic:
+    partition = MetadataResponsePartition(
+        partition_index=0, leader_id=leader, leader_epoch=epoch, error_code=partition_error, replica_nodes=[1, 2]
+    )
+    partitions = [] if error else [partition]
+    return MetadataResponseTopic(name=name, topic_id=topic_id, error_code=error, partitions=partitions)
+
+
+def response(*topics: MetadataResponseTopic) -> MetadataResponse:
+    brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port) for node in NODES.values()]
+    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=list(topics))
+
+
+def answer(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, version: int = LATEST) -> None:
+    metadata.update(metadata.next_request(now_ms), response(*topics), version, now_ms)
+
+
+class TestWhen:
+    def test_a_new_client_asks_at_once(self) -> None:
+        assert some_metadata().time_to_next_update_ms(0.0) == 0
+
+    def test_then_when_what_is_known_is_old(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0)
+        assert metadata.time_to_next_update_ms(1.0) == 299_999
+        assert metadata.time_to_next_update_ms(300_000.0) == 0
+
+    def test_when_it_is_wanted_but_not_before_a_backoff(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic())
+        metadata.request_update()
+        assert metadata.time_to_next_update_ms(30.0) == 70
+        assert metadata.time_to_next_update_ms(100.0) == 0
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_backoff_is_drawn_once_and_what_is_due_stays_due(self, seed: int) -> None:
+        drawn = ExponentialBackoff(100, 2, 1000, 0.2, Random(seed).uniform)
+        metadata = Metadata(drawn, 300_000, equivalent_backoff=drawn)
+        metadata.bootstrap(["a:9092"])
+        waits = []
+        for _ in range(4):
+            metadata.failed_update(0.0)
+            waits.append(metadata.time_to_next_update_ms(0.0))
+            assert {metadata.time_to_next_update_ms(0.0) for _ in range(20)} == {waits[-1]}
+            assert {metadata.time_to_next_update_ms(waits[-1]) for _ in range(20)} == {0}
+        assert waits == sorted(set(waits)), "each failure draws anew"
+
+    def test_failed_attempts_wait_longer_each_time(self) -> None:
+        metadata, now_ms, waits = some_metadata(), 0.0, []
+        for _ in range(6):
+            metadata.failed_update(now_ms)
+            waits.append(metadata.time_to_next_update_ms(now_ms))
+            now_ms += waits[-1]
+        assert waits == [100, 200, 400, 800, 1000, 1000]
+
+    def test_a_good_answer_ends_that(self) -> None:
+        metadata = some_metadata()
+        metadata.failed_update(0.0)
+        metadata.failed_update(100.0)
+        answer(metadata, 300.0, topic())
+        metadata.request_update()
+        assert metadata.time_to_next_update_ms(300.0) == 100
+
+    def test_answers_that_teach_nothing_wait_longer_each_time(self) -> None:
+        metadata, now_ms, waits = some_metadata(), 0.0, []
+        answer(metadata, now_ms, topic())
+        for _ in range(6):
+            answer(metadata, now_ms, topic())
+            metadata.request_update()
+            waits.append(metadata.time_to_next_update_ms(now_ms))
+            now_ms += waits[-1]
+        assert waits == [100, 200, 400, 800, 1000, 1000]
+
+    def test_not_in_the_kip(self) -> None:
+        metadata = Metadata(backoff(), 300_000, equivalent_backoff=None)
+        metadata.bootstrap(["a:9092"])
+        for _ in range(4):
+            answer(metadata, 0.0, topic())
+        metadata.request_update()
+        assert metadata.time_to_next_update_ms(0.0) == 100
+
+    @pytest.mark.parametrize(
+        "news",
+        [
+            pytest.param(topic(epoch=1), id="a newer epoch"),
+            pytest.param(topic(topic_id=OTHER_ID), id="another topic of the same name"),
+            pytest.param(topic(epoch=-1), id="a partition without an epoch"),
+            pytest.param(topic("u"), id="a partition that was not known"),
+        ],
+    )
+    def test_news_begin_it_from_the_start(self, news: MetadataResponseTopic) -> None:
+        metadata = some_metadata()
+        for _ in range(4):
+            answer(metadata, 0.0, topic())
+        answer(metadata, 0.0, news)
+        metadata.request_update()
+        assert metadata.time_to_next_update_ms(0.0) == 100
+
+    def test_so_does_whoever_has_reason_to_expect_some(self) -> None:
+        metadata = some_metadata()
+        for _ in range(4):
+            answer(metadata, 0.0, topic())
+        metadata.request_update(starts_anew=True)
+        assert metadata.time_to_next_update_ms(0.0) == 100
+
+    def test_and_age(self) -> None:
+        metadata = some_metadata()
+        for _ in range(5):
+            answer(metadata, 0.0, topic())
+        assert metadata.time_to_next_update_ms(300_000.0) == 0
+        metadata.request_update()
+        assert metadata.time_to_next_update_ms(300_000.0) == 0
+
+
+class TestLeaders:
+    def test_what_is_told_is_known(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(epoch=5))
+        assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], 5)
+        assert metadata.last_seen_leader_epoch(T0) == 5
+        assert metadata.cluster.controller == NODES[2]
+        assert metadata.cluster.topic_names == {ID: "t"}
+        assert metadata.cluster.partitions_of("t") == [0]
+        assert metadata.cluster.partitions_of("u") == []
+        known = metadata.cluster.partition(T0)
+        assert known is not None
+        assert known.replicas == (1, 2)
+
+    @pytest.mark.parametrize(
+        ("told", "expected"),
+        [
+            pytest.param(topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5), id="not by an older epoch"),
+            pytest.param(topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5), id="by the same"),
+            pytest.param(
+                topic(leader=2, epoch=1, topic_id=OTHER_ID), LeaderAndEpoch(NODES[2], 1), id="of another topic"
+            ),
+            pytest.param(topic(leader=2, epoch=-1), LeaderAndEpoch(NODES[2], -1), id="without one"),
+            pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="a leader nobody knows"),
+        ],
+    )
+    def test_leaders_are_believed_by_their_epoch(self, told: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(epoch=5))
+        answer(metadata, 0.0, told)
+        assert metadata.current_leader(T0) == expected
+
+    def test_epochs_of_before_version_9_are_made_up(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(epoch=5), version=8)
+        assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], -1)
+
+    def test_of_a_newer_epoch_somebody_else_knows_who_leads(self) -> None:
+        metadata = some_metadata()
+        assert not metadata.update_last_seen_epoch_if_newer(T0, 3), "nothing is known of it"
+        answer(metadata, 0.0, topic(epoch=5))
+        assert not metadata.update_last_seen_epoch_if_newer(T0, 5)
+        assert metadata.time_to_next_update_ms(1000.0) > 0
+        assert metadata.update_last_seen_epoch_if_newer(T0, 6)
+        assert metadata.time_to_next_update_ms(1000.0) == 0
+        assert metadata.current_leader(T0) == LeaderAndEpoch(None, 6)
+
+    @pytest.mark.parametrize(
+        ("leader", "nodes", "expected"),
+        [
+            pytest.param((2, 6), [], LeaderAndEpoch(NODES[2], 6), id="one that is known"),
+            pytest.param((3, 6), [Node(3, "c", 9092)], LeaderAndEpoch(Node(3, "c", 9092), 6), id="one that is told"),
+            pytest.param((3, 6), [], LeaderAndEpoch(NODES[1], 5), id="not one that nobody can find"),
+            pytest.param((2, 5), [], LeaderAndEpoch(NODES[1], 5), id="not of an epoch that is known"),
+            pytest.param((-1, 6), [], LeaderAndEpoch(NODES[1], 5), id="not nobody"),
+        ],
+    )
+    def test_answers_may_tell_a_newer_leader(
+        self, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
+    ) -> None:
+        """KIP-951."""
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(epoch=5))
+        changed = metadata.update_partition_leadership({T0: leader, TopicPartition("u", 0): (2, 9)}, nodes)
+        assert changed == ({T0} if expected.epoch == 6 else set())
+        assert metadata.current_leader(T0) == expected
+        assert metadata.cluster.topic_ids == {"t": ID}
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "told",
+        [
+            pytest.param(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), id="of a topic"),
+            pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="of a partition"),
+        ],
+    )
+    def test_what_may_change_is_asked_for_again(self, told: MetadataResponseTopic) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, told)
+        assert metadata.update_requested
+        metadata.raise_topic_error("t")
+
+    @pytest.mark.parametrize("code", [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    def test_what_will_not_is_raised_for_its_topic(self, code: ErrorCode) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(error=code), topic("u"))
+        assert not metadata.update_requested
+        metadata.raise_topic_error("u")
+        with pytest.raises(ApiException, match=r"^t$") as caught:
+            metadata.raise_topic_error("t")
+        assert caught.value.code == code
+
+    def test_what_is_fatal_is_raised_once(self) -> None:
+        metadata = some_metadata()
+        metadata.fatal_error(KafkaException("no"))
+        with pytest.raises(KafkaException, match="no"):
+            metadata.raise_topic_error("t")
+        metadata.raise_fatal_error()
+
+    def test_an_id_that_nobody_knows_is_no_topic(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic(None, error=ErrorCode.UNKNOWN_TOPIC_ID))
+        assert metadata.cluster.topics == {}
+
+
+class TestOfAProducer:
+    def test_a_new_topic_is_asked_for_at_once_and_alone(self) -> None:
+        metadata = producer_metadata()
+        metadata.add("t", 0.0)
+        answer(metadata, 0.0, topic())
+        metadata.add("t", 1.0)
+        assert metadata.time_to_next_update_ms(1.0) > 0
+        metadata.add("u", 1.0)
+        assert metadata.time_to_next_update_ms(1.0) == 0
+        asked = metadata.next_request(1.0)
+        assert asked.is_partial_update
+        assert [named.name for named in asked.request.topics or ()] == ["u"]
+        metadata.update(asked, response(topic("u")), LATEST, 1.0)
+        assert sorted(metadata.cluster.topics) == ["t", "u"]
+        assert not metadata.update_requested
+
+    def test_a_topic_that_is_added_meanwhile_is_asked_for_next(self) -> None:
+        metadata = producer_metadata()
+        metadata.add("t", 0.0)
+        asked = metadata.next_request(0.0)
+        metadata.add("u", 0.0)
+        metadata.update(asked, response(topic("t")), LATEST, 0.0)
+        assert metadata.update_requested
+        assert [named.name for named in metadata.next_request(0.0).request.topics or ()] == ["u"]
+
+    def test_a_topic_that_is_not_sent_to_is_forgotten(self) -> None:
+        metadata = producer_metadata()
+        metadata.add("t", 0.0)
+        metadata.add("u", 0.0)
+        answer(metadata, 0.0, topic("t"), topic("u"))
+        metadata.add("u", 5_000.0)
+        metadata.request_update()
+        answer(metadata, 10_000.0, topic("t"), topic("u"))
+        assert metadata.topics == ["u"]
+        assert list(metadata.cluster.topics) == ["u"]
+        assert metadata.last_seen_leader_epoch(T0) == -1
+
+    def test_unless_nothing_was_told_of_it_yet(self) -> None:
+        metadata = producer_metadata()
+        metadata.add("t", 0.0)
+        answer(metadata, 20_000.0)
+        assert metadata.topics == ["t"]
+
+    def test_a_topic_of_which_nothing_is_known_does_not_wait(self) -> None:
+        metadata = producer_metadata()
+        metadata.add("t", 0.0)
+        answer(metadata, 0.0)
+        metadata.request_update_for_topic("t")
+        assert metadata.time_to_next_update_ms(0.0) == 0
+        answer(metadata, 0.0, topic())
+        metadata.request_update_for_topic("t")
+        assert metadata.time_to_next_update_ms(0.0) == 100
+
+
+class TestBootstrap:
+    def test_addresses_are_nodes_below_0(self) -> None:
+        cluster = Cluster.bootstrap(["a:9092", "[::1]:9093"])
+        assert list(cluster.nodes.values()) == [Node(-1, "a", 9092), Node(-2, "::1", 9093)]
+        assert cluster.is_bootstrap
+
+    def test_beginning_again_forgets_the_nodes(self) -> None:
+        metadata = some_metadata()
+        answer(metadata, 0.0, topic())
+        metadata.rebootstrap()
+        assert list(metadata.cluster.nodes) == [-1]
+        assert metadata.update_requested
+
+
+def test_names_read_as_kafka_writes_them() -> None:
+    assert str(T0) == "t-0"
+    assert str(NODES[1]) == "a:9092 (id 1)"

@@ -1,0 +1,136 @@
+"""What a client says to a broker that asks who it is: mechanisms by their RFCs, and whole conversations."""
+
+from base64 import b64encode
+
+import pytest
+
+from sluice.client.errors import ApiException, SaslAuthenticationException
+from sluice.client.network.sasl import conversation, jaas_options, plain, scram
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from sluice.protocol.errors import ErrorCode
+
+USER = {"username": "user", "password": "pencil"}
+# RFC 7677, section 3.
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+CLIENT_FINAL = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def test_plain_is_rfc_4616s() -> None:
+    assert next(plain(USER)) == b"\0user\0pencil"
+
+
+def test_scram_is_rfc_7677s() -> None:
+    tokens = scram("sha256", USER, NONCE)
+    assert next(tokens) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert tokens.send(SERVER_FIRST) == CLIENT_FINAL
+    with pytest.raises(StopIteration):
+        tokens.send(SERVER_FINAL)
+
+
+def test_names_are_escaped_and_nonces_are_new() -> None:
+    user = {"username": "a=b,c", "password": "x"}
+    one, two = (next(scram("sha512", user)).decode() for _ in range(2))
+    assert one.startswith("n,,n=a=3Db=2Cc,r=")
+    assert one != two
+
+
+@pytest.mark.parametrize(
+    ("first", "final", "problem"),
+    [
+        pytest.param(
+            b"r=other,s=AA==,i=4096", b"", "the broker's nonce does not begin with ours", id="another's nonce"
+        ),
+        pytest.param(
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=AA==,i=1",
+            b"",
+            "the broker wants 1 iterations, at least 4096 are safe",
+            id="too few iterations",
+        ),
+        pytest.param(
+            SERVER_FIRST,
+            b"v=" + b64encode(bytes(32)),
+            "the broker does not know the password either",
+            id="a wrong signature",
+        ),
+        pytest.param(SERVER_FIRST, b"e=other-error", "the broker does not know the password either", id="an error"),
+    ],
+)
+def test_a_broker_that_is_not_right_is_not_believed(first: bytes, final: bytes, problem: str) -> None:
+    with pytest.raises(SaslAuthenticationException, match=problem):
+        answered(first, final)
+
+
+def answered(first: bytes, final: bytes) -> None:
+    """A whole exchange."""
+    tokens = scram("sha256", USER, NONCE)
+    next(tokens)
+    tokens.send(first)
+    tokens.send(final)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        pytest.param(
+            'M required username="alice" password="a b";', {"username": "alice", "password": "a b"}, id="quoted"
+        ),
+        pytest.param(
+            "M required username='al\"ice' password=secret;",
+            {"username": 'al"ice', "password": "secret"},
+            id="other marks",
+        ),
+        pytest.param('M required password="a\\"b;c" ;', {"password": 'a"b;c'}, id="escaped"),
+    ],
+)
+def test_options_of_a_login_module(text: str, options: dict[str, str]) -> None:
+    assert jaas_options(text) == options
+
+
+@pytest.mark.parametrize("text", ["", "M", 'M required username="alice"', 'username="alice";'])
+def test_what_is_no_login_module_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^must be: MODULE required "):
+        jaas_options(text)
+
+
+class TestConversations:
+    def test_hand_over_to_the_mechanism(self) -> None:
+        talk = conversation("PLAIN", USER)
+        assert next(talk) == SaslHandshakeRequest(mechanism="PLAIN")
+        said = talk.send(SaslHandshakeResponse(mechanisms=["PLAIN"]))
+        assert said == SaslAuthenticateRequest(auth_bytes=b"\0user\0pencil")
+        with pytest.raises(StopIteration):
+            talk.send(SaslAuthenticateResponse())
+
+    def test_end_where_the_mechanism_is_not_taken(self) -> None:
+        talk = conversation("PLAIN", USER)
+        next(talk)
+        with pytest.raises(ApiException, match="does not take PLAIN; it takes GSSAPI, SCRAM-SHA-256") as caught:
+            talk.send(
+                SaslHandshakeResponse(
+                    error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["GSSAPI", "SCRAM-SHA-256"]
+                )
+            )
+        assert type(caught.value).__name__ == "UnsupportedSaslMechanismException"
+
+    def test_end_where_we_are_not_believed(self) -> None:
+        talk = conversation("PLAIN", USER)
+        next(talk)
+        talk.send(SaslHandshakeResponse())
+        with pytest.raises(SaslAuthenticationException, match="wrong password"):
+            talk.send(
+                SaslAuthenticateResponse(
+                    error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="wrong password"
+                )
+            )
+
+    def test_end_where_the_broker_speaks_another_language(self) -> None:
+        talk = conversation("SCRAM-SHA-256", USER)
+        next(talk)
+        talk.send(SaslHandshakeResponse())
+        with pytest.raises(SaslAuthenticationException, match=r"^the broker's answer is no SCRAM-SHA-256$"):
+            talk.send(SaslAuthenticateResponse(auth_bytes=b"hello"))

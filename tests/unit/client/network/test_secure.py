@@ -1,0 +1,121 @@
+"""TLS and SASL to brokers of ours; and what a client that is not believed, or does not believe, does."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.client.admin.admin import AdminClient
+from sluice.client.config import admin_config
+from sluice.client.errors import AuthenticationException, SaslAuthenticationException, SslAuthenticationException
+from sluice.errors import ConfigError
+from tests.support.certificates import certificates
+
+USERS = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sluice.sasl.users": "alice:alice-secret"}
+
+
+def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
+    return {
+        "security.protocol": protocol,
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'some.LoginModule required username="alice" password="{secret}";',
+    }
+
+
+async def asking(config: dict[str, str], given: dict[str, str]) -> int:
+    """Asks a broker so configured, as a client so configured, how many brokers there are."""
+    async with (
+        Broker(config=config) as broker,
+        AdminClient({"bootstrap.servers": broker.bootstrap, **given}) as admin,
+    ):
+        return len((await admin.describe_cluster(timeout_ms=20_000)).brokers)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_password_lets_in(mechanism: str) -> None:
+    assert testing.run(asking(USERS, sasl(mechanism))) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_wrong_one_is_told_at_once(mechanism: str) -> None:
+    with pytest.raises(SaslAuthenticationException):
+        testing.run(asking(USERS, sasl(mechanism, secret="guessed")))
+
+
+def test_a_mechanism_that_is_not_taken_is_told() -> None:
+    config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
+    with pytest.raises(AuthenticationException, match="does not take SCRAM-SHA-512; it takes PLAIN"):
+        testing.run(asking(config, sasl("SCRAM-SHA-512")))
+
+
+def tls(**given: str | Path) -> dict[str, str]:
+    named = {f"ssl.{name.replace('_', '.')}": str(value) for name, value in given.items()}
+    return {"security.protocol": "SSL", **named}
+
+
+def broker_tls(protocol: str = "SSL", **given: str) -> dict[str, str]:
+    named = {f"ssl.{name.replace('_', '.')}": value for name, value in given.items()}
+    return {
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "ssl.keystore.location": str(certificates().broker),
+        "sluice.sasl.users": "alice:alice-secret",
+        **named,
+    }
+
+
+@pytest.mark.parametrize(
+    ("broker", "client"),
+    [
+        pytest.param(broker_tls(), tls(truststore_location=certificates().ca), id="an authority in a file"),
+        pytest.param(broker_tls(), tls(truststore_certificates=certificates().ca.read_text()), id="in the properties"),
+        pytest.param(
+            broker_tls(client_auth="required", truststore_location=str(certificates().ca)),
+            tls(truststore_location=certificates().ca, keystore_location=certificates().alice),
+            id="a certificate of the client",
+        ),
+        pytest.param(
+            broker_tls("SASL_SSL"),
+            tls(truststore_location=certificates().ca) | sasl("SCRAM-SHA-256", protocol="SASL_SSL"),
+            id="a password over TLS",
+        ),
+    ],
+)
+def test_tls(broker: dict[str, str], client: dict[str, str]) -> None:
+    assert asyncio.run(asking(broker, client)) == 1
+
+
+def test_a_broker_that_nobody_vouches_for_is_not_believed() -> None:
+    with pytest.raises(SslAuthenticationException, match="certificate verify failed"):
+        asyncio.run(asking(broker_tls(), tls(truststore_location=certificates().other_ca)))
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {"security.protocol": "SASL_PLAINTEXT"},
+            "admin: security.protocol=sasl_plaintext needs sasl.mechanism and sasl.jaas.config",
+        ),
+        (sasl("PLAIN") | {"sasl.jaas.config": "secret"}, "admin: sasl.jaas.config=[hidden]: must be: MODULE required"),
+        (
+            sasl("PLAIN") | {"sasl.jaas.config": 'M required user="alice";'},
+            "admin: sasl.jaas.config=[hidden]: has no username and no password",
+        ),
+        (sasl("GSSAPI"), "admin: sasl.mechanism=GSSAPI: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        admin_config({"bootstrap.servers": "127.0.0.1:1", **given})
+    assert str(caught.value).startswith(line)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_files_that_cannot_be_read_are_named(name: str) -> None:
+    async def main() -> None:
+        AdminClient({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", name: "/nowhere.pem"})
+
+    with pytest.raises(ConfigError, match=rf"^admin: {name}=/nowhere\.pem: No such file or directory$"):
+        asyncio.run(main())

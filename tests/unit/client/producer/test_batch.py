@@ -1,0 +1,196 @@
+from dataclasses import dataclass
+
+import pytest
+
+from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.producer.batch import Codec, Header, ProducerBatch, ProducerState, RecordMetadata, size_upper_bound
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.record import Record, iter_records
+
+
+@dataclass
+class Told:
+    """A future that remembers."""
+
+    result: RecordMetadata | None = None
+    error: KafkaException | None = None
+    cancelled: bool = False
+
+    def done(self) -> bool:
+        return self.cancelled or self.result is not None or self.error is not None
+
+    def set_result(self, result: RecordMetadata, /) -> None:
+        assert not self.done()
+        self.result = result
+
+    def set_exception(self, exception: KafkaException, /) -> None:
+        assert not self.done()
+        self.error = exception
+
+
+RECORDS: list[tuple[int, bytes | None, bytes | None, tuple[Header, ...]]] = [
+    (1000, None, b"value", ()),
+    (1005, b"key", None, (("name", b"content"), ("nothing", None))),
+    (990, b"", b"", ()),
+    (10_000_000, b"k" * 200, b"v" * 70_000, (("ü" * 100, b"x" * 300),)),
+]
+
+
+def batch_of(*records: tuple[int, bytes | None, bytes | None, tuple[Header, ...]], **fields: int) -> ProducerBatch:
+    batch = ProducerBatch(
+        TopicPartition("t", 3), Codec(fields.pop("codec", 0)), fields.pop("limit", 1 << 20), 500, memory=0, ratio=1.0
+    )
+    for record in records:
+        assert batch.try_append(*record, Told())
+    return batch
+
+
+class TestBytes:
+    @pytest.mark.parametrize(
+        "state",
+        [ProducerState(), ProducerState(7, 3, 2**31 - 2), ProducerState(7, 3, 5, is_transactional=True)],
+        ids=["nobody's", "an idempotent producer's", "of a transaction"],
+    )
+    def test_are_those_of_a_record_batch(self, state: ProducerState) -> None:
+        batch = batch_of(*RECORDS)
+        batch.set_state(state)
+        expected = build_batch(
+            [Record(offset, *record) for offset, record in enumerate(RECORDS)],
+            producer_id=state.producer_id,
+            producer_epoch=state.epoch,
+            base_sequence=state.base_sequence,
+            transactional=state.is_transactional,
+        )
+        assert batch.estimated_bytes == len(expected)
+        assert bytes(batch.records()) == expected
+
+    @pytest.mark.parametrize("codec", range(5))
+    def test_are_compressed(self, codec: int) -> None:
+        batch = batch_of(*RECORDS, codec=codec)
+        found = [(r.timestamp, r.key, r.value, r.headers) for r in iter_records(batch.records())]
+        assert found == RECORDS
+        assert (batch.compression_ratio < 1) == (codec > 0)
+
+    def test_begin_anew_under_another_epoch(self) -> None:
+        batch = batch_of(RECORDS[0])
+        batch.set_state(ProducerState(7, 3, 10))
+        before = bytes(batch.records())
+        batch.reset_state(ProducerState(7, 4, 0))
+        assert bytes(batch.records()) == build_batch(
+            [Record(0, *RECORDS[0])], producer_id=7, producer_epoch=4, base_sequence=0
+        )
+        assert bytes(batch.records()) != before
+        assert batch.sequence_was_reset
+
+
+class TestRoom:
+    def test_is_there_for_the_first_record_always(self) -> None:
+        batch = batch_of((0, None, b"x" * 1000, ()), limit=100)
+        assert batch.is_full
+        assert not batch.try_append(0, None, b"", (), Told())
+
+    def test_ends_where_the_batch_would_be_larger(self) -> None:
+        batch = batch_of((0, None, bytes(50), ()), limit=200)
+        while batch.try_append(0, None, b"", (), Told()):
+            pass
+        assert 200 - 8 < len(batch.records()) <= 200
+
+    def test_is_larger_for_what_becomes_smaller(self) -> None:
+        batch = ProducerBatch(TopicPartition("t", 0), Codec(1), 1000, 0, memory=0, ratio=0.1)
+        count = 0
+        while batch.try_append(0, None, bytes(100), (), Told()):
+            count += 1
+        assert count > 50
+        assert len(batch.records()) < 1000
+
+    def test_is_none_in_one_that_was_closed(self) -> None:
+        batch = batch_of(RECORDS[0])
+        batch.close()
+        assert batch.is_full
+        assert not batch.try_append(0, None, b"", (), Told())
+
+    @pytest.mark.parametrize("record", RECORDS, ids=["small", "headers", "empty", "large"])
+    def test_is_never_more_than_the_bound(
+        self, record: tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
+    ) -> None:
+        assert len(batch_of(record).records()) <= size_upper_bound(*record[1:])
+
+
+class TestItsEnd:
+    def test_tells_each_record_where_it_is(self) -> None:
+        batch = batch_of(*RECORDS[:2])
+        assert batch.complete(100, -1)
+        first, second = batch.deliveries
+        assert isinstance(first, Told)
+        assert isinstance(second, Told)
+        assert (first.result, second.result) == (("t", 3, 100, 1000), ("t", 3, 101, 1005))
+
+    def test_tells_the_topics_time_where_it_keeps_its_own(self) -> None:
+        batch = batch_of(RECORDS[0])
+        batch.complete(100, 777)
+        assert [delivery.result for delivery in batch.deliveries if isinstance(delivery, Told)] == [("t", 3, 100, 777)]
+
+    def test_comes_once(self) -> None:
+        batch = batch_of(RECORDS[0])
+        assert batch.fail(KafkaException("first"))
+        assert not batch.complete(1, -1)
+        assert not batch.fail(KafkaException("second"))
+        (told,) = batch.deliveries
+        assert isinstance(told, Told)
+        assert str(told.error) == "first"
+
+    def test_leaves_alone_who_no_longer_waits(self) -> None:
+        batch = ProducerBatch(TopicPartition("t", 0), Codec(), 1000, 0, memory=0, ratio=1.0)
+        told = Told(cancelled=True)
+        batch.try_append(0, None, b"", (), told)
+        batch.complete(0, -1)
+        assert told.result is None
+
+    def test_says_something_else_of_some_records(self) -> None:
+        batch = batch_of(*RECORDS[:3])
+        batch.fail(KafkaException("the batch"), {1: KafkaException("this one")})
+        told = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, Told)]
+        assert told == ["the batch", "this one", "the batch"]
+
+
+class TestSplitting:
+    @pytest.mark.parametrize("codec", [0, 4])
+    def test_keeps_records_order_futures_beginning_and_sequences(self, codec: int) -> None:
+        records = [(1000 + number, b"%d" % number, bytes(100), ()) for number in range(20)]
+        batch = batch_of(*records, codec=codec)
+        batch.set_state(ProducerState(7, 3, 2**31 - 5))
+        parts = batch.split(500)
+        assert len(parts) > 3
+        assert [d for part in parts for d in part.deliveries] == list(batch.deliveries)
+        assert [r.key for part in parts for r in iter_records(part.records())] == [r[1] for r in records]
+        assert {part.created_ms for part in parts} == {500}
+        sequence = 2**31 - 5
+        for part in parts:
+            assert part.state.base_sequence == sequence % 2**31
+            sequence += part.record_count
+        assert all(part.is_split for part in parts)
+        assert batch.is_done
+
+
+class TestTime:
+    def test_runs_out_at_the_timeout(self) -> None:
+        batch = batch_of(RECORDS[0])
+        assert not batch.has_expired(100, 599.9)
+        assert batch.has_expired(100, 600)
+
+    def test_waited_is_since_the_last_attempt(self) -> None:
+        batch = batch_of(RECORDS[0])
+        assert batch.waited_ms(520) == 20
+        batch.reenqueued(530)
+        assert (batch.waited_ms(540), batch.attempts, batch.in_retry) == (10, 1, True)
+
+    def test_a_new_leader_is_new_for_one_retry(self) -> None:
+        batch = batch_of(RECORDS[0])
+        batch.saw_leader_epoch(5)
+        is_new = [batch.leader_changed_for_this_retry]
+        for epoch in (5, 6, 6):
+            batch.reenqueued(600)
+            batch.saw_leader_epoch(epoch)
+            is_new.append(batch.leader_changed_for_this_retry)
+        assert is_new == [False, False, True, False]

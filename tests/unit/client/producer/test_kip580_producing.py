@@ -1,0 +1,166 @@
+"""KIP-580, retry backoff: the testable statements that are about producing, in virtual time with brokers of ours. Each
+test is one of them, by its number.
+"""
+
+import asyncio
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.broker.faults.actions.error_response import Error
+from sluice.client.producer.producer import Producer
+from tests.support.producing import Stage, on_stage
+
+STEPS = [100, 200, 400, 800, 1000, 1000]
+RETRIED = Error("NOT_ENOUGH_REPLICAS")
+
+
+def gaps(times: list[float]) -> list[float]:
+    """How long it took from each to the next."""
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+def within(found: list[float], steps: list[int]) -> bool:
+    """Whether gaps are 20 % around steps, and at most the maximum."""
+    return len(found) >= len(steps) and all(
+        0.8 * step - 1 <= gap <= min(1.2 * step, 1000) + 2 for gap, step in zip(found, steps, strict=False)
+    )
+
+
+def times_of_batches(stage: Stage) -> list[list[float]]:
+    """When each batch was sent, the batches in the order of their first attempts."""
+    by_batch: dict[str, list[float]] = {}
+    for request, at_ms in zip(stage.produced, stage.produced_at_ms, strict=True):
+        for key in request.attempt_key.split(","):
+            by_batch.setdefault(key, []).append(at_ms)
+    return list(by_batch.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kip580_01_each_retry_of_a_batch_waits_twice_as_long(seed: int) -> None:
+    async def test(stage: Stage) -> None:
+        stage.broker.faults.add(RETRIED, api="Produce")
+        await stage.ended(await stage.send())
+        (times,) = times_of_batches(stage)
+        assert within(gaps(times), STEPS), gaps(times)
+
+    on_stage(test, {"delivery.timeout.ms": 6000, "request.timeout.ms": 2000}, seed=seed)
+
+
+PATIENT: dict[str, str | int] = {"delivery.timeout.ms": 20_000, "request.timeout.ms": 2000}
+
+
+def retries_for_20_s(config: dict[str, str | int], seed: int = 0, random: Random | None = None) -> list[float]:
+    """When a record is sent that is refused until its time is over."""
+
+    async def test(stage: Stage) -> list[float]:
+        stage.broker.faults.add(RETRIED, api="Produce")
+        await stage.ended(await stage.send())
+        (times,) = times_of_batches(stage)
+        return times
+
+    return on_stage(test, {**PATIENT, **config}, seed=seed, random=random)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kip580_02_a_batch_at_the_cap_waits_800_to_1000_ms(seed: int) -> None:
+    at_the_cap = gaps(retries_for_20_s({}, seed))[4:]
+    assert len(at_the_cap) >= 15
+    assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
+
+
+@pytest.mark.parametrize(
+    ("base", "maximum"),
+    [pytest.param(500, 200, id="03 a base above the maximum"), pytest.param(200, 200, id="04 equal base and maximum")],
+)
+def test_kip580_03_and_04_a_batch_waits_the_maximum_without_jitter(base: int, maximum: int) -> None:
+    found = gaps(retries_for_20_s({"retry.backoff.ms": base, "retry.backoff.max.ms": maximum}))
+    assert len(found) > 90
+    assert all(maximum <= gap <= maximum + 1 for gap in found), found
+
+
+def test_kip580_05_batches_of_two_partitions_count_for_themselves() -> None:
+    async def test(stage: Stage) -> None:
+        stage.broker.faults.add(RETRIED, api="Produce")
+        first = await stage.send(b"one", partition=0)
+        await asyncio.sleep(1.6)
+        second = await stage.send(b"two", partition=1)
+        await stage.ended(first, second)
+        one, two = times_of_batches(stage)
+        assert two[0] >= 1600
+        assert within(gaps(one), STEPS[:5]), gaps(one)
+        assert within(gaps(two), STEPS[:5]), gaps(two)
+
+    config: dict[str, str | int] = {"delivery.timeout.ms": 6000, "request.timeout.ms": 2000}
+    on_stage(test, config, broker_config={"num.partitions": 2})
+
+
+def test_kip580_06_a_success_begins_it_anew() -> None:
+    async def test(stage: Stage) -> None:
+        stage.broker.faults.add(RETRIED, api="Produce", times=4)
+        await stage.ended(await stage.send(b"one"))
+        stage.broker.faults.add(RETRIED, api="Produce", times=1)
+        await stage.ended(await stage.send(b"two"))
+        one, two = times_of_batches(stage)
+        assert within(gaps(one), STEPS[:4]), gaps(one)
+        assert within(gaps(two), STEPS[:1]), gaps(two)
+        assert stage.log() == [b"one", b"two"]
+
+    on_stage(test)
+
+
+def test_kip580_07_a_newer_leader_is_tried_at_once() -> None:
+    async def test(stage: Stage) -> None:
+        leader = stage.broker.cluster.partition("t", 0).leader
+        await stage.broker.cluster.move_leader("t", 0, 3 - leader)
+        await stage.ended(await stage.send())
+        old, new = stage.produced
+        assert (old.broker, new.broker) == (leader, 3 - leader)
+        (gap,) = gaps(stage.produced_at_ms)
+        assert gap < 50, "no backoff, but for a connection that may be new"
+
+    on_stage(test, broker_config={"sluice.brokers": 2, "default.replication.factor": 2})
+
+
+def test_kip580_16_batches_of_two_producers_do_not_come_at_the_same_time() -> None:
+    one, two = (retries_for_20_s({}, seed) for seed in (1, 2))
+    assert all(abs(first - second) > 5 for first, second in zip(one[3:10], two[3:10], strict=True)), (one, two)
+
+
+def in_the_first_second(times: list[float]) -> int:
+    return sum(at_ms - times[0] < 1000 for at_ms in times)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kip580_17_a_batch_is_tried_four_times_in_the_first_second(seed: int) -> None:
+    assert in_the_first_second(retries_for_20_s({}, seed)) in (4, 5)
+
+
+class WithoutJitter(Random):
+    """Draws the middle."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+
+def test_kip580_17_the_example_of_the_text_is_4_attempts_in_a_second_where_a_constant_100_ms_made_10() -> None:
+    growing = retries_for_20_s({}, random=WithoutJitter(0))
+    constant = retries_for_20_s({"retry.backoff.max.ms": 100})
+    assert gaps(growing)[:6] == [100, 200, 400, 800, 1000, 1000]
+    assert in_the_first_second(growing) == 4
+    assert in_the_first_second(constant) == 10
+
+
+def test_kip580_14_asking_for_a_producer_id_waits_the_same_each_time() -> None:
+    async def main() -> list[float]:
+        async with Broker() as broker:
+            broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="InitProducerId", times=6)
+            async with Producer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as producer:
+                await (await producer.send("t", b"v"))
+            return [request.received_ns / 1e6 for request in broker.journal.requests(api="InitProducerId")]
+
+    found = gaps(testing.run(main()))
+    assert len(found) == 6
+    assert all(100 <= gap < 103 for gap in found), found

@@ -1,0 +1,327 @@
+"""The producer against our broker, in virtual time."""
+
+import asyncio
+import logging
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.error_response import Error
+from sluice.client import errors
+from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.producer.producer import Producer
+from sluice.errors import ConfigError
+from sluice.protocol.errors import ErrorCode
+from tests.support.producing import TOPIC, Stage, on_stage, values_in
+
+
+class TestRecords:
+    @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+    def test_are_written_in_their_order(self, compression: str) -> None:
+        values = [b"%d" % number * 20 for number in range(300)]
+
+        async def test(stage: Stage) -> None:
+            futures = [await stage.send(value) for value in values]
+            await stage.producer.flush()
+            assert [future.result().offset for future in futures] == list(range(1, 301))
+            assert stage.log() == values
+
+        on_stage(test, {"compression.type": compression, "batch.size": 2000})
+
+    @pytest.mark.parametrize("acks", ["0", "1", "all"])
+    def test_are_told_where_they_are_if_anybody_is_asked(self, acks: str) -> None:
+        async def test(stage: Stage) -> None:
+            await stage.ended(await stage.send(b"v"))
+            await asyncio.sleep(1)
+            end = stage.ends[b"v"]
+            assert end.metadata is not None
+            assert end.metadata.offset == (-1 if acks == "0" else 1)
+            assert stage.log() == [b"v"]
+
+        on_stage(test, {"acks": acks, "enable.idempotence": acks == "all"})
+
+    def test_of_one_key_stay_together(self) -> None:
+        async def test(stage: Stage) -> None:
+            sent = [await (await stage.producer.send(TOPIC, b"v", key=b"%d" % (n % 5))) for n in range(50)]
+            by_key = [{one.partition for one in sent[n::5]} for n in range(5)]
+            assert all(len(partitions) == 1 for partitions in by_key)
+            assert len(set.union(*by_key)) > 1
+
+        on_stage(test, broker_config={"num.partitions": 4})
+
+    def test_without_a_key_go_to_all_partitions_a_batch_at_a_time(self) -> None:
+        async def test(stage: Stage) -> None:
+            futures = [await stage.producer.send(TOPIC, bytes(100)) for _ in range(400)]
+            partitions = [(await future).partition for future in futures]
+            switches = sum(one != other for one, other in pairwise(partitions))
+            assert set(partitions) == {0, 1, 2, 3}
+            assert switches < 60, "some 9 records in each batch"
+
+        on_stage(test, {"batch.size": 1000}, broker_config={"num.partitions": 4})
+
+    def test_wait_for_others_as_long_as_they_linger(self) -> None:
+        async def test(stage: Stage) -> None:
+            first = await stage.send(b"first")
+            await asyncio.sleep(0.05)
+            await stage.ended(first, await stage.send(b"second"))
+            assert [end.at_ms for end in stage.ends.values()] == [pytest.approx(100, abs=1)] * 2
+            assert len(stage.produced) == 1
+
+        on_stage(test, {"linger.ms": 100})
+
+    def test_do_not_linger_when_they_are_flushed(self) -> None:
+        async def test(stage: Stage) -> None:
+            await stage.send(b"v")
+            await stage.producer.flush()
+            await asyncio.sleep(0)
+            assert stage.ends[b"v"].at_ms == pytest.approx(0, abs=1)
+
+        on_stage(test, {"linger.ms": 60_000})
+
+    def test_have_headers_and_a_time_of_their_own(self) -> None:
+        async def test(stage: Stage) -> None:
+            sent = await (
+                await stage.producer.send(TOPIC, None, key=b"k", timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
+            )
+            assert sent.timestamp == 123
+
+        on_stage(test)
+
+
+class TestSending:
+    def test_waits_for_a_topic_that_is_made_by_it(self) -> None:
+        async def main() -> int:
+            async with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+                return (await (await producer.send("new", b"v"))).offset
+
+        assert testing.run(main()) == 0
+
+    @pytest.mark.parametrize(
+        ("partition", "told"),
+        [
+            (None, r"^Topic unknown not present in metadata after 1500 ms.$"),
+            (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
+        ],
+    )
+    def test_gives_up_on_metadata_after_max_block_ms(self, partition: int | None, told: str) -> None:
+        async def main() -> float:
+            async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
+                given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}
+                async with Producer(given, random=Random(1)) as producer:
+                    loop = asyncio.get_running_loop()
+                    began = loop.time()
+                    with pytest.raises(TimeoutException, match=told):
+                        await producer.send("unknown", b"v", partition=partition)
+                    return loop.time() - began
+
+        assert testing.run(main()) == pytest.approx(1.5, abs=0.001)
+
+    def test_gives_up_on_memory_after_max_block_ms(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Delay(ms=10_000), api="Produce")
+            for _ in range(4):
+                await stage.send(bytes(1000))
+            with pytest.raises(TimeoutException, match="Failed to allocate 1082 bytes within the configured max block"):
+                await stage.send(bytes(1000))
+            assert stage.now_ms == pytest.approx(2000, abs=1)
+
+        on_stage(test, {"buffer.memory": 5000, "batch.size": 1, "max.block.ms": 2000})
+
+    def test_goes_on_when_there_is_memory_again(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Delay(ms=1000), api="Produce")
+            futures = [await stage.send(b"%d" % number * 500) for number in range(9)]
+            assert stage.now_ms >= 4000, "the broker takes one a second, and five had room"
+            await stage.ended(*futures)
+            assert stage.log() == [b"%d" % number * 500 for number in range(9)]
+
+        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
+
+    def test_that_is_cancelled_while_it_waits_for_memory_leaves_it_to_others(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Delay(ms=1000), api="Produce")
+            await stage.send(bytes(2000))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(stage.send(bytes(1500)), 0.5)
+            await stage.ended(await stage.send(b"after"))
+            assert stage.ends[b"after"].metadata is not None
+
+        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
+
+    @pytest.mark.parametrize("name", ["max.request.size", "buffer.memory"])
+    def test_refuses_what_is_too_large(self, name: str) -> None:
+        async def test(stage: Stage) -> None:
+            told = rf"The message is 10082 bytes when serialized which is larger than 10000, .* {name} configuration"
+            with pytest.raises(errors.exception_of(10).__class__, match=told):
+                await stage.send(bytes(10_000))
+
+        on_stage(test, {name: 10_000, "batch.size": 1000})
+
+    def test_refuses_where_no_batch_has_room(self) -> None:
+        async def main() -> None:
+            async with Broker() as broker:
+                given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "buffer.memory": 10_000}
+                async with Producer(given) as producer:
+                    with pytest.raises(KafkaException, match=r"16384 bytes for a batch, but buffer\.memory is 10000"):
+                        await producer.send(TOPIC, b"v")
+
+        testing.run(main())
+
+    def test_refuses_a_topic_that_cannot_be(self) -> None:
+        async def test(stage: Stage) -> None:
+            with pytest.raises(KafkaException, match="not a topic"):
+                await stage.producer.send("not a topic", b"v")
+
+        on_stage(test)
+
+
+class TestClosing:
+    def test_sends_what_there_is(self) -> None:
+        async def main() -> list[bytes]:
+            async with Broker() as broker:
+                async with Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 60_000}) as producer:
+                    await producer.send(TOPIC, b"v")
+                return values_in(broker, 0)
+
+        assert testing.run(main()) == [b"v"]
+
+    def test_fails_what_takes_too_long(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Delay(ms=60_000), api="Produce")
+            future = await stage.send()
+            await stage.producer.close(timeout_ms=5000)
+            assert stage.now_ms == pytest.approx(5000, abs=1)
+            with pytest.raises(KafkaException, match="the producer was closed before the record was sent"):
+                await future
+            with pytest.raises(KafkaException, match="the producer is closed"):
+                await stage.send()
+
+        on_stage(test)
+
+    def test_is_told_to_who_waits_to_send(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Delay(ms=60_000), api="Produce")
+            first = await stage.send(bytes(2000))
+            waiting = asyncio.create_task(stage.send(bytes(2000)))
+            await asyncio.sleep(1)
+            await stage.producer.close(timeout_ms=0)
+            with pytest.raises(KafkaException, match="the producer is closed"):
+                await waiting
+            await stage.ended(first)
+
+        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
+
+
+class TestWhatTheBrokerRefuses:
+    def test_of_one_record_is_told_for_that_record(self) -> None:
+        async def test(stage: Stage) -> None:
+            await stage.broker.cluster.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
+            futures = [await stage.producer.send("compacted", b"v", key=key) for key in (b"k", None, b"k")]
+            await stage.ended(*futures)
+            told = [str(future.exception()) for future in futures]
+            assert told[0] == told[2] == "it was in a batch with invalid records, which was not written"
+            assert told[1] != told[0]
+
+        on_stage(test, {"linger.ms": 10})
+
+    def test_is_followed_by_what_it_takes(self) -> None:
+        async def test(stage: Stage) -> None:
+            stage.broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
+            refused = await stage.send(b"refused")
+            await stage.ended(refused)
+            await stage.ended(await stage.send(b"taken"))
+            assert stage.ends[b"taken"].metadata is not None
+            assert stage.log() == [b"taken"]
+            assert stage.produced[-1].attempt_key.endswith(".1.0"), "under the next epoch, from 0 on"
+
+        on_stage(test)
+
+
+def test_what_was_written_and_said_not_to_have_been_is_there_once() -> None:
+    async def test(stage: Stage) -> None:
+        stage.broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=3)
+        await stage.ended(await stage.send(b"v"))
+        assert stage.ends[b"v"].metadata == (TOPIC, 0, 1, 1_700_000_000_000)
+        assert stage.log() == [b"v"]
+        assert len(stage.produced) == 4
+
+    on_stage(test)
+
+
+def test_a_batch_of_which_an_attempt_arrives_late_is_not_sent_under_another_epoch() -> None:
+    """The one before it ran out of time, and both arrive when the second has been refused for the gap between them: as
+    another to the broker, under another epoch, it would be there twice.
+    """
+
+    async def test(stage: Stage) -> None:
+        network = testing.network()
+        network.link("localhost", latency_s=3.55)
+        older = await stage.send(b"older")
+        await asyncio.sleep(0.9)
+        network.link("localhost", latency_s=2.65)
+        younger = await stage.send(b"younger")
+        await asyncio.sleep(0.1)
+        network.link("localhost")
+        with stage.broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):
+            await asyncio.wait([older])
+        assert isinstance(older.exception(), TimeoutException)
+        assert stage.log() == []
+        assert (await younger).offset == 2
+        assert stage.log() == [b"older", b"younger"]
+        refused, *late, again = stage.produced[-4:]
+        assert refused.error_codes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert again.connection == refused.connection
+        assert again.connection not in [one.connection for one in late]
+
+    on_stage(test, {"request.timeout.ms": 1000, "delivery.timeout.ms": 3500})
+
+
+def test_a_leader_that_moved_is_followed_without_a_backoff() -> None:
+    async def main() -> float:
+        async with Broker(brokers=2, config={"default.replication.factor": 2}) as broker:
+            given: dict[str, str | int] = {
+                "bootstrap.servers": broker.bootstrap,
+                "linger.ms": 0,
+                "retry.backoff.ms": 1000,
+            }
+            async with Producer(given, random=Random(1)) as producer:
+                await (await producer.send(TOPIC, b"first", partition=0))
+                leader = broker.cluster.partition(TOPIC, 0).leader
+                await broker.cluster.move_leader(TOPIC, 0, 3 - leader)
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                await (await producer.send(TOPIC, b"second", partition=0))
+                assert values_in(broker, 0) == [b"first", b"second"]
+                return loop.time() - began
+
+    assert testing.run(main()) < 0.1
+
+
+def test_what_cannot_be_configured_is_told_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
+        Producer({})
+
+
+def test_a_broker_that_is_away_is_asked_for_as_often_as_backoffs_say_however_many_wait(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.broker.cluster.stop(1)
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        waiting = [loop.create_task(stage.send(b"%d" % number)) for number in range(10)]
+        await asyncio.sleep(30)
+        assert not any(one.done() for one in waiting), "nobody says where the topic is"
+        await stage.broker.cluster.start(1)
+        await stage.ended(*await asyncio.gather(*waiting))
+        assert sorted(stage.log()) == sorted(stage.ends)
+
+    with caplog.at_level(logging.INFO, logger="sluice.client"):
+        on_stage(test)
+    told = Counter(record.message for record in caplog.records if record.name == "sluice.client")
+    assert told["rebootstrap"] == 1
+    assert 30 < told["disconnected"] < 45, "each 0.8 to 1 s at the cap"

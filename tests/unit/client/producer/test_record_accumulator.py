@@ -1,0 +1,199 @@
+from math import inf
+from random import Random
+
+import pytest
+
+from sluice.client.backoff import StaticBackoff
+from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import Cluster, Node, PartitionMetadata, TopicPartition
+from sluice.client.producer.batch import Codec, ProducerBatch, RecordMetadata
+from sluice.client.producer.buffer_pool import BufferPool
+from sluice.client.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+ONE, TWO = Node(1, "one", 9092), Node(2, "two", 9092)
+LINGER_MS, TIMEOUT_MS, BACKOFF_MS = 50, 1000, 100
+
+
+class Nobody:
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, result: RecordMetadata, /) -> None: ...
+
+    def set_exception(self, exception: KafkaException, /) -> None: ...
+
+
+def cluster(*leaders: int, epoch: int = 0) -> Cluster:
+    """One topic; who leads its partitions."""
+    partitions = {number: PartitionMetadata(leader, epoch) for number, leader in enumerate(leaders)}
+    return Cluster({1: ONE, 2: TWO}, topics={"t": partitions})
+
+
+def accumulator(pool: int = 10_000, batch_size: int = 200) -> RecordAccumulator:
+    settings = AccumulatorSettings(batch_size, LINGER_MS, TIMEOUT_MS, Codec())
+    return RecordAccumulator(settings, BufferPool(pool), StaticBackoff(BACKOFF_MS), Random(1), None)
+
+
+def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: float = 0, size: int = 10) -> ProducerBatch:
+    """A batch with one record."""
+    memory = records.new_batch_bytes(None, bytes(size), ())
+    assert records.pool.take(memory)
+    batch = records.add_batch(partition, memory, now_ms)
+    assert batch.try_append(0, None, bytes(size), (), Nobody())
+    return batch
+
+
+class TestWhatIsReady:
+    def test_is_what_has_lingered(self) -> None:
+        records = accumulator()
+        put(records, now_ms=100)
+        assert records.ready(cluster(1), 149)[:2] == ([], 150)
+        assert records.ready(cluster(1), 150)[:2] == ([ONE], inf)
+
+    @pytest.mark.parametrize("reason", ["full", "another behind it", "no memory", "flushing", "closing"])
+    def test_is_what_need_not_linger(self, reason: str) -> None:
+        records = accumulator(pool=1000)
+        batch = put(records)
+        match reason:
+            case "full":
+                batch.close()
+            case "another behind it":
+                put(records)
+            case "no memory":
+                records.pool.queue(10_000, lambda: None)
+            case "flushing":
+                records.flushes = 1
+            case "closing":
+                records.is_closing = True
+        assert records.ready(cluster(1), 0).nodes == [ONE]
+
+    def test_is_not_what_is_muted(self) -> None:
+        records = accumulator()
+        put(records)
+        records.mute(T0)
+        assert records.ready(cluster(1), 1000).nodes == []
+        records.unmute(T0)
+        assert records.ready(cluster(1), 1000).nodes == [ONE]
+
+    def test_has_a_leader(self) -> None:
+        records = accumulator()
+        put(records)
+        assert records.ready(cluster(-1), 1000)[::2] == ([], {"t"})
+        assert records.ready(Cluster({}), 1000)[::2] == ([], {"t"})
+
+    def test_is_not_what_waits_to_be_tried_again(self) -> None:
+        records = accumulator()
+        put(records)
+        records.ready(cluster(1), 100)
+        (batch,) = records.drain(cluster(1), [ONE], 1000, 100)[1]
+        records.reenqueue(batch, 500)
+        records.flushes = 1
+        assert records.ready(cluster(1), 599)[:2] == ([], 600)
+        assert records.drain(cluster(1), [ONE], 1000, 599) == {1: []}
+        assert records.next_backoff_ms == 600
+        assert records.ready(cluster(1), 600).nodes == [ONE]
+
+    def test_is_at_once_what_has_a_new_leader(self) -> None:
+        records = accumulator()
+        put(records)
+        records.ready(cluster(1, epoch=1), 0)
+        (batch,) = records.drain(cluster(1), [ONE], 1000, 0)[1]
+        records.reenqueue(batch, 500)
+        assert records.ready(cluster(2, epoch=2), 500).nodes == [TWO]
+
+
+class TestDraining:
+    def test_takes_the_first_of_each_partition_of_the_node(self) -> None:
+        records = accumulator()
+        first, _, other = put(records), put(records), put(records, T1)
+        assert records.drain(cluster(1, 2), [ONE, TWO], 1000, 0) == {1: [first], 2: [other]}
+
+    def test_takes_what_fits_into_a_request_and_the_others_in_their_turn(self) -> None:
+        records = accumulator(batch_size=1)
+        batches = [put(records, TopicPartition("t", number), size=100) for number in range(3)]
+        known = cluster(1, 1, 1)
+        assert records.drain(known, [ONE], 400, 0)[1] == batches[:2]
+        again = put(records, T0, size=100)
+        assert records.drain(known, [ONE], 400, 0)[1] == [batches[2], again]
+
+    def test_takes_one_that_is_too_large_alone(self) -> None:
+        records = accumulator()
+        batch = put(records, size=1000)
+        assert records.drain(cluster(1), [ONE], 10, 0)[1] == [batch]
+
+
+class TestTime:
+    def test_runs_out_from_the_first_of_a_queue_on(self) -> None:
+        records = accumulator()
+        first, second, other = put(records, now_ms=0), put(records, now_ms=10), put(records, T1, now_ms=5)
+        assert records.expired(999) == ([], 1000)
+        assert records.expired(1000) == ([first], 1005)
+        assert records.expired(1010) == ([second, other], inf)
+
+    def test_runs_out_behind_a_younger_one_that_was_sent_too(self) -> None:
+        records = accumulator()
+        older, younger, waiting = put(records, now_ms=0), put(records, now_ms=300), put(records, now_ms=400)
+        for _ in (older, younger):
+            records.drain(cluster(1), [ONE], 10_000, 500)
+        records.reenqueue(older, 600)
+        records.reenqueue(younger, 600)
+        assert records.expired(999) == ([], 1000), "the older one is the next, though it stands second"
+        assert records.expired(1000) == ([older], 1300)
+        assert records.expired(1400) == ([younger, waiting], inf)
+
+
+class TestItsMemory:
+    def test_is_given_back_once(self) -> None:
+        records = accumulator()
+        batch = put(records)
+        records.give_back(batch)
+        records.give_back(batch)
+        assert records.pool.available == 10_000
+
+    def test_and_records_go_when_it_is_aborted(self) -> None:
+        records = accumulator()
+        queued, drained = put(records), put(records, T1)
+        records.drain(cluster(2, 1), [ONE], 1000, 0)
+        records.abort(KafkaException("over"))
+        assert (queued.is_done, drained.is_done, records.has_undrained) == (True, True, False)
+        assert (records.pool.available, records.incomplete) == (10_000, {})
+
+
+def test_a_retry_goes_before_what_came_later() -> None:
+    records = accumulator()
+    first, second = put(records), put(records)
+    assert records.drain(cluster(1), [ONE], 1000, 0)[1] == [first]
+    records.reenqueue(first, 0)
+    assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [first]
+    assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [second]
+
+
+def test_a_new_batch_closes_the_one_before_it() -> None:
+    records = accumulator()
+    first = put(records)
+    put(records)
+    assert not first.try_append(0, None, b"", (), Nobody())
+
+
+def test_records_avoid_a_node_that_was_not_ready_for_long() -> None:
+    settings = AccumulatorSettings(1, 0, TIMEOUT_MS, Codec(), availability_timeout_ms=100)
+    records = RecordAccumulator(settings, BufferPool(10_000), StaticBackoff(BACKOFF_MS), Random(1), None)
+    known = cluster(1, 2)
+    put(records, T0)
+    put(records, T1)
+    records.node_was_ready(1, 0, is_ready=False)
+    records.ready(known, 200)
+    partitions = known.topics["t"]
+    seen = set()
+    for _ in range(20):
+        seen.add(records.sticky_partition("t", partitions))
+        records.appended(T1, 10, partitions)
+    assert 1 in seen
+    assert len(seen - {1}) <= 1, "only where the first turn had begun before"
+    records.node_was_ready(1, 300, is_ready=True)
+    records.ready(known, 300)
+    for _ in range(20):
+        seen.add(records.sticky_partition("t", partitions))
+        records.appended(T1, 10, partitions)
+    assert seen == {0, 1}

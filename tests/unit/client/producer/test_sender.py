@@ -1,0 +1,379 @@
+"""The sender, turn by turn, at brokers that answer what a test says: what it sends, tries again, splits, fails; and
+when a batch has run out of time, wherever it is.
+"""
+
+from collections.abc import Callable
+from math import inf
+from random import Random
+
+import pytest
+
+from sluice.client.backoff import StaticBackoff
+from sluice.client.config import producer_config
+from sluice.client.errors import ApiException, KafkaException, TimeoutException
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.producer.batch import Codec, RecordMetadata
+from sluice.client.producer.buffer_pool import BufferPool
+from sluice.client.producer.metadata import ProducerMetadata
+from sluice.client.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from sluice.client.producer.sender import Sender, SenderSettings
+from sluice.client.producer.sequences import ProducerIdAndEpoch
+from sluice.client.producer.transaction_manager import TransactionManager
+from sluice.protocol.apis.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import read_header
+from tests.support.client_network import DISCONNECT, Answer, Asked, ScriptedBroker, VirtualNetwork
+
+BACKOFF_MS, DELIVERY_MS, REQUEST_MS = 100, 10_000, 4000
+
+
+class End:
+    """A record's future."""
+
+    def __init__(self, at_ms: Callable[[], float]) -> None:
+        self._clock = at_ms
+        self.at_ms: float | None = None
+        self.result: RecordMetadata | None = None
+        self.error: KafkaException | None = None
+
+    def done(self) -> bool:
+        return self.at_ms is not None
+
+    def set_result(self, result: RecordMetadata, /) -> None:
+        self.result, self.at_ms = result, self._clock()
+
+    def set_exception(self, exception: KafkaException, /) -> None:
+        self.error, self.at_ms = exception, self._clock()
+
+
+class Sending:
+    """A sender with two partitions of one topic: 0 is led by broker 1, 1 by broker 2. Without `transactions` it is not
+    idempotent.
+    """
+
+    def __init__(
+        self,
+        *,
+        retries: int = 1000,
+        keeps_order: bool = False,
+        acks: int = -1,
+        transactions: TransactionManager | None = None,
+    ) -> None:
+        self.network = VirtualNetwork()
+        self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
+        for broker in (self.one, self.two):
+            broker.topics["t"] = [1, 2]
+            broker.answers["Produce"] = well
+        given: dict[str, str | int] = {
+            "bootstrap.servers": "a:9092",
+            "request.timeout.ms": REQUEST_MS,
+            "reconnect.backoff.ms": 0,
+        }
+        self.metadata = ProducerMetadata(StaticBackoff(BACKOFF_MS), 300_000, 300_000, equivalent_backoff=None)
+        self.client = self.network.client(producer_config(given), self.metadata, max_in_flight=1 if keeps_order else 5)
+        settings = AccumulatorSettings(1000, 0, DELIVERY_MS, Codec())
+        self.records = RecordAccumulator(
+            settings, BufferPool(1 << 20), StaticBackoff(BACKOFF_MS), Random(0), transactions
+        )
+        sender = SenderSettings(acks, retries, 1 << 20, REQUEST_MS, keeps_order)
+        self.sender = Sender(sender, self.records, self.metadata, self.client, transactions)
+        self.metadata.add("t", self.network.clock.monotonic_ms())
+        self.client.wakeup()
+        self.run(10)
+
+    def put(self, *values: bytes, partition: int = 0) -> list[End]:
+        """One batch of these."""
+        memory = self.records.new_batch_bytes(None, values[0], ())
+        assert self.records.pool.take(memory)
+        where = TopicPartition("t", partition)
+        batch = self.records.add_batch(where, memory, self.network.clock.monotonic_ms())
+        ends = [End(lambda: self.network.now_ms) for _ in values]
+        for value, end in zip(values, ends, strict=True):
+            assert batch.try_append(0, None, value, (), end)
+        return ends
+
+    def run(self, ms: float) -> None:
+        """Turns as the producer has them: when one is due, and at every millisecond, as something may have changed."""
+        until_ms = self.network.now_ms + ms
+        while self.network.now_ms < until_ms:
+            now_ms = self.network.clock.monotonic_ms()
+            for _ in range(10):
+                if self.sender.run_once(now_ms) > now_ms:
+                    break
+                self.network.advance(0)
+            self.network.advance(1)
+
+    @property
+    def produced(self) -> list[Asked]:
+        return sorted(self.one.asked("Produce") + self.two.asked("Produce"), key=lambda asked: asked.at_ms)
+
+
+def answer(asked: Asked, code: int = 0, **fields: object) -> ProduceResponse:
+    """The same for all partitions."""
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=one.index,
+                        error_code=code,
+                        base_offset=-1 if code else 7,
+                        **fields,  # type: ignore[arg-type]  # those of the message, as a test names them
+                    )
+                    for one in topic.partition_data
+                ],
+            )
+            for topic in asked.message.topic_data
+        ]
+    )
+
+
+def well(asked: Asked) -> ProduceResponse:
+    return answer(asked)
+
+
+def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked], Answer]:
+    """What the first Produce is answered with: an error code, or what a broker may do; the others are answered well."""
+
+    def handle(asked: Asked) -> Answer:
+        if len(broker.asked("Produce")) > 1:
+            return well(asked)
+        return answer(asked, first) if isinstance(first, int) else first
+
+    return handle
+
+
+def test_batches_go_to_the_leaders_of_their_partitions_and_end_with_their_offsets() -> None:
+    sending = Sending()
+    ends = sending.put(b"a", b"b") + sending.put(b"c", partition=1)
+    sending.run(20)
+    assert [len(broker.asked("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
+    assert [end.result and (end.result.partition, end.result.offset) for end in ends] == [(0, 7), (0, 8), (1, 7)]
+    assert not sending.sender.has_work
+    assert sending.records.pool.available == sending.records.pool.total
+
+
+def test_without_acks_a_batch_has_ended_when_it_was_written() -> None:
+    sending = Sending(acks=0)
+    sending.one.answers["Produce"] = lambda _: None
+    (end,) = sending.put(b"a")
+    sending.run(20)
+    assert end.result is not None
+    assert end.result.offset == -1
+
+
+@pytest.mark.parametrize(
+    ("first", "again_ms"),
+    [
+        pytest.param(ErrorCode.NOT_ENOUGH_REPLICAS, BACKOFF_MS, id="an error that passes"),
+        pytest.param(DISCONNECT, BACKOFF_MS, id="a connection that was lost"),
+        pytest.param(None, REQUEST_MS + 1 + BACKOFF_MS, id="no answer in time"),
+    ],
+)
+def test_what_is_worth_it_is_sent_again_after_a_backoff(first: Answer | int, again_ms: float) -> None:
+    sending = Sending()
+    sending.one.answers["Produce"] = first_then(first, sending.one)
+    (end,) = sending.put(b"a")
+    sending.run(REQUEST_MS + 500)
+    one, two = sending.produced
+    assert two.at_ms - one.at_ms == pytest.approx(again_ms, abs=3)
+    assert end.result is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "asks_for_metadata"),
+    [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.NOT_ENOUGH_REPLICAS, False)],
+    ids=["a leader that is none", "any other"],
+)
+def test_metadata_is_asked_for_where_it_is_wrong(first: int, asks_for_metadata: bool) -> None:
+    sending = Sending()
+    sending.one.answers["Produce"] = first_then(first, sending.one)
+    sending.put(b"a")
+    asked = len(sending.one.asked("Metadata"))
+    sending.run(2 * BACKOFF_MS)
+    assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > asked) is asks_for_metadata
+
+
+def test_a_new_leader_that_an_answer_names_is_sent_to_at_once() -> None:
+    sending = Sending()
+
+    def moved(asked: Asked) -> Answer:
+        told = answer(
+            asked, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+        )
+        told.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
+        return told
+
+    sending.one.answers["Produce"] = moved
+    (end,) = sending.put(b"a")
+    sending.run(30)
+    assert [len(broker.asked("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
+    assert end.result is not None
+
+
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
+def test_what_is_not_worth_it_fails_at_once(code: ErrorCode) -> None:
+    sending = Sending()
+    sending.one.answers["Produce"] = lambda asked: answer(asked, code)
+    (end,) = sending.put(b"a")
+    sending.run(500)
+    assert len(sending.produced) == 1
+    assert end.error is not None
+    assert sending.records.pool.available == sending.records.pool.total
+
+
+def test_a_batch_with_records_that_are_invalid_tells_which() -> None:
+    sending = Sending()
+    wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
+    sending.one.answers["Produce"] = lambda asked: answer(asked, ErrorCode.INVALID_RECORD, record_errors=wrong)
+    ends = sending.put(b"a", b"b", b"c")
+    sending.run(20)
+    assert [str(end.error) for end in ends] == [
+        "it was in a batch with invalid records, which was not written",
+        "no key",
+        "it was in a batch with invalid records, which was not written",
+    ]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_retries_limit_the_attempts(retries: int) -> None:
+    sending = Sending(retries=retries)
+    sending.one.answers["Produce"] = lambda asked: answer(asked, ErrorCode.NOT_ENOUGH_REPLICAS)
+    (end,) = sending.put(b"a")
+    sending.run(1000)
+    assert len(sending.produced) == retries + 1
+    assert end.error is not None
+
+
+def test_a_batch_that_is_too_large_is_sent_in_parts_which_costs_no_retry() -> None:
+    sending = Sending(retries=0)
+
+    def small_ones(asked: Asked) -> ProduceResponse:
+        size = len(asked.message.topic_data[0].partition_data[0].records)
+        return answer(asked, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
+
+    sending.one.answers["Produce"] = small_ones
+    ends = sending.put(*[bytes(300)] * 3)
+    sending.run(50)
+    assert len(sending.produced) > 3
+    assert all(end.result is not None for end in ends)
+    assert not sending.sender.has_work
+
+
+def test_with_one_in_flight_the_next_batch_of_a_partition_waits_for_the_answer() -> None:
+    sending = Sending(keeps_order=True)
+    sending.one.answers["Produce"] = lambda _: None
+    sending.put(b"a")
+    sending.run(5)
+    sending.put(b"b")
+    sending.run(50)
+    (asked,) = sending.produced
+    asked.answer(well(asked))
+    sending.run(5)
+    assert len(sending.produced) == 2
+
+
+def sequence_of(asked: Asked) -> tuple[int, int]:
+    """Epoch and first sequence of the one batch that was sent."""
+    header = read_header(asked.message.topic_data[0].partition_data[0].records)
+    return header.producer_epoch, header.base_sequence
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param(
+            [ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER],
+            [(0, 0), (0, 1), (1, 0)],
+            id="when it is first sent was not written, and the next one begins anew",
+        ),
+        pytest.param(
+            [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_RECORD],
+            [(0, 0), (0, 1), (0, 0), (0, 1)],
+            id="when it is sent again may have been, and the next one keeps its number",
+        ),
+        pytest.param(
+            [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD],
+            [(0, 0), (0, 1), (0, 0), (1, 0)],
+            id="when it is sent again was not, where nobody had written it before",
+        ),
+    ],
+)
+def test_a_batch_that_is_refused(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:
+    """The next one is on its way with it. With another number a broker that has it already would write it twice."""
+    manager = TransactionManager(StaticBackoff(BACKOFF_MS))
+    manager.producer = ProducerIdAndEpoch(1, 0)
+    sending = Sending(transactions=manager)
+    following = iter(codes)
+    sending.one.answers["Produce"] = lambda _: None
+    (refused,) = sending.put(b"refused")
+    sending.run(2)
+    (next_one,) = sending.put(b"next")
+    for number in range(len(expected)):
+        sending.run(2 * BACKOFF_MS)
+        asked = sending.produced[number]
+        asked.answer(answer(asked, next(following, ErrorCode.NONE)))
+    sending.run(2)
+    assert [sequence_of(asked) for asked in sending.produced] == expected
+    assert isinstance(refused.error, ApiException)
+    assert refused.error.code == ErrorCode.INVALID_RECORD
+    assert next_one.result is not None
+
+
+class TestTime:
+    def test_that_is_over_fails_a_batch_that_waits(self) -> None:
+        sending = Sending()
+        sending.one.refuses = sending.two.refuses = True
+        sending.one.drop()
+        sending.two.drop()
+        sending.run(1)
+        began_ms = sending.network.now_ms
+        (end,) = sending.put(b"a")
+        sending.run(DELIVERY_MS + 10)
+        assert isinstance(end.error, TimeoutException)
+        assert str(end.error).startswith("Expiring 1 record(s) for t-0: 10000 ms has passed since batch creation")
+        assert end.at_ms == began_ms + DELIVERY_MS
+
+    def test_that_is_over_leaves_the_request_alone(self) -> None:
+        sending = Sending()
+        sending.client.request_timeout_ms = 3 * DELIVERY_MS
+        began_ms = sending.network.now_ms
+        sending.one.answers["Produce"] = lambda _: None
+        (end,) = sending.put(b"a")
+        sending.run(DELIVERY_MS + 10)
+        assert end.at_ms == began_ms + DELIVERY_MS
+        assert sending.client.in_flight(1) == 1
+
+    def test_runs_for_one_that_was_sent_again_behind_a_younger_one(self) -> None:
+        """Then it stands behind the younger one among those on their way, too."""
+        sending = Sending()
+        sending.one.answers["Produce"] = lambda _: None
+        (older,) = sending.put(b"older")
+        sending.run(1)
+        sending.run(6000)  # the first attempt fails after 4 s, the second is on its way
+        (younger,) = sending.put(b"younger")
+        sending.run(DELIVERY_MS - 6000 + 50)
+        assert older.done(), "the younger one, which has time, must not hide it"
+        assert not younger.done()
+        sending.run(6000)
+        assert younger.done()
+
+    def test_is_told_to_who_asks_when_to_look_again(self) -> None:
+        sending = Sending()
+        sending.put(b"so that there is a connection")
+        sending.run(20)
+        assert sending.sender.run_once(sending.network.clock.monotonic_ms()) == inf
+        sending.one.answers["Produce"] = lambda _: None
+        now_ms = sending.network.clock.monotonic_ms()
+        sending.put(b"a")
+        assert sending.sender.run_once(now_ms) == now_ms, "there may be more for the same node"
+        assert sending.sender.run_once(now_ms) == now_ms + DELIVERY_MS

@@ -1,0 +1,86 @@
+import pytest
+
+from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.producer.batch import Codec, ProducerBatch, ProducerState, RecordMetadata
+from sluice.client.producer.sequences import NO_PRODUCER_YET, ProducerIdAndEpoch, ProducerSequences
+
+T0 = TopicPartition("t", 0)
+PRODUCER = ProducerIdAndEpoch(7, 0)
+
+
+class Nobody:
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, result: RecordMetadata, /) -> None: ...
+
+    def set_exception(self, exception: KafkaException, /) -> None: ...
+
+
+def in_flight(sequences: ProducerSequences, records: int, base_sequence: int) -> ProducerBatch:
+    batch = ProducerBatch(T0, Codec(), 1000, 0, memory=0, ratio=1.0)
+    for _ in range(records):
+        batch.try_append(0, None, b"", (), Nobody())
+    batch.set_state(ProducerState(*PRODUCER, base_sequence))
+    sequences.add_in_flight(batch)
+    return batch
+
+
+def test_numbers_go_on_from_the_largest_at_0() -> None:
+    sequences = ProducerSequences()
+    sequences.increment(T0, 2**31 - 1)
+    assert sequences.next_sequence(T0) == 2**31 - 1
+    sequences.increment(T0, 3)
+    assert sequences.next_sequence(T0) == 2
+
+
+def test_what_is_on_its_way_is_known_by_its_first_number() -> None:
+    sequences = ProducerSequences()
+    assert sequences.first_in_flight(T0) == -1
+    later, first = in_flight(sequences, 1, 5), in_flight(sequences, 2, 3)
+    assert sequences.first_in_flight(T0) == 3
+    sequences.remove_in_flight(first)
+    sequences.remove_in_flight(first)
+    assert sequences.first_in_flight(T0) == 5
+    sequences.remove_in_flight(later)
+    assert not sequences.has_in_flight(T0)
+
+
+def test_the_next_is_the_one_after_what_was_acknowledged() -> None:
+    sequences = ProducerSequences()
+    assert sequences.is_next(T0, 0)
+    sequences.acked(in_flight(sequences, 3, 0), 100)
+    assert sequences.is_next(T0, 3)
+    assert sequences.last_acked_offset(T0) == 102
+    sequences.acked(in_flight(sequences, 1, 0), -1)
+    assert (sequences.is_next(T0, 3), sequences.last_acked_offset(T0)) == (True, 102)
+
+
+def test_a_new_beginning_renumbers_what_is_on_its_way() -> None:
+    sequences = ProducerSequences()
+    first, second = in_flight(sequences, 3, 10), in_flight(sequences, 2, 13)
+    sequences.acked(first, 50)
+    bumped = ProducerIdAndEpoch(7, 1)
+    sequences.start_at_beginning(T0, bumped)
+    assert (first.state, second.state) == ((7, 1, 0, False), (7, 1, 3, False))
+    assert (sequences.next_sequence(T0), sequences.producer(T0)) == (5, bumped)
+    assert sequences.is_next(T0, 0)
+
+
+def test_a_gap_is_closed_behind_a_batch_that_was_refused() -> None:
+    sequences = ProducerSequences()
+    sequences.increment(T0, 6)
+    before, failed, after = in_flight(sequences, 1, 0), in_flight(sequences, 2, 1), in_flight(sequences, 3, 3)
+    sequences.remove_in_flight(failed)
+    sequences.close_gap(failed)
+    assert (before.state.base_sequence, after.state.base_sequence) == (0, 1)
+    assert sequences.next_sequence(T0) == 4
+
+
+@pytest.mark.parametrize("method", ["forget", "reset"])
+def test_what_is_forgotten_begins_at_0(method: str) -> None:
+    sequences = ProducerSequences()
+    sequences.increment(T0, 5)
+    sequences.forget(T0) if method == "forget" else sequences.reset()
+    assert (sequences.next_sequence(T0), sequences.producer(T0)) == (0, NO_PRODUCER_YET)

@@ -1,0 +1,212 @@
+"""Charges from the journal's events: what of them counts, in both formats, and what is no event."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from sluice.cli.journal.export import writer_of
+from sluice.journal_events import AnyEvent, BrokerState, Gap, Request
+from sluice.pipeline.charges.charges import QUARANTINED, USED, By, Gathered
+from sluice.pipeline.charges.from_journal import (
+    COLUMNS,
+    LOST,
+    NO_REQUEST,
+    NOT_CHARGED,
+    UNANSWERED,
+    take_batch,
+    take_line,
+    take_lines,
+)
+from sluice.pipeline.plan.replay import Client
+from tests.support.packed_charges import Row, rows_of
+
+MS = 1_000_000
+ALL = 10**6
+
+
+_PRODUCED = Request(
+    seq=1,
+    at_ns=7 * MS,
+    broker=2,
+    connection=3,
+    listener="PLAINTEXT",
+    peer="127.0.0.1:5000",
+    client_id="shop",
+    software_name="",
+    software_version="",
+    principal="User:bob",
+    api="Produce",
+    api_key=0,
+    version=9,
+    correlation_id=1,
+    received_ns=4 * MS,
+    started_ns=5 * MS,
+    answered_ns=7 * MS,
+    written_ns=7 * MS,
+    request_bytes=100,
+    response_bytes=60,
+    partitions=[],
+    partitions_left_off=0,
+    group_id="",
+    transactional_id="",
+    attempt_key="orders-0",
+    error_codes=[],
+    throttle_time_ms=0,
+    rule_id="",
+)
+
+
+def produced(**changes: object) -> Request:
+    return msgspec.structs.replace(_PRODUCED, **changes)
+
+
+def fetched(**changes: object) -> Request:
+    return produced(**{"api": "Fetch", "api_key": 1, **changes})
+
+
+def read_ndjson(events: list[AnyEvent], folder: Path) -> Gathered:
+    gathered = Gathered("client-id", ALL)
+    assert take_lines(b"".join(msgspec.json.encode(event) + b"\n" for event in events), gathered)
+    return gathered
+
+
+def read_parquet(events: list[AnyEvent], folder: Path) -> Gathered:
+    """What the export writes, by its own writer."""
+    from pyarrow import parquet
+
+    file = folder / "journal.parquet"
+    writer_of(str(file))(str(file), [msgspec.json.encode(event).decode() for event in events])
+    gathered = Gathered("client-id", ALL)
+    for batch in parquet.ParquetFile(file).iter_batches(columns=COLUMNS):
+        take_batch(batch.select(COLUMNS), "journal.parquet", 0, gathered)
+    return gathered
+
+
+both_formats = pytest.mark.parametrize("read", [read_ndjson, read_parquet], ids=["as NDJSON", "as Parquet"])
+
+
+@both_formats
+@pytest.mark.parametrize(
+    ("event", "row"),
+    [
+        pytest.param(produced(), (7 * MS, 100, 3 * 256 + 9, 0), id="a produce request counts as it is"),
+        pytest.param(produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0), id="also one with acks=0"),
+        pytest.param(fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0), id="a fetch counts as its answer"),
+        pytest.param(fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0), id="without its header's tags"),
+        pytest.param(
+            produced(answered_ns=40 * MS, throttle_time_ms=30),
+            (10 * MS, 100, 3 * 256 + 9, 30),
+            id="an answer that was held was charged before",
+        ),
+        pytest.param(
+            produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30), id="one that was not, when it was answered"
+        ),
+        pytest.param(fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30), id="a muted fetch brought nothing"),
+        pytest.param(
+            fetched(answered_ns=40 * MS, throttle_time_ms=30), (10 * MS, 60, 3 * 256 + 9, 30), id="a held one did"
+        ),
+    ],
+)
+def test_a_charge(event: Request, row: Row, read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
+    # With another kind of event, so that every column of Parquet has a type.
+    gathered = read([event, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
+    assert rows_of(gathered) == {Client("Fetch" if event.api == "Fetch" else "Produce", "2", "", "shop"): [row]}
+
+
+@both_formats
+def test_what_is_no_charge_is_counted(read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
+    events: list[AnyEvent] = [
+        produced(),
+        produced(api="Metadata", api_key=3),
+        produced(answered_ns=None, written_ns=None),
+        Gap(seq=5, at_ns=1, broker=-1, lost=9),
+        BrokerState(seq=6, at_ns=1, broker=2, state="running"),
+    ]
+    counts = read(events, tmp_path).counts
+    assert {name: count for name, count in counts.items() if count} == {
+        USED: 1,
+        NOT_CHARGED: 1,
+        UNANSWERED: 1,
+        NO_REQUEST: 1,
+        LOST: 9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("by", "user", "client_id"),
+    [
+        pytest.param("client-id", "", "shop", id="by client id"),
+        pytest.param("user", "bob", "", id="by user"),
+        pytest.param("user+client-id", "bob", "shop", id="by both"),
+    ],
+)
+def test_whose_use_is_counted_together(by: By, user: str, client_id: str) -> None:
+    gathered = Gathered(by, ALL)
+    assert take_line(msgspec.json.encode(produced()), gathered) is None
+    assert list(rows_of(gathered)) == [Client("Produce", "2", user, client_id)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param(b"{", "not JSON", id="a line that is cut off"),
+        pytest.param(b"[1]", "not an event", id="no object"),
+        pytest.param(b'{"seq": 1}', "it has no kind", id="an object without a kind"),
+        pytest.param(b'{"kind": "party"}', "its kind is party", id="a kind that is not known"),
+        pytest.param(b'{"kind": "request"}', "of another version of the journal", id="a field that is not there"),
+        pytest.param(
+            msgspec.json.encode(produced()).replace(b'"version":9', b'"version":"9"'),
+            "of another version of the journal",
+            id="a field of another type",
+        ),
+        pytest.param(msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0", id="a negative size"),
+        pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="no UTF-8"),
+        pytest.param(b'{"kind": ["request"]}', "its kind is ['request']", id="a kind that is no string"),
+        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON without a bottom"),
+        pytest.param(
+            msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
+            "<= ",
+            id="a time beyond all",
+        ),
+    ],
+)
+def test_a_line_that_is_no_event_has_a_reason(line: bytes, reason: str) -> None:
+    gathered = Gathered("client-id", ALL)
+    assert not take_lines(line, gathered)
+    said = take_line(line, gathered)
+    assert said is not None
+    assert reason in said
+    assert gathered.counts == {}
+
+
+def test_fields_that_are_not_known_do_no_harm() -> None:
+    line = msgspec.json.encode(produced()).replace(b'"version"', b'"colour":{"red":1},"version"')
+    assert take_line(line, Gathered("client-id", ALL)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({"kind": "party"}, "its kind is party", id="a kind that is not known"),
+        pytest.param({"kind": None}, "it has no kind", id="no kind"),
+        pytest.param({"client_id": None}, "null or out of range", id="a null"),
+        pytest.param({"request_bytes": -1}, "null or out of range", id="a negative size"),
+        pytest.param({"version": 300}, "null or out of range", id="a version that cannot be"),
+    ],
+)
+def test_a_row_that_is_no_event_is_quarantined(changes: dict[str, object], reason: str) -> None:
+    good = {"kind": "request", **{name: getattr(_PRODUCED, name, 0) for name in COLUMNS[1:]}}
+    rows = [good, good | changes, good]
+    batch = pa.RecordBatch.from_pylist(rows, pa.RecordBatch.from_pylist([good]).schema)
+    gathered = Gathered("client-id", ALL)
+    take_batch(batch.select(COLUMNS), "a.parquet", 40, gathered)
+    charges, (bad,) = gathered.take()
+    assert (bad.source, bad.position) == ("a.parquet", 41)
+    assert reason in bad.reason
+    assert msgspec.json.decode(bad.text) == good | changes
+    assert gathered.counts[USED] == 2
+    assert gathered.counts[QUARANTINED] == 1
+    assert list(charges) == [Client("Produce", "2", "", "shop")]

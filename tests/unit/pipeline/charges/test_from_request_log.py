@@ -1,0 +1,237 @@
+"""Lines of Kafka's request log: a real one, those of each form, and those that are none."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.pipeline.charges.charges import USED, Gathered
+from sluice.pipeline.charges.from_journal import NOT_CHARGED
+from sluice.pipeline.charges.from_request_log import FROM_FOLLOWERS, take_line
+from sluice.pipeline.charges.request_sizes import fetch_response_size, produce_request_size
+from sluice.pipeline.plan.replay import Client
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from tests.support.packed_charges import Row, rows_of
+
+# What Apache Kafka 4.4.0 wrote at DEBUG in its own layout, about aiokafka and librdkafka with a quota of 10,000 bytes/s
+# for `big` and 15,000 for `reader`; the lines of other requests are left out but for a few.
+KAFKA_4_4 = Path(__file__).parents[3] / "fixtures" / "kafka-4.4.0-request.log"
+ODD_ID = "shop ü, correlationId=7) -- x"
+
+MS = 1_000_000
+
+
+def taken(line: str) -> tuple[Client, Row]:
+    gathered = Gathered("client-id", 1000)
+    assert take_line(line, gathered) is None
+    ((client, (row,)),) = rows_of(gathered).items()
+    return client, row
+
+
+@pytest.fixture(scope="module")
+def real() -> dict[Client, list[Row]]:
+    gathered = Gathered("client-id", 1000)
+    with KAFKA_4_4.open(encoding="utf-8") as lines:
+        assert [reason for line in lines if (reason := take_line(line, gathered))] == []
+    assert gathered.counts == {USED: 16, NOT_CHARGED: 5}
+    return rows_of(gathered)
+
+
+def test_a_real_log_is_understood_whole(real: dict[Client, list[Row]]) -> None:
+    assert {(client.kind, client.broker, client.client_id) for client in real} == {
+        ("Produce", "127.0.0.1:29392", ODD_ID),
+        ("Produce", "127.0.0.1:29392", "big"),
+        ("Produce", "127.0.0.1:29392", "fast"),
+        ("Fetch", "127.0.0.1:29392", "reader"),
+    }
+
+
+def test_charges_of_a_real_log_give_the_throttle_times_that_kafka_told(real: dict[Client, list[Row]]) -> None:
+    manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
+    manager.set_quota(QuotaEntity(client_id=DEFAULT), 10_000.0)
+    rows = real[Client("Produce", "127.0.0.1:29392", "", "big")]
+    again = [manager.record("", "big", float(value), at_ns // MS) for at_ns, value, _, _ in rows]
+    told = [throttle_ms for *_, throttle_ms in rows]
+    assert told == [0, 16, 5007, 10010]
+    assert again == pytest.approx(told, abs=3)  # the log's times are whole milliseconds of when it was written
+
+
+def test_a_muted_fetch_brought_nothing(real: dict[Client, list[Row]]) -> None:
+    rows = real[Client("Fetch", "127.0.0.1:29392", "", "reader")]
+    assert [(value, throttle_ms) for _, value, _, throttle_ms in rows] == [
+        (0, 5),
+        (150_072, 0),
+        (0, 6637),
+        (0, 5998),
+        (100_216, 0),
+    ]
+
+
+AT = "[2026-11-21 12:00:00,500] DEBUG "
+AT_MS = 1_795_262_400_500
+TIMES = ";totalTime:{total},requestQueueTime:0.1,localTime:0.2,remoteTime:0.0,throttleTime:{throttle}"
+REST = ",responseQueueTime:100.0,sendTime:200.0,securityProtocol:PLAINTEXT,principal:User:bob,listener:PLAINTEXT"
+PEER = " from connection 10.0.0.1:9092-10.0.0.9:5000-3"
+PRODUCED = "{responses=[],throttle_time_ms=0}"
+
+
+def text(api: str, version: int, request: str, response: str, throttle: float = 0.0, total: float = 1.0) -> str:
+    header = f"RequestHeader(apiKey={api}, apiVersion={version}, clientId=shop, correlationId=7)"
+    times = TIMES.format(total=total, throttle=throttle)
+    return f"{AT}Completed request:{header} -- {request},response:{response}{PEER}{times}{REST} (kafka.request.logger)"
+
+
+def fetched(record_set: str) -> str:
+    header = "partition_header={partition=0,error_code=0,high_watermark=9,aborted_transactions=null}"
+    return f"{{throttle_time_ms=0,responses=[{{topic=t,partition_responses=[{{{header},record_set={record_set}}}]}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "at_ms", "throttle_ms"),
+    [
+        pytest.param(
+            text("PRODUCE", 7, "{acks=1,timeout=30000,partitionSizes=[t-0=500,t-1=70]}", PRODUCED),
+            produce_request_size(7, "shop", None, [("t", [500, 70])]),
+            AT_MS - 300,
+            0,
+            id="a produce request at TRACE",
+        ),
+        pytest.param(
+            text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(size=900, file=f, start=0, end=900)")),
+            fetch_response_size(10, [("t", [(900, None)])]),
+            AT_MS - 300,
+            0,
+            id="a fetch with the size of its records",
+        ),
+        pytest.param(
+            text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(file= f, start=100, end=900)")),
+            fetch_response_size(10, [("t", [(800, None)])]),
+            AT_MS - 300,
+            0,
+            id="a fetch with the positions of its records",
+        ),
+        pytest.param(
+            text("FETCH", 3, "{replica_id=-1}", fetched("null"), throttle=1000.0, total=1000.5),
+            fetch_response_size(3, [("t", [(None, None)])]),
+            AT_MS - 1300,
+            1000,
+            id="a fetch that was held, charged before",
+        ),
+        pytest.param(
+            text("FETCH", 10, "{replica_id=-1}", "{throttle_time_ms=700,responses=[]}"),
+            0,
+            AT_MS - 300,
+            700,
+            id="a fetch that was muted, with nothing",
+        ),
+    ],
+)
+def test_text_up_to_kafka_2_7(line: str, value: int, at_ms: int, throttle_ms: int) -> None:
+    client, row = taken(line)
+    assert client == Client(client.kind, "10.0.0.1:9092", "", "shop")
+    assert row == (at_ms * MS, value, row[2], throttle_ms)
+
+
+@pytest.mark.parametrize(
+    ("line", "counted"),
+    [
+        pytest.param(text("METADATA", 5, "{}", "{}"), NOT_CHARGED, id="another request, as text"),
+        pytest.param(text("FETCH", 10, "{replica_id=2}", "{}"), FROM_FOLLOWERS, id="a follower's fetch, as text"),
+        pytest.param(
+            text("FETCH", 10, "(type=FetchRequest, replicaId=2, maxWait=1)", "{}"), FROM_FOLLOWERS, id="and from 2.6 on"
+        ),
+    ],
+)
+def test_what_is_no_clients_charge_is_counted(line: str, counted: str) -> None:
+    gathered = Gathered("client-id", 1000)
+    assert take_line(line, gathered) is None
+    assert gathered.counts == {counted: 1}
+
+
+def as_json(line: str, *changes: tuple[str, str]) -> str:
+    for before, after in changes:
+        assert before in line
+        line = line.replace(before, after, 1)
+    return line
+
+
+REAL_FETCH = next(line for line in KAFKA_4_4.read_text("utf-8").splitlines() if '"recordsSizeInBytes":150000' in line)
+
+
+def test_a_fetch_of_kafka_2_8_has_other_names() -> None:
+    older = as_json(REAL_FETCH, ('"partitions":[{"partitionIndex"', '"partitionResponses":[{"partition"'))
+    older = as_json(older, ("recordsSizeInBytes", "recordSetSizeInBytes"))
+    assert taken(older) == taken(REAL_FETCH)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(('"replicaId":-1', '"replicaId":2'), id="by the request's field"),
+        pytest.param(('"replicaId":-1', '"replicaState":{"replicaId":2,"replicaEpoch":1}'), id="since version 15"),
+    ],
+)
+def test_a_fetch_of_a_follower(change: tuple[str, str]) -> None:
+    gathered = Gathered("client-id", 1000)
+    assert take_line(as_json(REAL_FETCH, change), gathered) is None
+    assert gathered.counts == {FROM_FOLLOWERS: 1}
+
+
+@pytest.mark.parametrize(
+    ("stamp", "ms"),
+    [
+        pytest.param("[2026-11-21 12:00:00,500]", 0, id="Kafka's own"),
+        pytest.param("2026-11-21T12:00:00.500Z", 0, id="ISO 8601, in UTC"),
+        pytest.param("2026-11-21T13:30:00.500123+01:30", 0, id="with a zone"),
+        pytest.param("[2026-11-21 12:00:00,501]", 1, id="a millisecond later"),
+    ],
+)
+def test_times(stamp: str, ms: int) -> None:
+    line = text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace(AT, f"{stamp} ")
+    assert taken(line)[1][0] == (AT_MS - 300 + ms) * MS
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param("java.io.IOException: Broken pipe", "neither a journal event nor", id="a stack trace"),
+        pytest.param("Completed request:{}", "without the time", id="no time"),
+        pytest.param("[2026-02-30 12:00:00,500] Completed request:{}", "at no time", id="a day that is none"),
+        pytest.param(f"{AT}Completed request:{{}}", "missing required field", id="JSON without what there must be"),
+        pytest.param(f"{AT}Completed request:{{", "not as Kafka writes it", id="JSON that is cut off"),
+        pytest.param(f"{AT}Completed request:RequestHeader(", "not as Kafka writes it", id="text that is cut off"),
+        pytest.param(
+            as_json(REAL_FETCH, ('"requestApiVersion":11', '"requestApiVersion":-1')), ">= 0", id="a negative version"
+        ),
+        pytest.param(
+            as_json(REAL_FETCH, ('"recordsSizeInBytes":150000', '"recordsSizeInBytes":-1')),
+            ">= 0",
+            id="a negative size",
+        ),
+        pytest.param(
+            as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1", id="a time beyond all measure"
+        ),
+        pytest.param(
+            text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace("sendTime:200.0", "sendTime:2.0.0"),
+            "could not convert string to float",
+            id="a number that is none",
+        ),
+        pytest.param(
+            f"{AT}Completed request:" + "[" * 100_000 + "}", "not as Kafka writes it", id="JSON without a bottom"
+        ),
+        pytest.param(
+            text("PRODUCE", 7, "{acks=1,timeout=30000,numPartitions=1}", PRODUCED),
+            "only at TRACE",
+            id="a produce request at DEBUG",
+        ),
+        pytest.param(
+            text("FETCH", 3, "{replica_id=-1}", fetched("[(record=...)]")), "have no size", id="converted records"
+        ),
+    ],
+)
+def test_what_cannot_be_taken_has_a_reason(line: str, reason: str) -> None:
+    gathered = Gathered("client-id", 1000)
+    said = take_line(line, gathered)
+    assert said is not None
+    assert reason in said
+    assert gathered.counts == {}

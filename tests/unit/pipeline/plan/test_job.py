@@ -1,0 +1,179 @@
+"""A whole plan in one process: from files to tables, page, plots and script."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from pyarrow import parquet
+
+from sluice.cli.main import cli
+from sluice.errors import ConfigError, SluiceError
+from sluice.pipeline.plan.analysis import Limits, Settings
+from sluice.pipeline.plan.job import plan
+from sluice.pipeline.plan.kafka_configs_script import SCRIPT
+from sluice.pipeline.plan.local_engine import find
+from sluice.pipeline.plan.report import REPORT, rate
+from sluice.pipeline.plan.tables import FINDING, NEEDS, QUARANTINE, RECOMMENDATION, REPLAYS, finding_of, read_table
+from tests.support.journal_lines import journal
+
+HOSTILE = "a|`b`\n# c <b>"
+CLIENTS = {"steady": (100, 5_000), "bursty": (100, 90_000), HOSTILE: (500, 2_000)}  # ms between requests, bytes
+ASKED = Settings((20_000.0, 200_000.0, 2e6), ("by-version",), ("closed",), "client-id", Limits(100, 0.05))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("log") / "journal.ndjson"
+    file.write_bytes(journal(CLIENTS, seconds=30) + b"what is this\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a plan wrote."""
+    folder = tmp_path_factory.mktemp("plans") / "out"
+    run(log, folder)
+    return folder
+
+
+def run(log: Path, out: Path, settings: Settings = ASKED, overrides: int = 1) -> list[tuple[str, int, int]]:
+    told: list[tuple[str, int, int]] = []
+    plan([str(log)], out, settings, overrides, find, lambda *progress: told.append(progress))
+    return told
+
+
+def test_tables_have_a_row_for_each_client_and_candidate(log: Path, out: Path) -> None:
+    replays = [finding_of(row) for row in read_table(out, REPLAYS, FINDING)]
+    assert {(each.client.client_id, each.candidate.quota) for each in replays} == {
+        (client_id, quota) for client_id in CLIENTS for quota in ASKED.quotas
+    }
+    needs = {each.client.client_id: each for each in map(finding_of, read_table(out, NEEDS, FINDING))}
+    assert set(needs) == set(CLIENTS)
+    assert needs["bursty"].candidate.quota > needs["steady"].candidate.quota
+    (bad,) = parquet.read_table(out / QUARANTINE).to_pylist()
+    assert (bad["source"], bad["text"]) == (str(log), "what is this")
+    assert bad["reason"].startswith("neither a journal event nor")
+
+
+def test_columns_are_named(out: Path) -> None:
+    assert parquet.read_table(out / REPLAYS).column_names == list(FINDING)
+
+
+def test_the_page_tells_what_was_read_and_what_is_recommended(out: Path) -> None:
+    page = (out / REPORT).read_text()
+    assert "| charges of clients | 660 |" in page
+    assert "| quarantined | 1 |" in page
+    assert "| **`bursty`** |" in page
+    assert f"sh {SCRIPT} BOOTSTRAP-SERVER" in page
+    for line in page.splitlines():
+        if line.startswith("!["):
+            assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<?xml")
+
+
+def test_the_recommendation_is_a_table_too(out: Path) -> None:
+    default, override = parquet.read_table(out / RECOMMENDATION).to_pylist()
+    assert (default["quota_for"], default["client_id"]) == ("default", "")
+    assert (override["quota_for"], override["client_id"]) == ("override", "bursty")
+    assert override["quota"] > default["quota"] > 0
+
+
+def test_a_hostile_client_id_stays_within_its_cell(out: Path) -> None:
+    page = (out / REPORT).read_text()
+    (row,) = (line for line in page.splitlines() if "\\x0a" in line)
+    assert row.startswith("| `` a\\|`b`\\x0a# c <b> `` | ")
+    assert row.count("|") - row.count("\\|") == 8
+
+
+def test_the_same_input_gives_the_same_files(log: Path, out: Path, tmp_path: Path) -> None:
+    run(log, tmp_path / "again")
+    for file in (REPORT, SCRIPT):
+        assert (tmp_path / "again" / file).read_text() == (out / file).read_text()
+
+
+def test_the_script_is_one(out: Path) -> None:
+    tools = {**os.environ, "KAFKA_CONFIGS": "echo"}
+    done = subprocess.run(["sh", out / SCRIPT, "b:1"], env=tools, capture_output=True, text=True, check=True)
+    assert done.stdout.count("--add-config producer_byte_rate=") == 2
+
+
+def test_without_limits_there_is_no_script_and_progress_is_told(log: Path, tmp_path: Path) -> None:
+    told = run(log, tmp_path / "out", ASKED._replace(limits=None))
+    assert [what for what, *_ in told] == ["reading", *["replaying"] * 3, "writing the report"]
+    assert not (tmp_path / "out" / SCRIPT).exists()
+    assert "recommended" not in (tmp_path / "out" / REPORT).read_text()
+
+
+def test_a_log_without_any_charge_is_a_page_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("INFO started\n")
+    run(tmp_path / "server.log", tmp_path / "out")
+    assert "| quarantined | 1 |" in (tmp_path / "out" / REPORT).read_text()
+    assert not (tmp_path / "out" / SCRIPT).exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has something in it already"):
+        run(log, log.parent)
+    with pytest.raises(ConfigError, match="is no folder"):
+        run(log, log)
+    with pytest.raises(SluiceError, match="no such file or folder"):
+        run(tmp_path / "nothing", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("per_s", "said"), [(0, "0 B/s"), (999, "999 B/s"), (1234, "1.23 kB/s"), (5e6, "5 MB/s"), (2e9, "2 GB/s")]
+)
+def test_rates_in_words(per_s: float, said: str) -> None:
+    assert rate(per_s) == said
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, ["pipeline", "plan", "--engine", "here", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_command_says_what_it_recommends(log: Path, tmp_path: Path) -> None:
+    code, output = command(str(log), "--output", str(tmp_path / "out"), "--overrides", "1")
+    assert code == 0
+    assert "charges of clients: 660" in output
+    assert 'for everybody, enough for 2 of 3\n  "bursty": ' in output
+    assert output.rstrip().endswith(str(tmp_path / "out" / REPORT))
+
+
+def test_the_command_says_so_in_json(log: Path, tmp_path: Path) -> None:
+    code, output = command(str(log), "--output", str(tmp_path / "out"), "--format", "json", "--quota", "1M")
+    assert code == 0
+    told = msgspec.json.decode(output[output.index("{") :])
+    assert told["read"] == {"charges of clients": 660, "quarantined": 1}
+    (produce,) = told["recommendations"]
+    assert (produce["kind"], produce["clients"]) == ("Produce", 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        pytest.param(["--quota", "fast"], "'fast' is not bytes per second, such as 500k", id="a quota that is none"),
+        pytest.param(
+            ["--profile", "kafka-9"],
+            "kafka-9: did you mean kafka-3.9? It must be one of by-version, kip-13",
+            id="a profile",
+        ),
+        pytest.param(["--by", "colour"], "'colour' is not one of", id="what nobody is counted by"),
+        pytest.param(["--max-throttled", "7"], "0<=x<=1", id="a share above all"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], line: str, log: Path, tmp_path: Path) -> None:
+    code, output = command(str(log), "--output", str(tmp_path / "out"), *arguments)
+    assert (code, line in output) == (2, True), output
+    assert not (tmp_path / "out").exists()
+
+
+def test_input_that_is_not_there(tmp_path: Path) -> None:
+    code, output = command(str(tmp_path / "none"), "--output", str(tmp_path / "out"))
+    assert code == 1
+    assert output.strip().endswith("none: no such file or folder")

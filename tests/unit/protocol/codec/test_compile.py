@@ -1,0 +1,289 @@
+"""The codec over messages made for it: every wire type, every place a null can be, tags, and records by reference."""
+
+# ruff: noqa: RUF012  # a message's empty list is made anew for each by msgspec, as in protocol/apis
+
+from __future__ import annotations
+
+import linecache
+import tracemalloc
+from struct import pack
+from typing import Annotated, ClassVar
+
+import pytest
+
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.codec.compile import decoder, encoder, source
+from sluice.protocol.message import Message
+from sluice.protocol.types import (
+    ZERO_UUID,
+    Segments,
+    V,
+    Versions,
+    boolean,
+    bytes_,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    records_,
+    string,
+    uint16,
+    uuid,
+)
+from tests.unit.protocol.messages import decoded, encoded
+
+
+class Inner(Message):
+    """A struct with a field from version 1."""
+
+    number: int8 = 0
+    word: Annotated[string, V("1+")] = "none"
+
+
+class Everything(Message):
+    """One field of each type, plain and as an array; flexible from version 1."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+
+    flag: boolean = False
+    tiny: int8 = 0
+    small: int16 = 0
+    port: uint16 = 0
+    middle: int32 = 0
+    large: int64 = 0
+    real: float64 = 0.0
+    id: uuid = ZERO_UUID
+    text: string = ""
+    old_text: Annotated[string | None, V(null="0+", compact=False)] = None
+    blob: bytes_ = b""
+    batch: Annotated[records_ | None, V(null="0+")] = None
+    inner: Annotated[Inner | None, V(null="0+")] = None
+    flags: list[boolean] = []
+    numbers: Annotated[list[int32] | None, V(null="0+")] = []
+    ids: list[uuid] = []
+    texts: list[string] = []
+    blobs: list[bytes_] = []
+    inners: list[Inner] = []
+
+
+FULL = Everything(
+    True, -8, -16, 0xFFFF, -32, -64, 0.5, bytes(range(16)), "tëxt", "old", b"blob", b"batch", Inner(5, "inner"),
+    [True, False], [1, -1], [bytes(16), bytes(range(16))], ["a", "", "b" * 200], [b"", b"c" * 200],
+    [Inner(1), Inner(2, "x")],
+)  # fmt: skip
+# The same, put together by hand from the protocol guide.
+FIXED = b"\1" + pack(">bhHiqd", -8, -16, 0xFFFF, -32, -64, 0.5) + bytes(range(16))
+FULL_V0 = (
+    FIXED + b"\0\5t\xc3\xabxt" + b"\0\3old" + b"\0\0\0\4blob" + b"\0\0\0\5batch" + b"\1\5"
+    + b"\0\0\0\2\1\0" + b"\0\0\0\2\0\0\0\1\xff\xff\xff\xff" + b"\0\0\0\2" + bytes(16) + bytes(range(16))
+    + b"\0\0\0\3\0\1a\0\0\0\xc8" + b"b" * 200 + b"\0\0\0\2\0\0\0\0\0\0\0\xc8" + b"c" * 200 + b"\0\0\0\2\1\2"
+)  # fmt: skip
+FULL_V1 = (
+    FIXED + b"\6t\xc3\xabxt" + b"\0\3old" + b"\5blob" + b"\6batch" + b"\1\5\6inner\0"
+    + b"\3\1\0" + b"\3\0\0\0\1\xff\xff\xff\xff" + b"\3" + bytes(16) + bytes(range(16))
+    + b"\4\2a\1\xc9\1" + b"b" * 200 + b"\3\1\xc9\1" + b"c" * 200 + b"\3\1\5none\0\2\2x\0" + b"\0"
+)  # fmt: skip
+EMPTY_V0 = bytes(42) + b"\0\0" + b"\xff\xff" + bytes(4) + b"\xff\xff\xff\xff" + b"\xff" + bytes(24)
+EMPTY_V1 = bytes(42) + b"\1" + b"\xff\xff" + b"\1" + b"\0" + b"\xff" + b"\1\1\1\1\1\1" + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "content"),
+    [
+        pytest.param(FULL, 0, FULL_V0, id="everything, classic"),
+        pytest.param(FULL, 1, FULL_V1, id="everything, flexible"),
+        pytest.param(Everything(), 0, EMPTY_V0, id="defaults, classic"),
+        pytest.param(Everything(), 1, EMPTY_V1, id="defaults, flexible"),
+        pytest.param(Everything(numbers=None), 1, EMPTY_V1[:-6] + b"\0" + EMPTY_V1[-5:], id="a null array, flexible"),
+    ],
+)
+def test_the_bytes_are_those_of_the_protocol_guide(message: Everything, version: int, content: bytes) -> None:
+    assert encoded(message, version).hex() == content.hex()
+    assert encoded(decoded(Everything, version, content), version) == content
+
+
+def test_a_field_the_version_lacks_has_its_default() -> None:
+    message = decoded(Everything, 0, FULL_V0)
+    assert isinstance(message, Everything)
+    assert message.inner == Inner(5, "none")
+
+
+class Tagged(Message):
+    """Tagged fields of each sort, from version 1."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    number: Annotated[int32, V("1+", tag=2)] = -1
+    name: Annotated[string | None, V("1+", null="1+", tag=0)] = None
+    inner: Annotated[Inner | None, V("1+", tag=5)] = None
+    words: Annotated[list[string], V("1+", tag=1)] = []
+
+
+@pytest.mark.parametrize(
+    ("message", "content"),
+    [
+        pytest.param(Tagged(), b"\0", id="all at their defaults"),
+        pytest.param(Tagged(number=7), b"\1\2\4\0\0\0\7", id="a number"),
+        pytest.param(Tagged(name=""), b"\1\0\1\1", id="an empty string that may be null"),
+        pytest.param(Tagged(inner=Inner(1, "x")), b"\1\5\4\1\2x\0", id="a struct"),
+        pytest.param(Tagged(words=["a"]), b"\1\1\3\2\2a", id="an array"),
+        pytest.param(Tagged(unknown_tagged_fields={300: b"?"}), b"\1\xac\2\1?", id="an unknown tag of two bytes"),
+        pytest.param(
+            Tagged(1, "n", None, ["w"], unknown_tagged_fields={3: b"three", 9: b""}),
+            b"\5\0\2\2n\1\3\2\2w\2\4\0\0\0\1\3\5three\x09\0",
+            id="known and unknown, by rising tag",
+        ),
+        pytest.param(
+            Tagged(unknown_tagged_fields=dict.fromkeys(range(10, 150), b"")),
+            b"\x8c\1" + b"".join(bytes([tag, 0]) for tag in range(10, 128))
+            + b"".join(bytes([tag, 1, 0]) for tag in range(128, 150)),
+            id="more than 127 of them",
+        ),
+    ],
+)  # fmt: skip
+def test_tagged_fields(message: Tagged, content: bytes) -> None:
+    assert encoded(message, 1).hex() == content.hex()
+    assert decoded(Tagged, 1, content) == message
+
+
+def test_a_tagged_struct_of_defaults_is_not_written() -> None:
+    assert encoded(Tagged(inner=Inner()), 1) == b"\0"
+
+
+def test_a_tag_from_a_later_version_is_kept_as_it_is() -> None:
+    content = b"\1\2\4\0\0\0\7"
+    message = decoded(Tagged, 0, content)
+    assert message == Tagged(unknown_tagged_fields={2: b"\0\0\0\7"})
+    assert encoded(message, 0) == content
+
+
+class Batch(Message):
+    """Records in both forms of length."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+
+    batch: Annotated[records_ | None, V(null="0+")] = None
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["classic", "flexible"])
+def test_records_are_encoded_by_reference_and_decoded_as_views(version: int) -> None:
+    batch = b"r" * 300
+    segments: tuple[bytes | memoryview, ...] = (b"r" * 100, memoryview(b"r" * 200), b"")
+    forms: list[Segments | memoryview] = [memoryview(batch), segments, list(segments)]
+    parts: list[bytes | memoryview] = []
+    encoder(Batch, version)(Batch(batch), parts)
+    assert any(part is batch for part in parts)
+    content = b"".join(parts)
+    for form in forms:
+        assert encoded(Batch(form), version) == content
+    buffer = bytearray(content)
+    message = decoder(Batch, version)(memoryview(buffer), 0, len(buffer))
+    buffer[-1 - version] = ord("!")  # the flexible form ends with a count of tags
+    assert isinstance(message.batch, memoryview)
+    assert bytes(message.batch) == b"r" * 299 + b"!"  # no copy was made
+
+
+@pytest.mark.parametrize("batch", [b"", (), [], memoryview(b"")], ids=["bytes", "tuple", "list", "view"])
+def test_empty_records_are_not_null(batch: bytes) -> None:
+    assert encoded(Batch(batch), 0) == bytes(4)
+    assert encoded(Batch(None), 0) == b"\xff" * 4
+
+
+MANY = 0x7FFF_FFFF
+# What stands between the fixed fields and the one that lies: empty values and a null struct.
+TO_BLOB = b"\0\0\0\0"
+TO_BATCH = TO_BLOB + bytes(4)
+TO_FLAGS = TO_BATCH + bytes(4) + b"\xff"
+TO_NUMBERS = TO_FLAGS + bytes(4)
+TO_FLAGS_V1 = b"\1\0\0\1\1\xff"
+TO_INNERS_V1 = TO_FLAGS_V1 + b"\1\1\1\1\1"
+LIES = {
+    "a string longer than the message": (0, b"\x7f\xff", "cut short"),
+    "a string of negative length": (0, b"\xff\xfe", "a string of -2 bytes"),
+    "a null string": (0, b"\xff\xff", "null where a string is needed"),
+    "a null compact string": (1, b"\0", "null where a string is needed"),
+    "a compact string of 32768 bytes": (1, b"\x81\x80\2" + b"x" * 32768, "a string of 32768 bytes; the longest"),
+    "a compact string of 2 GB": (1, b"\xff\xff\xff\xff\7", "a string of 2147483646 bytes"),
+    "a varint beyond int32": (1, b"\xff\xff\xff\xff\x0f", "a length of 4294967295"),
+    "a varint of six bytes": (1, b"\xff\xff\xff\xff\xff\1", "a varint of more than five bytes"),
+    "a string that is not UTF-8": (0, b"\0\1\xff\xff\xff", "not UTF-8"),
+    "a nullable string of length -2": (0, b"\0\0\xff\xfe", "a string of -2 bytes"),
+    "bytes of negative length": (0, TO_BLOB + pack(">i", -2), "-2 bytes of blob"),
+    "null bytes": (0, TO_BLOB + pack(">i", -1), "null where blob needs bytes"),
+    "null compact bytes": (1, b"\1\0\0\0", "null where blob needs bytes"),
+    "bytes of 2 GB": (0, TO_BLOB + pack(">i", MANY), "2147483647 bytes of blob in"),
+    "records of 2 GB": (0, TO_BATCH + pack(">i", MANY), "2147483647 bytes of batch in"),
+    "records of length -2": (0, TO_BATCH + pack(">i", -2), "-2 bytes of batch"),
+    "two billion booleans": (0, TO_FLAGS + pack(">i", MANY), "2147483647 elements of flags in"),
+    "a null array": (0, TO_FLAGS + pack(">i", -1), "null where flags needs an array"),
+    "an array of -2": (0, TO_FLAGS + pack(">i", -2), "-2 elements of flags"),
+    "a nullable array of -2": (0, TO_NUMBERS + pack(">i", -2), "-2 elements of numbers"),
+    "one number more than fits": (0, TO_NUMBERS + pack(">ii", 2, 0), "2 elements of numbers"),
+    "a null compact array": (1, TO_FLAGS_V1 + b"\0", "null where flags needs an array"),
+    "two billion compact structs": (1, TO_INNERS_V1 + b"\xff\xff\xff\xff\7", "2147483646 elements of inners in"),
+    "a tag larger than the message": (1, TO_INNERS_V1 + b"\1\1\x07\x7f", "127 bytes of tag 7 in"),
+    "two billion tags": (1, TO_INNERS_V1 + b"\1\xff\xff\xff\xff\7", "cut short"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "lie", "reason"), LIES.values(), ids=LIES)
+def test_a_lie_about_a_length_is_the_peers_error_and_costs_no_memory(version: int, lie: bytes, reason: str) -> None:
+    content = bytes(42) + lie
+    # A receive buffer of 1 MB, of which the message is the beginning: nobody may run off into the rest.
+    buffer = memoryview(content + bytes(1 << 20))
+    decode = decoder(Everything, version)
+    for view in (buffer, buffer[: len(content)]):
+        tracemalloc.start()
+        try:
+            with pytest.raises(RemoteProtocolError, match=reason if view is not buffer else f"Everything v{version}: "):
+                decode(view, 0, len(content))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 200_000  # bytes; the message alone is up to 33 kB
+
+
+class TaggedNull(Message):
+    """A tagged struct that may be null, as in a consumer group's records."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+
+    inner: Annotated[Inner | None, V("0+", null="0+", tag=0)] = None
+
+
+@pytest.mark.parametrize(
+    ("content", "inner"),
+    [
+        pytest.param(b"\0", None, id="not there"),
+        pytest.param(b"\1\0\1\0", None, id="null, as Kafka writes it though it is the default"),
+        pytest.param(b"\1\0\3\1\1\0", Inner(number=1), id="a struct"),
+    ],
+)
+def test_a_tagged_struct_that_is_null_is_a_zero(content: bytes, inner: Inner | None) -> None:
+    assert decoded(TaggedNull, 0, content) == TaggedNull(inner)
+
+
+def test_a_tagged_field_that_is_not_as_long_as_it_says_is_an_error() -> None:
+    with pytest.raises(RemoteProtocolError, match="1 bytes left over"):
+        decoded(Tagged, 1, b"\1\2\5\0\0\0\7\0")
+    with pytest.raises(RemoteProtocolError, match="cut short"):
+        decoded(Tagged, 1, b"\1\2\3\0\0\7")
+
+
+def test_the_error_names_message_version_and_place() -> None:
+    with pytest.raises(RemoteProtocolError, match=r"^Batch v0: cut short \(at byte 3 of 3\)$"):
+        decoded(Batch, 0, b"\0\0\0")
+
+
+def test_a_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
+    decode = decoder(Everything, 0)
+    assert decoder(Everything, 0) is decode
+    text = "".join(linecache.getlines(decode.__code__.co_filename))
+    assert text.startswith("def decode(buf, pos, end):")
+    assert source(Everything, 0).startswith(text)
+
+
+def test_a_struct_that_is_no_message_has_no_codec() -> None:
+    with pytest.raises(AssertionError, match="Inner is a part of a message"):
+        decoder(Inner, 0)

@@ -1,0 +1,95 @@
+"""Down-conversion: what consumers before Kafka 0.11 get of stored batches."""
+
+import pytest
+from hypothesis import given, settings
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import LOG_APPEND_TIME, batch_bounds
+from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker
+from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from sluice.protocol.records.convert import down_convert
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.legacy import build_message_set, iter_messages, read_message
+from sluice.protocol.records.record import Record
+from tests.unit.protocol.records.samples import record_lists
+
+OLD_CODECS = (NONE, GZIP, SNAPPY, LZ4)
+OLD_NAMES = [NAMES[codec] for codec in OLD_CODECS]
+RECORDS = [Record(10, 100, b"key", b"value", (("lost", b"header"),)), Record(11, 90, None, None)]
+MARKER = build_transaction_marker(COMMIT, offset=12, timestamp=1, producer_id=1, producer_epoch=0, coordinator_epoch=0)
+
+
+def read(data: bytes) -> list[Record]:
+    return [
+        message.record()
+        for position, size, _ in batch_bounds(data)
+        for message in iter_messages(read_message(data[position : position + size]))
+    ]
+
+
+def old(records: list[Record], magic: int) -> list[Record]:
+    return [Record(r.offset, r.timestamp if magic else -1, r.key, r.value) for r in records]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
+@settings(max_examples=15)
+@given(records=record_lists())
+def test_all_but_headers_and_what_the_format_lacks_survives(magic: int, codec: int, records: list[Record]) -> None:
+    assert read(down_convert(build_batch(records, compression=codec), magic, 0)) == old(records, magic)
+
+
+@pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
+def test_the_codec_stays_and_magic_1_goes_on_to_0(codec: int) -> None:
+    newer = down_convert(build_batch(RECORDS, base_offset=10, compression=codec), 1, 0)
+    assert read_message(newer).compression == codec
+    older = down_convert(newer, 0, 0)
+    assert read(older) == old(RECORDS, 0)
+    assert older == build_message_set(old(RECORDS, 0), 0, compression=codec)
+
+
+def test_control_batches_are_left_out() -> None:
+    data = build_batch(RECORDS, base_offset=10) + MARKER + build_batch([Record(13, 1, None, b"x")], base_offset=13)
+    assert [record.offset for record in read(down_convert(data, 1, 0))] == [10, 11, 13]
+    assert down_convert(MARKER, 1, 0) == b""
+
+
+@pytest.mark.parametrize(("codec", "offsets"), [(NONE, [11]), (GZIP, [10, 11])], ids=["uncompressed", "compressed"])
+def test_records_before_the_offset_asked_for_are_left_out_unless_compressed(codec: int, offsets: list[int]) -> None:
+    data = build_batch(RECORDS, base_offset=10, compression=codec)
+    assert [record.offset for record in read(down_convert(data, 1, 11))] == offsets
+
+
+def test_a_batch_of_which_nothing_is_left_is_nothing() -> None:
+    assert down_convert(build_batch(RECORDS, base_offset=10), 1, 12) == b""
+    assert down_convert(build_batch([], base_offset=10, last_offset=12), 1, 0) == b""
+
+
+def test_log_append_time_stays_what_it_is() -> None:
+    data = build_batch(RECORDS, base_offset=10, timestamp_type=LOG_APPEND_TIME, log_append_time=555, compression=GZIP)
+    outer = read_message(down_convert(data, 1, 0))
+    assert (outer.timestamp, outer.timestamp_type) == (555, LOG_APPEND_TIME)
+    assert {record.timestamp for record in read(down_convert(data, 1, 0))} == {555}
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_what_is_as_old_already_is_copied(magic: int) -> None:
+    data = build_message_set(old(RECORDS, magic), magic, compression=GZIP)
+    assert down_convert(data, magic, 0) == data
+    assert down_convert(data + data[:-1], magic, 0) == data, "a cut message is left off"
+
+
+def test_zstd_cannot_be_read_by_old_consumers() -> None:
+    data = bytearray(build_batch(RECORDS, base_offset=10, compression=ZSTD))
+    data[61:] = bytes(len(data) - 61)  # not even a zstd stream: it is not looked at
+    message = "Down-conversion of zstandard-compressed batches is not supported"
+    with pytest.raises(InvalidRecords, match=message) as error:
+        down_convert(bytes(data), 1, 0)
+    assert error.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_records_that_cannot_be_read_are_an_error() -> None:
+    data = bytearray(build_batch(RECORDS, base_offset=10))
+    data[61] = 1
+    with pytest.raises(InvalidRecords, match="Invalid record size"):
+        down_convert(bytes(data), 1, 0)

@@ -1,0 +1,237 @@
+"""Message sets of magic 0 and 1: plain, compressed, nested, cut, broken."""
+
+import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE, batch_bounds
+from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
+from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
+from sluice.protocol.records.legacy import Message, build_message_set, encode_message, iter_messages, read_message
+from sluice.protocol.records.record import Record
+from tests.unit.protocol.records.samples import record_lists
+
+OLD_CODECS = (NONE, GZIP, SNAPPY, LZ4)
+OLD_NAMES = [NAMES[codec] for codec in OLD_CODECS]
+PLAIN = [Record(5, 100, b"key", b"value"), Record(6, 90, None, b""), Record(9, 120, b"", None)]
+
+
+def as_old(records: list[Record], magic: int) -> list[Record]:
+    return [Record(r.offset, NO_TIMESTAMP if magic == 0 else r.timestamp, r.key, r.value) for r in records]
+
+
+def read(data: bytes) -> list[Record]:
+    """The records of all messages, their checksums checked."""
+    records = []
+    for position, size, _ in batch_bounds(data):
+        outer = read_message(data[position : position + size])
+        outer.ensure_valid()
+        for message in iter_messages(outer):
+            message.ensure_valid()
+            records.append(message.record())
+    return records
+
+
+def wrapper(offset: int, magic: int, codec: int, content: bytes, timestamp_type: int = CREATE_TIME) -> Message:
+    value = compress(codec, content, magic)
+    return read_message(
+        encode_message(offset, magic, 777, None, value, timestamp_type=timestamp_type, compression=codec)
+    )
+
+
+def refused(message: Message) -> tuple[int, str]:
+    with pytest.raises(InvalidRecords) as error:
+        list(iter_messages(message))
+    return error.value.code, error.value.message
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
+@settings(max_examples=15)
+@given(records=record_lists(), first=st.sampled_from((0, 8, 2**40)))
+def test_messages_come_back_as_they_were_built(magic: int, codec: int, records: list[Record], first: int) -> None:
+    moved = as_old([Record(r.offset + first, r.timestamp, r.key, r.value) for r in records], magic)
+    assert read(build_message_set(moved, magic, compression=codec)) == moved
+
+
+@pytest.mark.parametrize(
+    ("magic", "codec"),
+    [
+        (magic, codec) for magic in (0, 1) for codec in OLD_CODECS if (magic, codec) != (0, LZ4)
+    ],  # which aiokafka refuses
+)
+@settings(max_examples=15)
+@given(records=record_lists())
+def test_aiokafka_reads_what_we_build_and_we_what_it_builds(magic: int, codec: int, records: list[Record]) -> None:
+    old = as_old(records, magic)
+    ours = build_message_set(old, magic, compression=codec)
+    theirs = LegacyRecordBatchBuilder(magic, codec, 2**30)
+    for record in old:
+        theirs.append(record.offset, max(record.timestamp, 0), record.key, record.value)
+    built = bytes(theirs.build())
+    assert read(built) == old
+    if codec == NONE:
+        assert built == ours
+        return
+    batch = LegacyRecordBatch(ours, magic)
+    assert batch.validate_crc()
+    assert [(r.offset, r.key, r.value) for r in batch] == [(r.offset, r.key, r.value) for r in old]
+
+
+def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1() -> None:
+    for magic, expected in ((0, [5, 6, 9]), (1, [0, 1, 4])):
+        outer = read_message(build_message_set(as_old(PLAIN, magic), magic, compression=GZIP))
+        assert outer.offset == 9
+        content = b"".join(build_message_set([r], magic) for r in as_old(PLAIN, magic))
+        inner = wrapper(0, magic, NONE, content).value
+        assert inner == content
+        assert [message.offset for message in iter_messages(wrapper(0, 1, GZIP, content))] == [5, 6, 9]
+        assert [message.offset - (5 if magic else 0) for message in iter_messages(outer)] == expected
+
+
+def test_a_wrapper_of_magic_1_counts_back_from_its_own_offset() -> None:
+    content = build_message_set([Record(0, 1, None, b"a"), Record(1, 2, None, b"b")], 1)
+    assert [message.offset for message in iter_messages(wrapper(101, 1, GZIP, content))] == [100, 101]
+    code, message = refused(wrapper(1, 1, GZIP, build_message_set([Record(2, 1, None, None)], 1)))
+    assert code == ErrorCode.INVALID_RECORD
+    assert "wrapper offset '1' is less than the last inner message offset '2' and it is not zero" in message
+
+
+def test_log_append_time_of_the_wrapper_is_that_of_all_inside() -> None:
+    content = build_message_set(PLAIN, 1)
+    messages = list(iter_messages(wrapper(9, 1, GZIP, content, LOG_APPEND_TIME)))
+    assert {message.timestamp for message in messages} == {777}
+    assert {message.timestamp_type for message in messages} == {LOG_APPEND_TIME}
+    assert [message.timestamp for message in iter_messages(wrapper(9, 1, GZIP, content))] == [100, 90, 120]
+
+
+def test_magic_0_has_no_timestamps_and_no_type_of_them() -> None:
+    outer = read_message(build_message_set(as_old(PLAIN, 0), 0, compression=LZ4))
+    assert (outer.timestamp, outer.timestamp_type) == (NO_TIMESTAMP, NO_TIMESTAMP_TYPE)
+    mixed = next(iter(iter_messages(wrapper(0, 0, GZIP, build_message_set(PLAIN[:1], 1)))))
+    assert (mixed.timestamp, mixed.timestamp_type) == (100, NO_TIMESTAMP_TYPE)
+
+
+def test_log_append_time_is_written_into_every_message_and_its_wrapper() -> None:
+    options = {"timestamp_type": LOG_APPEND_TIME, "log_append_time": 55}
+    plain = build_message_set(PLAIN, 1, **options)
+    outer = read_message(build_message_set(PLAIN, 1, compression=SNAPPY, **options))
+    assert [record.timestamp for record in read(plain)] == [55, 55, 55]
+    assert (outer.timestamp, outer.timestamp_type) == (55, LOG_APPEND_TIME)
+
+
+def test_the_wrapper_has_the_largest_timestamp_and_the_last_offset() -> None:
+    outer = read_message(build_message_set(PLAIN, 1, compression=GZIP))
+    assert (outer.offset, outer.timestamp, outer.key) == (9, 120, None)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_checksum_sees_every_bit_behind_it(magic: int) -> None:
+    data = build_message_set(as_old(PLAIN[:1], magic), magic)
+    for bit in range(12 * 8, len(data) * 8):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(InvalidRecords, match="Record is corrupt") as error:
+            read_message(bytes(flipped)).ensure_valid()
+        assert error.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("codec", OLD_CODECS[1:], ids=OLD_NAMES[1:])
+def test_inner_messages_cut_anywhere_are_left_off(codec: int) -> None:
+    content = build_message_set(PLAIN, 1)
+    first = len(build_message_set(PLAIN[:1], 1))
+    for size in range(first, len(content)):
+        messages = list(iter_messages(wrapper(9, 1, codec, content[:size])))
+        assert 1 <= len(messages) < 3
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "said"),
+    [
+        (wrapper(0, 1, GZIP, b""), ErrorCode.INVALID_RECORD, "no inner records"),
+        (wrapper(0, 1, GZIP, bytes(11)), ErrorCode.INVALID_RECORD, "no inner records"),
+        (wrapper(0, 1, GZIP, bytes(30)), ErrorCode.CORRUPT_MESSAGE, "less than the minimum record overhead"),
+        (
+            wrapper(0, 1, GZIP, build_message_set(PLAIN, 1, compression=GZIP)),
+            ErrorCode.INVALID_RECORD,
+            "Inner messages must not be compressed",
+        ),
+        (wrapper(0, 1, ZSTD, b"x"), ErrorCode.INVALID_RECORD, "Invalid wrapper compressionType"),
+        (
+            read_message(encode_message(0, 1, 0, None, None, timestamp_type=CREATE_TIME, compression=GZIP)),
+            ErrorCode.INVALID_RECORD,
+            "compressed record set with null value",
+        ),
+        (
+            read_message(encode_message(0, 1, 0, None, b"noise", timestamp_type=CREATE_TIME, compression=GZIP)),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "Not in GZIP format",
+        ),
+        (
+            read_message(encode_message(0, 0, 0, None, b"x", timestamp_type=CREATE_TIME, compression=6)),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "Unknown compression type id: 6",
+        ),
+    ],
+    ids=[
+        "nothing inside",
+        "less than an offset and a size",
+        "a size no message can have",
+        "compressed twice",
+        "zstd",
+        "a null value",
+        "no gzip stream",
+        "an unknown codec",
+    ],
+)
+def test_what_a_compressed_set_may_not_be(message: Message, code: ErrorCode, said: str) -> None:
+    assert refused(message)[0] == code
+    assert said in refused(message)[1]
+
+
+@pytest.mark.parametrize("codec", OLD_CODECS[1:], ids=OLD_NAMES[1:])
+def test_a_bomb_is_refused(codec: int) -> None:
+    data = build_message_set([Record(0, 0, None, bytes(1_000_000))], 1, compression=codec)
+    with pytest.raises(SectionTooLarge):
+        list(iter_messages(read_message(data), limit_bytes=100_000))
+
+
+@pytest.mark.parametrize(
+    ("at", "size"),
+    [(26, 1000), (26, 2**31 - 1), (33, 1000)],
+    ids=["a key beyond the message", "the largest key size", "a value beyond the message"],
+)
+def test_sizes_beyond_the_message_are_javas_error_when_the_content_is_asked_for(at: int, size: int) -> None:
+    data = bytearray(build_message_set([Record(0, 0, b"key", b"value")], 1))
+    data[at : at + 4] = size.to_bytes(4, "big")
+    message = read_message(bytes(data))
+    assert message.has_key
+    assert list(iter_messages(message)) == [message], "nobody asked for key and value yet"
+    with pytest.raises(InvalidRecords, match="are not in a message of") as error:
+        message.record()
+    assert error.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_any_negative_size_is_null() -> None:
+    data = bytearray(build_message_set([Record(0, 0, b"", b"value")], 1))
+    data[26:30] = (-7).to_bytes(4, "big", signed=True)
+    message = read_message(bytes(data))
+    assert (message.key, message.value, message.has_key) == (None, b"value", False)
+
+
+def test_a_message_too_small_for_its_magic_has_no_key_size() -> None:
+    data = bytearray(build_message_set([Record(0, 0, None, None)], 0))
+    data[16] = 1
+    with pytest.raises(InvalidRecords, match="are not in a message of 14 bytes"):
+        _ = read_message(bytes(data)).has_key
+
+
+def test_offsets_have_to_rise() -> None:
+    with pytest.raises(InvalidRecords, match="Illegal offset 5 following previous offset 5"):
+        build_message_set([PLAIN[0], PLAIN[0]], 1)
+
+
+def test_a_set_of_nothing_is_nothing() -> None:
+    assert build_message_set([], 1, compression=GZIP) == b""

@@ -1,0 +1,233 @@
+"""Records of magic 2 come back as they were built, whoever built them, and what is wrong is found where it is."""
+
+from typing import Any
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, read_header
+from sluice.protocol.records.build import build_batch, varint
+from sluice.protocol.records.compression import NAMES, NONE, SNAPPY, ZSTD
+from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
+from sluice.protocol.records.record import Record, VarintError, iter_records, read_varint, read_varlong
+from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
+
+CODECS = range(len(NAMES))
+BODY = b"\0\0\0\1\1\0"  # a record with nothing in it: attributes, deltas, null key and value, no headers
+
+
+def batch_of(section: bytes, count: int) -> bytes:
+    """A batch whose section is what it is; no reader here looks at the checksum."""
+    batch = bytearray(build_batch([], log_append_time=NOW_MS))
+    batch[8:12] = (49 + len(section)).to_bytes(4, "big")
+    batch[57:61] = count.to_bytes(4, "big", signed=True)
+    return bytes(batch) + section
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+@settings(max_examples=20)
+@given(records=record_lists(), base_offset=st.sampled_from((0, 7, 2**40)))
+def test_records_come_back_as_they_were_built(codec: int, records: list[Record], base_offset: int) -> None:
+    moved = [Record(r.offset + base_offset, r.timestamp, r.key, r.value, r.headers) for r in records]
+    assert list(iter_records(build_batch(moved, base_offset=base_offset, compression=codec))) == moved
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+@settings(max_examples=20)
+@given(records=record_lists())
+def test_aiokafka_reads_what_we_build(codec: int, records: list[Record]) -> None:
+    batch = DefaultRecordBatch(
+        build_batch(records, compression=codec, producer_id=5, producer_epoch=1, base_sequence=3)
+    )
+    assert batch.validate_crc()
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 1, 3)
+    read = [Record(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in batch]
+    assert read == records
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+@settings(max_examples=20)
+@given(records=record_lists())
+def test_we_read_what_aiokafka_builds(codec: int, records: list[Record]) -> None:
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)
+    for record in records:
+        builder.append(record.offset, record.timestamp, record.key, record.value, list(record.headers))
+    built = bytes(builder.build())
+    assert list(iter_records(built)) == records
+    if codec == NONE:
+        ours = build_batch(records, partition_leader_epoch=read_header(built).partition_leader_epoch)
+        assert built == ours, "uncompressed batches are equal to the byte"
+
+
+def test_under_log_append_time_all_records_have_the_brokers() -> None:
+    batch = build_batch(PLAIN, timestamp_type=LOG_APPEND_TIME, log_append_time=99)
+    assert {record.timestamp for record in iter_records(batch)} == {99}
+
+
+def test_a_batch_without_records_has_none() -> None:
+    assert list(iter_records(build_batch([], base_offset=5, last_offset=9))) == []
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_a_batch_cut_anywhere_gives_records_only_up_to_there(codec: int) -> None:
+    few = PLAIN[:3]
+    batch = build_batch(few, compression=codec)
+    for size in range(HEADER_BYTES, len(batch)):
+        read: list[Record] = []
+        with pytest.raises(InvalidRecords):
+            read.extend(iter_records(batch[:size]))
+        records = iter_records(batch[:size])
+        for expected in few:
+            try:
+                assert next(records) == expected
+            except InvalidRecords:
+                break
+        else:
+            pytest.fail(f"all records came out of the first {size} bytes")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        (
+            varint(-5) + BODY,
+            ErrorCode.INVALID_RECORD,
+            "expected to read -5 bytes in record payload, but instead read 6",
+        ),
+        (varint(7) + BODY, ErrorCode.INVALID_RECORD, "but instead the buffer has only 6 remaining bytes"),
+        (varint(5) + BODY, ErrorCode.INVALID_RECORD, "expected to read 5 bytes in record payload, but instead read 6"),
+        (varint(6) + BODY + b"\0", ErrorCode.INVALID_RECORD, "records still remaining in file"),
+        (b"", ErrorCode.INVALID_RECORD, "premature EOF reached"),
+        (b"\x80\x80", ErrorCode.INVALID_RECORD, "premature EOF reached"),
+        (b"\xff" * 5 + BODY, ErrorCode.UNKNOWN_SERVER_ERROR, "Varint is too long"),
+        (varint(6) + b"\0\0\0\4\1\0", ErrorCode.INVALID_RECORD, "Found invalid record structure"),
+        (varint(6) + b"\0\0\0\1\4\0", ErrorCode.INVALID_RECORD, "Found invalid record structure"),
+        (varint(6) + b"\0\0\0\1\1\1", ErrorCode.INVALID_RECORD, "Found invalid number of record headers -1"),
+        (varint(6) + b"\0\0\0\1\1\2", ErrorCode.INVALID_RECORD, "1 is larger than the remaining size of the buffer"),
+        (varint(8) + b"\0\0\0\1\1\2\1\1", ErrorCode.INVALID_RECORD, "Invalid negative header key size -1"),
+        (varint(16) + b"\0" + b"\xff" * 10 + b"\0\1\1\0\0", ErrorCode.INVALID_RECORD, "invalid record structure"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_wrong_with_a_record_is_said_as_kafka_says_it(body: bytes, code: ErrorCode, message: str) -> None:
+    with pytest.raises(InvalidRecords, match=message) as error:
+        list(iter_records(batch_of(body, 1)))
+    assert error.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("body", "record"),
+    [
+        (varint(6) + b"\0\0\0\3\5\0", Record(0, -1, None, None)),
+        (varint(9) + b"\0\0\0\1\1\2\2\xff\1", Record(0, -1, None, None, (("\ufffd", None),))),
+        (varint(6) + b"\x7f\0\0\1\1\0", Record(0, -1, None, None)),
+        (varint(7) + b"\0\0\x80\0\1\1\0", Record(0, -1, None, None)),
+    ],
+    ids=[
+        "lengths of -2 and -3 are null",
+        "a header name that is not UTF-8",
+        "attributes",
+        "a longer varint than needed",
+    ],
+)
+def test_what_kafka_lets_through_is_read(body: bytes, record: Record) -> None:
+    assert list(iter_records(batch_of(body, 1))) == [record]
+
+
+def test_the_last_record_is_not_given_when_something_follows_it() -> None:
+    records = iter_records(batch_of((varint(6) + BODY) * 3, 2))
+    assert next(records).offset == 0
+    with pytest.raises(InvalidRecords, match="records still remaining in file"):
+        next(records)
+
+
+def test_a_negative_count_is_an_error() -> None:
+    with pytest.raises(InvalidRecords, match="Found invalid record count -1 in magic v2 batch"):
+        iter_records(batch_of(varint(6) + BODY, -1))
+
+
+@pytest.mark.parametrize("codec", range(1, len(NAMES)), ids=NAMES[1:])
+def test_a_section_larger_than_the_limit_is_refused(codec: int) -> None:
+    batch = build_batch([Record(0, 0, None, bytes(100_000))], compression=codec)
+    with pytest.raises(SectionTooLarge, match="decompress to more than 50000 bytes"):
+        list(iter_records(batch, limit_bytes=50_000))
+    assert len(list(iter_records(batch, limit_bytes=200_000))) == 1
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_nobody_has_is_javas_error(codec: int) -> None:
+    batch = bytearray(build_batch(PLAIN))
+    batch[22] = codec
+    with pytest.raises(InvalidRecords, match=f"Unknown compression type id: {codec}") as error:
+        iter_records(bytes(batch))
+    assert error.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_varints_come_back(value: int) -> None:
+    encoded = varint(value)
+    assert read_varlong(encoded, 0) == (value, len(encoded))
+    if -(2**31) <= value < 2**31:
+        assert read_varint(encoded, 0) == (value, len(encoded))
+
+
+@pytest.mark.parametrize(("read", "most"), [(read_varint, 5), (read_varlong, 10)])
+def test_a_varint_ends_within_the_bytes_of_its_type(read: object, most: int) -> None:
+    assert callable(read)
+    with pytest.raises(VarintError):
+        read(b"\x80" * most + b"\0", 0)
+    with pytest.raises(IndexError):
+        read(b"\x80" * (most - 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([Record(1, 0, None, None), Record(1, 0, None, None)], "Illegal offset 1 following previous offset 1"),
+        ([Record(0, -2, None, None)], "Invalid negative timestamp -2"),
+        ([Record(2**31, 0, None, None)], "Maximum offset delta exceeded"),
+    ],
+    ids=["offsets that do not rise", "a negative timestamp", "an offset too far from the base"],
+)
+def test_what_no_batch_can_hold_is_not_built(records: list[Record], message: str) -> None:
+    with pytest.raises(InvalidRecords, match=message):
+        build_batch(records)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"transactional": True}, "transactional messages without a valid producer ID"),
+        ({"producer_id": 1}, "Invalid negative producer epoch"),
+        ({"producer_id": 1, "producer_epoch": 0}, "Invalid negative sequence number used"),
+    ],
+    ids=["a transaction of nobody", "no epoch", "no sequence"],
+)
+def test_what_no_producer_can_say_is_not_built(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRecords, match=message):
+        build_batch(PLAIN, **options)
+
+
+def test_compression_levels_are_used() -> None:
+    fast, small = (build_batch(PLAIN, compression=ZSTD, level=level) for level in (1, 19))
+    assert list(iter_records(fast)) == list(iter_records(small)) == PLAIN
+    assert len(small) <= len(fast)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "readable"),
+    [((500, 500), 0), ((1000, 1000, 1000), 2), ((5000, 1000), 1), ((5000, 1000, 1100), 2), ((2100,), 0)],
+    ids=str,
+)
+def test_a_broken_snappy_block_takes_the_read_with_it_that_comes_upon_it(sizes: tuple[int, ...], readable: int) -> None:
+    # Kafka reads 2048 bytes at a time, and what is left of a larger record at once.
+    records = [Record(index, NOW_MS, None, bytes(size)) for index, size in enumerate(sizes)]
+    batch = bytearray(build_batch(records, compression=SNAPPY) + b"\0\0\0\1\xff")
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    read = iter_records(bytes(batch))
+    assert [next(read).offset for _ in range(readable)] == list(range(readable))
+    with pytest.raises(InvalidRecords, match="Failed to decompress record stream"):
+        next(read)

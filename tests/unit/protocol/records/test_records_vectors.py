@@ -1,0 +1,63 @@
+"""The public vectors of records, made with Apache Kafka's own classes; and that their checks can fail."""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.vectors import Vector
+from tests.vectors.records import KINDS
+
+ROOT = Path(__file__).parents[4]
+VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
+
+
+def vectors(kind: str) -> Iterator[Vector]:
+    files = sorted(VECTORS.glob(f"{kind}*.jsonl*"))
+    if not files:
+        pytest.skip(f"no {kind}*.jsonl in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+    for file in files:
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_vector_comes_out_as_kafka_has_it(kind: str) -> None:
+    failures = [f"{vector['id']}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector) or ()]
+    assert failures == []
+
+
+def altered(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Every leaf of a vector's expectations, with a value that is not right."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from altered(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from altered(inner, (*path, index))
+    elif isinstance(value, bool):
+        yield path, not value
+    elif isinstance(value, int):
+        yield path, value + 1
+
+
+# What in a vector is given, or only explained; everything else is compared.
+GIVEN = {"id", "jar", "magic", "compression", "mutation", "build", "input_hex", "config", "to_magic", "first_offset"}
+
+
+@pytest.mark.parametrize("kind", ["records-", "records_invalid-", "records_downconvert-"])
+def test_a_vector_with_any_number_changed_is_a_failure(kind: str) -> None:
+    vector = next(vectors(kind))
+    expectations = {key: value for key, value in vector.items() if key not in GIVEN}
+    for path, wrong in altered(expectations):
+        if path[-1] in ("log_append_time", "log_start_offset", "log_end_offset"):
+            continue  # the log's, not the records'
+        copy = json.loads(json.dumps(vector))
+        target = copy
+        for key in path[:-1]:
+            target = target[key]
+        target[path[-1]] = wrong
+        assert KINDS[kind](copy), f"{path} was {wrong} and nobody noticed"

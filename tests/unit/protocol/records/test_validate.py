@@ -1,0 +1,449 @@
+"""What a broker does to produced records: in place where it can be, refused in Kafka's order where it has to be."""
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import LOG_APPEND_TIME, BatchHeader, batch_bounds, ensure_valid, read_header
+from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker, stamp_checksum
+from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
+from sluice.protocol.records.legacy import build_message_set, iter_messages, read_message
+from sluice.protocol.records.log_validator import CLIENT, COORDINATOR, Appendable, AppendConfig, LogValidator
+from sluice.protocol.records.record import Record, iter_records
+from sluice.protocol.records.validate import analyze, check_produced, validate
+from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
+
+CODECS = range(len(NAMES))
+DEFAULTS = AppendConfig()
+KEYED = [Record(r.offset, r.timestamp, r.key or b"k", r.value, r.headers) for r in PLAIN]
+OLD = [Record(r.offset, r.timestamp, r.key, r.value) for r in PLAIN]
+FIRST_OFFSET, LEADER_EPOCH = 1000, 7
+MAX_TIMESTAMP = max(record.timestamp for record in PLAIN)
+
+
+def changed(batch: bytes, at: int, form: str, value: int) -> bytes:
+    """`batch` with one field changed and the checksum mended."""
+    copy = bytearray(batch)
+    struct.pack_into(form, copy, at, value)
+    stamp_checksum(copy)
+    return bytes(copy)
+
+
+def append(data: bytes, config: AppendConfig = DEFAULTS, origin: int = CLIENT) -> Appendable:
+    return validate(memoryview(bytearray(data)), FIRST_OFFSET, NOW_MS, LEADER_EPOCH, config, origin)
+
+
+def header_of(stored: Appendable) -> BatchHeader:
+    assert stored.header is not None
+    return stored.header
+
+
+def refusal(data: bytes, config: AppendConfig = DEFAULTS) -> InvalidRecords:
+    """The error that `data` gets; `data` itself is left as it was."""
+    buffer = bytearray(data)
+    with pytest.raises(InvalidRecords) as error:
+        validate(memoryview(buffer), FIRST_OFFSET, NOW_MS, LEADER_EPOCH, config)
+    assert buffer == data, "what is refused is not changed"
+    return error.value
+
+
+def the_long_way(data: bytes, config: AppendConfig) -> Appendable:
+    valid_bytes, codec = analyze(data, config, CLIENT)
+    view = memoryview(bytearray(data))[:valid_bytes]
+    return LogValidator(view, codec, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, config, CLIENT).assign_offsets()
+
+
+def moved(records: list[Record]) -> list[Record]:
+    return [Record(FIRST_OFFSET + i, r.timestamp, r.key, r.value, r.headers) for i, r in enumerate(records)]
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_the_usual_batch_is_stamped_in_the_callers_own_buffer(codec: int) -> None:
+    batch = build_batch(PLAIN, compression=codec, producer_id=5, producer_epoch=1, base_sequence=9, transactional=True)
+    buffer = bytearray(batch)
+    data = memoryview(buffer)
+    stored = validate(data, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, DEFAULTS)
+    assert stored.data.obj is buffer
+    assert (bytes(buffer[8:12]), bytes(buffer[16:])) == (batch[8:12], batch[16:]), (
+        "only base offset and leader epoch are written"
+    )
+    ensure_valid(stored.data)
+    assert list(iter_records(stored.data)) == moved(PLAIN)
+    assert stored.header == read_header(buffer)
+    assert (header_of(stored).base_offset, header_of(stored).partition_leader_epoch) == (FIRST_OFFSET, LEADER_EPOCH)
+    assert (stored.max_timestamp, stored.log_append_time_ms) == (MAX_TIMESTAMP, -1)
+
+
+def test_bytes_that_cannot_be_written_are_copied() -> None:
+    batch = build_batch(PLAIN)
+    stored = validate(batch, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, DEFAULTS)
+    assert read_header(batch).base_offset == 0
+    assert bytes(stored.data) == bytes(append(batch).data)
+    stored = validate(batch, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, AppendConfig(timestamp_type=LOG_APPEND_TIME))
+    assert read_header(batch).base_offset == 0
+    assert stored.max_timestamp == NOW_MS
+
+
+CONFIGS = st.builds(
+    AppendConfig,
+    compression=st.sampled_from((None, NONE, GZIP)),
+    timestamp_type=st.sampled_from((0, 0, 0, LOG_APPEND_TIME)),
+    before_max_ms=st.sampled_from((2**63 - 1, 60_000)),
+    after_max_ms=st.sampled_from((3_600_000, 60_000)),
+    compacted=st.booleans(),
+    deep_max_bytes=st.sampled_from((None, None, 0, 200)),
+)
+
+
+@settings(max_examples=150)
+@given(
+    records=record_lists(),
+    codec=st.sampled_from(CODECS),
+    config=CONFIGS,
+    change=st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
+    mend=st.booleans(),
+)
+def test_the_short_way_gives_what_the_long_way_gives(
+    records: list[Record], codec: int, config: AppendConfig, change: tuple[int, int] | None, mend: bool
+) -> None:
+    batch = bytearray(build_batch(records, compression=codec))
+    if change is not None:
+        batch[17 + change[0] % (len(batch) - 17)] = change[1]  # from the checksum on: before it, there may be no batch
+        if mend:
+            stamp_checksum(batch)
+    outcomes: list[object] = []
+    for way in (append, the_long_way):
+        try:
+            stored = way(bytes(batch), config)
+        except InvalidRecords as error:
+            outcomes.append((error.code, error.message, error.record_errors))
+        else:
+            outcomes.append((bytes(stored.data), stored.header, stored.max_timestamp, stored.log_append_time_ms))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("source", CODECS, ids=NAMES)
+@pytest.mark.parametrize("target", CODECS, ids=NAMES)
+def test_a_topics_own_compression_is_what_is_stored(source: int, target: int) -> None:
+    batch = build_batch(PLAIN, compression=source, producer_id=5, producer_epoch=1, base_sequence=9)
+    stored = append(batch, AppendConfig(compression=target))
+    header = header_of(stored)
+    assert (header.compression, header.producer_id, header.producer_epoch, header.base_sequence) == (target, 5, 1, 9)
+    assert header.partition_leader_epoch == LEADER_EPOCH
+    ensure_valid(stored.data)
+    assert list(iter_records(stored.data)) == moved(PLAIN)
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_log_append_time_is_set_by_the_broker(codec: int) -> None:
+    stored = append(build_batch(PLAIN, compression=codec), AppendConfig(timestamp_type=LOG_APPEND_TIME))
+    assert (stored.log_append_time_ms, stored.max_timestamp) == (NOW_MS, NOW_MS)
+    assert header_of(stored).timestamp_type == LOG_APPEND_TIME
+    ensure_valid(stored.data)
+    assert {record.timestamp for record in iter_records(stored.data)} == {NOW_MS}
+
+
+def test_a_wrong_max_timestamp_is_put_right() -> None:
+    stored = append(changed(build_batch(PLAIN), 35, ">q", 12345))
+    assert stored.max_timestamp == header_of(stored).max_timestamp == MAX_TIMESTAMP
+    ensure_valid(stored.data)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4])
+@pytest.mark.parametrize("target", [None, NONE, ZSTD])
+def test_message_sets_are_stored_as_one_batch(magic: int, codec: int, target: int | None) -> None:
+    records = [Record(r.offset, r.timestamp if magic else -1, r.key, r.value) for r in OLD]
+    stored = append(build_message_set(records, magic, compression=codec), AppendConfig(compression=target))
+    assert header_of(stored).compression == (codec if target is None else target)
+    assert header_of(stored).producer_id == -1
+    assert list(iter_records(stored.data)) == moved(records)
+
+
+def test_cut_bytes_at_the_end_are_left_off() -> None:
+    batch = build_batch(PLAIN)
+    assert len(append(batch + batch[:50]).data) == len(batch)
+
+
+def test_where_nothing_is_whole_there_is_nothing_to_append() -> None:
+    batch = build_batch(PLAIN)
+    for size in range(len(batch)):
+        stored = append(batch[:size])
+        assert (len(stored.data), stored.header, stored.max_timestamp) == (0, None, -1)
+
+
+def test_a_batch_of_the_largest_size_is_taken_and_one_byte_more_is_not() -> None:
+    batch = build_batch(PLAIN)
+    append(batch, AppendConfig(max_message_bytes=len(batch)))
+    error = refusal(batch, AppendConfig(max_message_bytes=len(batch) - 1, partition="t-0"))
+    assert error.code == ErrorCode.MESSAGE_TOO_LARGE
+    assert error.message == (
+        f"The record batch size in the append to t-0 is {len(batch)} bytes"
+        f" which exceeds the maximum configured value of {len(batch) - 1}."
+    )
+
+
+def test_a_batch_that_grows_too_large_when_built_anew_is_refused() -> None:
+    batch = build_batch([Record(0, NOW_MS, None, bytes(5000))], compression=GZIP)
+    error = refusal(batch, AppendConfig(max_message_bytes=5000, compression=NONE))
+    assert error.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+BATCH = build_batch(PLAIN)
+INVALID = ErrorCode.INVALID_RECORD
+REFUSED = {
+    "a base offset that is not 0": (changed(BATCH, 0, ">q", 5), INVALID, "should be 0, but it is 5"),
+    "a flipped bit": (BATCH[:-1] + bytes((BATCH[-1] ^ 1,)), ErrorCode.CORRUPT_MESSAGE, "Record is corrupt"),
+    "an unknown magic": (changed(BATCH, 16, ">b", 3), ErrorCode.CORRUPT_MESSAGE, "Invalid magic found in record: 3"),
+    "a length of 13": (changed(BATCH, 8, ">i", 13), ErrorCode.CORRUPT_MESSAGE, "less than the minimum record overhead"),
+    "a length that ends before the offsets": (changed(BATCH, 8, ">i", 14), ErrorCode.UNKNOWN_SERVER_ERROR, "26 bytes"),
+    "a length that ends in the header": (changed(BATCH, 8, ">i", 40), ErrorCode.CORRUPT_MESSAGE, "Record is corrupt"),
+    "two batches": (BATCH + BATCH, INVALID, "Compressed outer record has more than one batch"),
+    "a codec nobody has": (changed(BATCH, 21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, "compression type id: 5"),
+    "a control batch": (changed(BATCH, 21, ">h", 0x20), INVALID, "Clients are not allowed to write control records"),
+    "a count one too high": (changed(BATCH, 57, ">i", 5), INVALID, r"offset range \[0, 3\] and count of records 5"),
+    "a count one too low": (changed(BATCH, 57, ">i", 3), INVALID, r"offset range \[0, 3\] and count of records 3"),
+    "a count of 0": (changed(BATCH, 57, ">i", 0), INVALID, "Invalid reported count for record batch: 0"),
+    "a negative offset delta": (changed(BATCH, 23, ">i", -1), INVALID, r"invalid offset range: \[0, -1\]"),
+    "a producer without a sequence": (changed(BATCH, 43, ">q", 5), INVALID, "Invalid sequence number -1"),
+    "no record at all": (changed(BATCH[:61], 8, ">i", 49), INVALID, "premature EOF"),
+    "another codec than the bytes": (
+        changed(BATCH, 21, ">h", GZIP),
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        "Not in GZIP format",
+    ),
+    "zstd in a message of magic 1": (
+        build_message_set(OLD, 1, compression=ZSTD),
+        INVALID,
+        "Invalid wrapper compressionType",
+    ),
+    "two compressed sets": (
+        build_message_set(OLD, 1, compression=GZIP) * 2,
+        INVALID,
+        "Compressed outer record has more than one batch",
+    ),
+    "messages of two magics": (
+        build_message_set(OLD[:1], 1) + build_message_set(OLD[1:2], 0),
+        INVALID,
+        "Batch magic 0 is not the same as the first batch's magic byte 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "code", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(data: bytes, code: ErrorCode, message: str) -> None:
+    error = refusal(data)
+    assert error.code == code
+    with pytest.raises(InvalidRecords, match=message):
+        raise error
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_a_compacted_topic_names_the_records_without_a_key(codec: int) -> None:
+    config = AppendConfig(compacted=True, partition="t-0", deep_max_bytes=0)
+    error = refusal(build_batch(PLAIN, compression=codec), config)
+    assert error.code == ErrorCode.INVALID_RECORD
+    assert error.record_errors == [(1, "Compacted topic cannot accept message without key in topic partition t-0")]
+    assert "due to 1 record errors in total" in error.message
+    assert append(build_batch(KEYED, compression=codec), config).header
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_timestamps_out_of_range_are_named_with_the_range(codec: int) -> None:
+    config = AppendConfig(before_max_ms=4, after_max_ms=69_999)
+    error = refusal(build_batch(PLAIN, compression=codec), config)
+    assert (error.code, error.message) == (
+        ErrorCode.INVALID_TIMESTAMP,
+        "One or more records have been rejected due to invalid timestamp",
+    )
+    allowed = f"out of range. The timestamp should be within [{NOW_MS - 4}, {NOW_MS + 69_999}]"
+    assert error.record_errors == [
+        (1, f"Timestamp {NOW_MS + 70_000} of message with offset 1 is {allowed}"),
+        (2, f"Timestamp {NOW_MS - 5} of message with offset 2 is {allowed}"),
+    ]
+    assert append(build_batch(PLAIN, compression=codec), AppendConfig(before_max_ms=5, after_max_ms=70_000)).header
+
+
+def test_a_timestamp_so_far_off_that_javas_arithmetic_wraps_is_not_out_of_range() -> None:
+    config = AppendConfig(before_max_ms=0, after_max_ms=0)
+    batch = build_batch([Record(0, 0, None, b"x")])
+    assert append(changed(batch, 27, ">q", NOW_MS - 2**63), config).max_timestamp == -1
+    assert refusal(changed(batch, 27, ">q", NOW_MS - 2**63 + 1), config).code == ErrorCode.INVALID_TIMESTAMP
+
+
+def test_no_timestamp_is_never_out_of_range() -> None:
+    batch = build_batch([Record(0, -1, None, b"x")])
+    assert append(batch, AppendConfig(before_max_ms=0)).max_timestamp == -1
+
+
+@pytest.mark.parametrize(
+    ("codec", "magic", "summary"),
+    [
+        (NONE, 2, f"DefaultRecord(offset=1, timestamp={NOW_MS}, key=0 bytes, value=100 bytes)"),
+        (GZIP, 2, f"PartialDefaultRecord(offset=1, timestamp={NOW_MS}, key=-1 bytes, value=100 bytes)"),
+        (
+            GZIP,
+            1,
+            "LegacyRecordBatch(offset=1, Record(magic=1, attributes=8, compression=none, crc={crc}, "
+            f"LogAppendTime={NOW_MS}, key=0 bytes, value=100 bytes))",
+        ),
+    ],
+    ids=["an uncompressed record", "a compressed record", "a message of magic 1"],
+)
+def test_a_record_is_shown_in_kafkas_words_and_without_its_content(codec: int, magic: int, summary: str) -> None:
+    options: dict[str, Any] = {"compression": codec, "timestamp_type": LOG_APPEND_TIME, "log_append_time": NOW_MS}
+    data = build_batch(PLAIN, **options) if magic == 2 else build_message_set(OLD, magic, **options)
+    crc = next(m.crc for m in iter_messages(read_message(data)) if m.offset == 1) if magic < 2 else None
+    error = refusal(data, AppendConfig(timestamp_type=LOG_APPEND_TIME))
+    assert error.record_errors[1] == (
+        1,
+        f"Invalid timestamp type in message {summary.format(crc=crc)}."
+        " Producer should not set timestamp type to LogAppendTime.",
+    )
+
+
+def test_a_producer_may_not_say_log_append_time_to_a_topic_that_has_it() -> None:
+    batch = build_batch(PLAIN, timestamp_type=LOG_APPEND_TIME, log_append_time=NOW_MS)
+    error = refusal(batch, AppendConfig(timestamp_type=LOG_APPEND_TIME))
+    assert (error.code, len(error.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, len(PLAIN))
+    stored = append(batch)
+    assert header_of(stored).timestamp_type != LOG_APPEND_TIME, "a topic of create time takes it for one"
+    ensure_valid(stored.data)
+
+
+def test_offsets_out_of_order_in_a_compressed_batch_are_what_kafka_trips_over() -> None:
+    records = [Record(1, NOW_MS, None, b"x"), Record(2, NOW_MS, None, b"y")]
+    batch = changed(build_batch(records, compression=GZIP), 57, ">i", 2)
+    batch = changed(changed(batch, 23, ">i", 1), 0, ">q", 0)
+    error = refusal(batch)
+    assert (error.code, error.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
+
+
+@pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
+def test_a_bomb_is_refused(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = build_batch([Record(0, NOW_MS, None, bytes(300_000))], compression=codec)
+    for module in ("validate", "log_validator"):
+        monkeypatch.setattr(f"sluice.protocol.records.{module}.MAX_SECTION_BYTES", 100_000)
+    assert isinstance(refusal(batch), SectionTooLarge)
+    assert isinstance(refusal(batch, AppendConfig(compression=NONE, deep_max_bytes=100)), SectionTooLarge)
+
+
+class TestDeepMaxBytes:
+    """Large batches are trusted to hold what their header says, but for what the header itself shows."""
+
+    WRONG = changed(BATCH, 61, ">b", 0)  # the first record has no length
+    TRUSTING = AppendConfig(deep_max_bytes=100)
+
+    def test_records_of_large_batches_are_not_walked(self) -> None:
+        assert append(self.WRONG, self.TRUSTING).max_timestamp == MAX_TIMESTAMP
+        assert refusal(self.WRONG).code == ErrorCode.INVALID_RECORD
+        assert refusal(self.WRONG, AppendConfig(deep_max_bytes=len(BATCH) - 61)).code == ErrorCode.INVALID_RECORD
+
+    @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
+    def test_nor_are_those_that_only_decompress_to_be_large(self, codec: int) -> None:
+        batch = build_batch([Record(0, NOW_MS, None, bytes(100_000))], compression=codec)
+        wrong = changed(batch, 35, ">q", NOW_MS + 1)
+        assert append(wrong, self.TRUSTING).max_timestamp == NOW_MS + 1
+        assert append(wrong, AppendConfig(deep_max_bytes=200_000)).max_timestamp == NOW_MS
+
+    def test_log_append_time_is_set_without_a_walk(self) -> None:
+        stored = append(self.WRONG, AppendConfig(deep_max_bytes=100, timestamp_type=LOG_APPEND_TIME))
+        assert stored.max_timestamp == NOW_MS
+        ensure_valid(stored.data)
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            AppendConfig(deep_max_bytes=100, compacted=True),
+            AppendConfig(deep_max_bytes=100, after_max_ms=10),
+            AppendConfig(deep_max_bytes=100, compression=GZIP),
+        ],
+        ids=["keys are needed", "timestamps are out of range", "the records are read anyway"],
+    )
+    def test_they_are_walked_where(self, config: AppendConfig) -> None:
+        assert refusal(self.WRONG, config).code == ErrorCode.INVALID_RECORD
+
+    @pytest.mark.parametrize(
+        ("data", "code"),
+        [
+            (changed(BATCH, 57, ">i", 5), ErrorCode.INVALID_RECORD),
+            (BATCH[:-1] + b"\1", ErrorCode.CORRUPT_MESSAGE),
+            (changed(BATCH, 0, ">q", 1), ErrorCode.INVALID_RECORD),
+        ],
+        ids=["count", "checksum", "base offset"],
+    )
+    def test_what_the_header_shows_is_refused(self, data: bytes, code: ErrorCode) -> None:
+        assert refusal(data, self.TRUSTING).code == code
+
+
+class TestCoordinator:
+    MARKER = build_transaction_marker(
+        COMMIT, offset=0, timestamp=1, producer_id=5, producer_epoch=0, coordinator_epoch=2
+    )
+
+    def test_writes_control_batches_where_a_client_may_not(self) -> None:
+        stored = append(self.MARKER, origin=COORDINATOR)
+        assert header_of(stored).is_control
+        assert header_of(stored).base_offset == FIRST_OFFSET
+        assert refusal(self.MARKER).message.startswith("Clients are not allowed to write control records")
+
+    def test_control_batches_are_not_compressed(self) -> None:
+        assert header_of(append(self.MARKER, AppendConfig(compression=ZSTD), COORDINATOR)).compression == NONE
+
+
+class TestProduceVersions:
+    ZSTD_BATCH = build_batch(PLAIN, compression=ZSTD)
+    MESSAGES = build_message_set(OLD, 1)
+
+    @pytest.mark.parametrize("data", [b"", BATCH[:-1], BATCH * 2, MESSAGES, ZSTD_BATCH], ids=len)
+    def test_old_versions_may_send_anything(self, data: bytes) -> None:
+        check_produced(2, data)
+
+    @pytest.mark.parametrize("version", [3, 9, 13])
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"", "must have at least one record batch per partition"),
+            (BATCH[:-1], "must have at least one record batch per partition"),
+            (BATCH * 2, "are only allowed to contain exactly one record batch per partition"),
+            (MESSAGES, "are only allowed to contain record batches with magic version 2"),
+        ],
+        ids=["nothing", "a cut batch", "two batches", "messages"],
+    )
+    def test_from_version_3_on_it_is_one_batch(self, version: int, data: bytes, message: str) -> None:
+        with pytest.raises(InvalidRecords, match=f"Produce requests with version {version} {message}") as error:
+            check_produced(version, data)
+        assert error.value.code == ErrorCode.INVALID_RECORD
+
+    @pytest.mark.parametrize("data", [BATCH, BATCH + BATCH[:-1]], ids=["one batch", "one batch and a cut one"])
+    def test_one_batch_is_what_it_may_be(self, data: bytes) -> None:
+        for version in (3, 7, 13):
+            check_produced(version, data)
+
+    @pytest.mark.parametrize("tail", [b"", b"cut"], ids=["one batch", "one batch and a cut one"])
+    def test_zstd_is_known_from_version_7_on(self, tail: bytes) -> None:
+        with pytest.raises(InvalidRecords, match="with version 6 are not allowed to use ZStandard") as error:
+            check_produced(6, self.ZSTD_BATCH + tail)
+        assert error.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        check_produced(7, self.ZSTD_BATCH + tail)
+
+    def test_an_unknown_codec_is_looked_at_only_where_zstd_is(self) -> None:
+        data = changed(BATCH, 21, ">h", 6)
+        with pytest.raises(InvalidRecords, match="Unknown compression type id: 6"):
+            check_produced(6, data)
+        check_produced(7, data)
+
+    def test_a_length_that_cannot_be_is_corrupt(self) -> None:
+        with pytest.raises(InvalidRecords) as error:
+            check_produced(9, changed(BATCH, 8, ">i", -1))
+        assert error.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_bounds_of_what_is_stored_are_those_of_its_headers() -> None:
+    stored = append(build_message_set(OLD, 0))
+    assert [size for _, size, _ in batch_bounds(stored.data)] == [header_of(stored).size_in_bytes]

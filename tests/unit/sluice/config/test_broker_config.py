@@ -1,0 +1,490 @@
+"""The settings in force: sources and their order, warnings, errors, and what a topic has."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.config.broker_config import Config, TopicConfig, refused_topic_configs
+from sluice.config.ignored_properties import NAMES, PREFIXES
+from sluice.config.kafka_releases import RELEASES
+from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
+from sluice.config.setting import (
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    Synonym,
+)
+from sluice.config.value_types import text_of
+from sluice.errors import ConfigError
+
+# As a KRaft Kafka of one node is configured, in the order and spelling of such files.
+KAFKAS_OWN = """
+# The role of this server
+process.roles=broker,controller
+node.id=7
+controller.quorum.voters=7@localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+listener.name.plaintext.num.network.threads=50
+num.network.threads=3
+log.dirs=/tmp/kraft-combined-logs
+log.retention.hours=24
+log.segment.bytes=1073741824
+"""
+
+
+def _file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _addresses(config: Config) -> list[tuple[str, str, int]]:
+    return [(endpoint.name, endpoint.host, endpoint.port) for endpoint in config.listeners()]
+
+
+def test_a_later_source_wins_and_is_named(tmp_path: Path) -> None:
+    file = _file(tmp_path, "num.partitions=2\nquota.window.num=21\nmessage.max.bytes=5\nmessage.max.bytes=6\n")
+    environ = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_QUOTA_PRODUCER_DEFAULT": "2M"}
+    config = Config.load(file, ["num.partitions=4", "num.partitions=5"], environ)
+    assert config.integer("num.partitions") == 5
+    assert config.integer("quota.window.num") == 21
+    assert config.integer("message.max.bytes") == 6, "the last line of a file wins, as in Java"
+    assert config.rate("quota.producer.default") == 2e6
+    assert config.boolean("delete.topic.enable")
+    origins = {setting.property.name: (setting.source, setting.origin) for setting in config.entries()}
+    assert origins["num.partitions"] == (STATIC_BROKER_CONFIG, "--override")
+    assert origins["quota.producer.default"] == (STATIC_BROKER_CONFIG, "KAFKA_QUOTA_PRODUCER_DEFAULT")
+    assert origins["message.max.bytes"] == (STATIC_BROKER_CONFIG, f"{file} line 4")
+    assert origins["delete.topic.enable"] == (DEFAULT_CONFIG, "default")
+    assert config.warnings == []
+
+
+def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
+    file = _file(tmp_path, KAFKAS_OWN)
+    config = Config.load(file)
+    assert config.integer("node.id") == 7
+    assert config.milliseconds("log.retention.ms") == 24 * 3_600_000
+    assert _addresses(config) == [("PLAINTEXT", "", 9092)], "the controller's listener is left out"
+    assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
+    assert config.warnings == [
+        f"{file}: Kafka's, without effect here: process.roles, controller.quorum.voters, "
+        "listener.name.plaintext.num.network.threads, num.network.threads"
+    ]
+    assert config.text("log.dirs") == "/tmp/kraft-combined-logs"
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        pytest.param("KAFKA_NUM_PARTITIONS", "num.partitions", id="one underscore is a dot"),
+        pytest.param("KAFKA_BROKER_ID", "node.id", id="an older name of the same"),
+    ],
+)
+def test_the_environment_is_read_as_by_the_apache_image(key: str, name: str) -> None:
+    assert Config.load(environ={key: "9"}).integer(name) == 9
+
+
+def test_more_underscores_are_other_characters() -> None:
+    config = Config.load(environ={"KAFKA_LISTENER_NAME_A__B___C_SASL_X": "1"})
+    assert config.warnings == ["environment: Kafka's, without effect here: listener.name.a_b-c.sasl.x"]
+
+
+@pytest.mark.parametrize("key", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_SLUICE_CLUSTER_ID"])
+def test_the_clusters_id_is_given_as_to_other_images(key: str) -> None:
+    assert Config.load(environ={key: "MkU3OEVBNTcwNTJENDM2Qk"}).text("sluice.cluster.id") == "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+def test_what_is_written_for_bitnamis_image_is_taken() -> None:
+    config = Config.load(environ={"KAFKA_CFG_NODE_ID": "7", "KAFKA_CFG_PROCESS_ROLES": "broker,controller"})
+    assert config.integer("node.id") == 7
+    assert config.warnings == ["environment: Kafka's, without effect here: process.roles"]
+
+
+def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None:
+    config = Config.load(
+        environ={
+            "KAFKA_BROKERS": "x",
+            "KAFKA_HEAP_OPTS": "-Xmx1g",
+            "KAFKA_ADDR": "y",
+            "HOME": "/",
+            "KAFKA_LOG_PREALLOCATE": "true",
+        }
+    )
+    assert config.warnings == [
+        "environment: not a property, ignored: KAFKA_ADDR, KAFKA_BROKERS",
+        "environment: Kafka's, without effect here: log.preallocate",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        pytest.param(
+            "quota.producer.defualt=2M",
+            "--override: quota.producer.defualt: no such property; did you mean quota.producer.default?",
+            id="an unknown name, with the closest known one",
+        ),
+        pytest.param(
+            "retention.ms=5",
+            "--override: retention.ms: no such property; did you mean log.retention.ms?",
+            id="a topic's name, with the broker's",
+        ),
+        pytest.param("zzz=1", "--override: zzz: no such property; see sluice config list", id="a name close to none"),
+        pytest.param("num.partitions", "--override: num.partitions: must be KEY=VALUE", id="no equals sign"),
+        pytest.param(
+            "num.partitions=0",
+            "--override: num.partitions=0: must be an integer from 1 to 2147483647",
+            id="a value below its bound",
+        ),
+        pytest.param(
+            "quota.profile=kip13",
+            "--override: quota.profile=kip13: must be one of by-version, kip-13, "
+            + ", ".join(f"kafka-{name}" for name in RELEASES),
+            id="none of the choices",
+        ),
+        pytest.param(
+            "quota.consumer.default=fast",
+            "--override: quota.consumer.default=fast: must be bytes per second of at least 1, such as 2M, 512Ki or 1e6"
+            " (empty: no quota)",
+            id="no rate",
+        ),
+        pytest.param(
+            "num.partitions=1\n2",
+            "--override: num.partitions='1\\n2': must be an integer from 1 to 2147483647",
+            id="a value of two lines is told in one",
+        ),
+        pytest.param(
+            "listeners=PLAINTEXT://localhost",
+            "--override: listeners=PLAINTEXT://localhost: must be NAME://HOST:PORT",
+            id="a listener without a port",
+        ),
+        pytest.param(
+            "listeners=A://h:99999999",
+            "--override: listeners=A://h:99999999: must be NAME://HOST:PORT",
+            id="a port that is none",
+        ),
+        pytest.param(
+            "listeners=INSIDE://:9093",
+            "--override: listeners=INSIDE://:9093: "
+            "must be listeners of listener.security.protocol.map, as INSIDE is not",
+            id="a listener without a security protocol",
+        ),
+        pytest.param(
+            "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
+            "--override: listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL: must be NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            id="a security protocol that is none",
+        ),
+        pytest.param(
+            "listener.security.protocol.map=PLAINTEXT",
+            "--override: listener.security.protocol.map=PLAINTEXT: must be NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            id="a listener without any",
+        ),
+        pytest.param(
+            "sluice.sasl.users=alice:secret,alice:other",
+            "--override: sluice.sasl.users=[hidden]: "
+            "must be NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once",
+            id="what is secret is not told",
+        ),
+        pytest.param(
+            "listener.name.ssl.ssl.client.auth=maybe",
+            "--override: listener.name.ssl.ssl.client.auth=maybe: must be one of none, requested, required",
+            id="a listener's own property",
+        ),
+        pytest.param(
+            "listeners=CONTROLLER://:9093",
+            "--override: listeners=CONTROLLER://:9093: "
+            "must be at least one listener for clients, each with its own name and port",
+            id="no listener for clients",
+        ),
+        pytest.param(
+            "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
+            "--override: listeners=PLAINTEXT://a:1,PLAINTEXT://b:2: "
+            "must be at least one listener for clients, each with its own name and port",
+            id="two listeners of one name",
+        ),
+        pytest.param(
+            "sluice.brokers=0",
+            "--override: sluice.brokers=0: must be an integer from 1 to 100",
+            id="no brokers",
+        ),
+        pytest.param(
+            "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+            "--override: advertised.listeners=PLAINTEXT://0.0.0.0:9092: "
+            "must be NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach",
+            id="an address no client can reach",
+        ),
+        pytest.param(
+            "queued.max.request.bytes=5",
+            "--override: queued.max.request.bytes=5: must be at least socket.request.max.bytes (104857600), or -1",
+            id="less memory than one request may take",
+        ),
+        pytest.param(
+            "sluice.admin.host=0.0.0.0",
+            "--override: sluice.admin.host=0.0.0.0: must be a loopback address, unless sluice.admin.token is set",
+            id="the admin port open to all",
+        ),
+        pytest.param(
+            "sluice.admin.host=127.example.org",
+            "--override: sluice.admin.host=127.example.org: "
+            "must be a loopback address, unless sluice.admin.token is set",
+            id="a name that only looks like loopback",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(override: str, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Config.load(overrides=[override])
+    assert str(raised.value) == message
+
+
+def test_properties_are_given_in_python() -> None:
+    config = Config.of({"num.partitions": 3, "auto.create.topics.enable": False, "quota.producer.default": "1M"})
+    assert (config.integer("num.partitions"), config.boolean("auto.create.topics.enable")) == (3, False)
+    assert config.rate("quota.producer.default") == 1e6
+    assert config.origin("num.partitions") == "config"
+    with pytest.raises(ConfigError, match=r"^config: num\.partitions=0: must be an integer from 1 to "):
+        Config.of({"num.partitions": 0})
+    with pytest.raises(ConfigError, match=r"^config: listeners=x: must be NAME://HOST:PORT"):
+        Config.of({"listeners": "x"})
+
+
+def test_an_error_in_a_file_names_its_line(tmp_path: Path) -> None:
+    file = _file(tmp_path, "# first\nnum.partitions=many\n")
+    with pytest.raises(ConfigError, match=r"server\.properties line 2: num\.partitions=many: must be an integer"):
+        Config.load(file)
+
+
+def test_an_error_in_the_environment_names_the_variable() -> None:
+    with pytest.raises(ConfigError, match=r"^KAFKA_NUM_PARTITIONS: num\.partitions=x: must be"):
+        Config.load(environ={"KAFKA_NUM_PARTITIONS": "x"})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(None, "cannot be read: No such file", id="no file"),
+        pytest.param(b"a=\xff", "must be UTF-8", id="not UTF-8"),
+        pytest.param(b"a=\\u1", r"server\.properties line 1: \\u1", id="a broken escape"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+    file = tmp_path / "server.properties"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        Config.load(file)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected_ms"),
+    [
+        pytest.param([], 7 * 24 * 3_600_000, id="a week"),
+        pytest.param(["log.retention.hours=1"], 3_600_000, id="hours"),
+        pytest.param(["log.retention.hours=1", "log.retention.minutes=2"], 120_000, id="minutes before hours"),
+        pytest.param(["log.retention.ms=3", "log.retention.minutes=2"], 3, id="milliseconds before minutes"),
+        pytest.param(["log.retention.minutes=-1"], -1, id="for ever"),
+    ],
+)
+def test_retention_is_what_is_set_most_finely(overrides: list[str], expected_ms: int) -> None:
+    config = Config.load(overrides=overrides)
+    assert config.milliseconds("log.retention.ms") == expected_ms
+    assert TopicConfig(config, {}).integer("retention.ms") == expected_ms
+
+
+def test_a_larger_request_raises_our_own_bound_on_memory() -> None:
+    config = Config.load(overrides=["socket.request.max.bytes=1Gi"])
+    assert config.integer("queued.max.request.bytes") == 2**30
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback_needs_no_token(host: str) -> None:
+    assert Config.load(overrides=[f"sluice.admin.host={host}"]).text("sluice.admin.host") == host
+
+
+def test_any_address_will_do_with_a_token() -> None:
+    config = Config.load(overrides=["sluice.admin.host=0.0.0.0", "sluice.admin.token=t"])
+    assert {setting.property.name for setting in config.entries() if setting.sensitive} == {
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.truststore.certificates",
+        "ssl.truststore.password",
+        "sasl.jaas.config",
+        "sluice.sasl.users",
+        "sluice.admin.token",
+    }
+
+
+def test_listeners_have_names_hosts_and_ports() -> None:
+    listeners = "listeners=plaintext://[::1]:0,EXTERNAL://h:0"
+    protocols = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,EXTERNAL:plaintext"
+    config = Config.load(overrides=[listeners, protocols])
+    assert _addresses(config) == [("PLAINTEXT", "::1", 0), ("EXTERNAL", "h", 0)]
+    assert config.advertised_listeners() == []
+
+
+def test_quotas_of_kip_13() -> None:
+    config = Config.load(overrides=['quota.producer.override="clientA:4M,clientB:10M"', "quota.consumer.default=2M"])
+    assert config.rates("quota.producer.override") == {"clientA": 4e6, "clientB": 1e7}
+    assert config.rate("quota.consumer.default") == 2e6
+    assert config.rate("quota.producer.default") is None
+
+
+def test_the_place_of_a_mistake_in_overrides_is_told() -> None:
+    with pytest.raises(ConfigError) as error:
+        Config.load(overrides=["quota.producer.override=gold:4M,silver:2X"])
+    assert str(error.value).startswith(
+        "--override: quota.producer.override=gold:4M,silver:2X: item 2 at character 9, 'silver:2X': must be CLIENT-ID:"
+    )
+
+
+def test_the_tables_are_sound() -> None:
+    for row in [*PROPERTIES.values(), *TOPIC_PROPERTIES.values()]:
+        assert row.doc.endswith("."), f"{row.name}: a sentence"
+        if row.default is not None:
+            assert text_of(row.kind.parse(row.default)) == row.default, f"{row.name}: the default as Kafka writes it"
+    assert not NAMES & PROPERTIES.keys(), "a property cannot be without effect too"
+    assert not [name for name in PROPERTIES if name.startswith(PREFIXES)]
+    assert not TOPIC_DEFAULT_OF.keys() - TOPIC_PROPERTIES.keys()
+    assert not set(TOPIC_DEFAULT_OF.values()) - PROPERTIES.keys()
+
+
+# What LogConfig.validate of Kafka 4.4.0 said to each.
+@pytest.mark.parametrize(
+    ("name", "value", "accepted"),
+    [
+        ("retention.ms", "-1", True),
+        ("retention.ms", "-2", False),
+        ("retention.ms", "0", True),
+        ("retention.ms", " 5 ", True),
+        ("retention.ms", "+5", True),
+        ("retention.ms", "1e3", False),
+        ("retention.ms", "", False),
+        ("retention.bytes", "-5", True),
+        ("retention.bytes", "1Gi", False),
+        ("segment.bytes", "14", False),
+        ("segment.bytes", "1048576", True),
+        ("segment.bytes", "2147483648", False),
+        ("internal.segment.bytes", "100", True),
+        ("cleanup.policy", "delete,compact", True),
+        ("cleanup.policy", "", True),
+        ("cleanup.policy", "delete,delete", True),
+        ("cleanup.policy", "Delete", False),
+        ("cleanup.policy", "none", False),
+        ("compression.type", "GZIP", False),
+        ("compression.type", "none", False),
+        ("compression.type", "uncompressed", True),
+        ("compression.gzip.level", "0", False),
+        ("compression.gzip.level", "-1", True),
+        ("compression.gzip.level", "10", False),
+        ("message.timestamp.type", "createtime", False),
+        ("message.timestamp.type", "LogAppendTime", True),
+        ("min.cleanable.dirty.ratio", "0.5", True),
+        ("min.cleanable.dirty.ratio", "1.1", False),
+        ("min.insync.replicas", "0", False),
+        ("preallocate", "TRUE", True),
+        ("preallocate", "yes", False),
+        ("leader.replication.throttled.replicas", "*", True),
+        ("leader.replication.throttled.replicas", "0:1,1:2", True),
+        ("leader.replication.throttled.replicas", "x", False),
+        ("local.retention.ms", "-3", False),
+        ("max.compaction.lag.ms", "0", False),
+        ("max.message.bytes", "0", True),
+        ("max.message.bytes", "-1", False),
+        ("max.decompressed.message.bytes", "2147483640", False),
+        ("segment.index.bytes", "3", False),
+        ("message.format.version", "3.0", False),
+        ("foo.bar", "1", False),
+    ],
+)
+def test_a_topics_config_is_judged_as_by_kafka(name: str, value: str, accepted: bool) -> None:
+    problem = refused_topic_configs(Config(), {name: value})
+    assert (problem is None) == accepted
+    assert accepted or (problem is not None and name in problem and ("Unknown" in problem or value in problem))
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        pytest.param(
+            {"retention.ms": "x"},
+            "Invalid value x for configuration retention.ms: must be an integer of at least -1",
+            id="a value that is none",
+        ),
+        pytest.param({"foo.bar": "1"}, "Unknown topic config name: foo.bar", id="a name that nobody knows"),
+        pytest.param(
+            {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"},
+            "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (1)",
+            id="two that do not go together",
+        ),
+        pytest.param(
+            {"remote.storage.enable": "true"},
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+            id="what is not there",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_topics_configs_is_told_in_kafkas_words(own: dict[str, str], problem: str) -> None:
+    assert refused_topic_configs(Config(), own) == problem
+
+
+def test_what_is_altered_while_it_runs_goes_before_what_it_was_started_with() -> None:
+    config = Config.load(overrides=["message.max.bytes=1000"])
+    config.set_dynamic({"message.max.bytes": "3000"}, {"message.max.bytes": "2000", "log.retention.ms": "5"})
+    assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (3000, 5)
+    assert config.synonyms("message.max.bytes") == [
+        Synonym("message.max.bytes", "3000", DYNAMIC_BROKER_CONFIG),
+        Synonym("message.max.bytes", "2000", DYNAMIC_DEFAULT_BROKER_CONFIG),
+        Synonym("message.max.bytes", "1000", STATIC_BROKER_CONFIG),
+        Synonym("message.max.bytes", "1048588", DEFAULT_CONFIG),
+    ]
+    config.set_dynamic({}, {})
+    assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (1000, 604_800_000)
+
+
+def test_a_retention_in_hours_is_a_synonym_of_one_in_milliseconds_only_where_that_is_set() -> None:
+    config = Config.load(overrides=["log.retention.hours=1"])
+    assert config.synonyms("log.retention.ms") == []
+    config.set_dynamic({"log.retention.ms": "5"}, {})
+    assert config.synonyms("log.retention.ms") == [
+        Synonym("log.retention.ms", "5", DYNAMIC_BROKER_CONFIG),
+        Synonym("log.retention.hours", "1", STATIC_BROKER_CONFIG),
+        Synonym("log.retention.hours", "168", DEFAULT_CONFIG),
+    ]
+
+
+def test_a_topic_has_its_own_config_else_the_brokers_else_the_default() -> None:
+    broker = Config.load(overrides=["log.retention.hours=1", "message.max.bytes=1Ki"])
+    topic = TopicConfig(broker, {"segment.bytes": "2097152", "cleanup.policy": "compact,delete"})
+    shown = {setting.property.name: (setting.value, setting.source) for setting in topic.entries()}
+    assert shown["segment.bytes"] == ("2097152", DYNAMIC_TOPIC_CONFIG)
+    assert shown["cleanup.policy"] == ("compact,delete", DYNAMIC_TOPIC_CONFIG)
+    assert shown["retention.ms"] == ("3600000", DEFAULT_CONFIG)  # Kafka, too, says so of one given in hours
+    assert shown["max.message.bytes"] == ("1024", STATIC_BROKER_CONFIG)
+    assert shown["compression.type"] == ("producer", DEFAULT_CONFIG)
+    assert shown["flush.ms"] == ("9223372036854775807", DEFAULT_CONFIG)
+    assert "internal.segment.bytes" not in shown
+    assert topic.names("cleanup.policy") == ("compact", "delete")
+    assert topic.segment_bytes() == 2_097_152
+
+
+def test_kafkas_internal_size_of_segments_goes_first() -> None:
+    topic = TopicConfig(Config(), {"internal.segment.bytes": "100", "segment.bytes": "2097152"})
+    assert topic.segment_bytes() == 100
+    assert "internal.segment.bytes" in {setting.property.name for setting in topic.entries()}
+
+
+def test_values_are_asked_for_by_their_type() -> None:
+    with pytest.raises(AssertionError):
+        Config().integer("delete.topic.enable")
+    with pytest.raises(KeyError):
+        Config().integer("num.particles")

@@ -1,0 +1,76 @@
+"""What a listener, and a mechanism of it, has of its own."""
+
+import pytest
+
+from sluice.config.broker_config import Config
+from sluice.config.listener_config import row_of_listener
+
+LISTENERS = ("listeners=SASL_SSL://:1,IN://:2", "listener.security.protocol.map=SASL_SSL:SASL_SSL,IN:PLAINTEXT")
+REAUTH = "connections.max.reauth.ms"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "mechanism", "value"),
+    [
+        pytest.param([], "PLAIN", 0, id="the default"),
+        pytest.param([f"{REAUTH}=1"], "PLAIN", 1, id="the broker's"),
+        pytest.param([f"{REAUTH}=1", f"listener.name.sasl_ssl.{REAUTH}=2"], "PLAIN", 2, id="the listener's"),
+        pytest.param([f"{REAUTH}=1", f"listener.name.in.{REAUTH}=2"], "PLAIN", 1, id="not another listener's"),
+        pytest.param(
+            [f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.plain.{REAUTH}=3"],
+            "PLAIN",
+            3,
+            id="the mechanism's",
+        ),
+        pytest.param(
+            [f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.scram-sha-256.{REAUTH}=3"],
+            "PLAIN",
+            2,
+            id="not another mechanism's",
+        ),
+    ],
+)
+def test_the_nearest_setting_counts(overrides: list[str], mechanism: str, value: int) -> None:
+    config = Config.load(None, [*LISTENERS, *overrides]).of_listener("SASL_SSL")
+    assert config.integer(REAUTH, mechanism) == value
+    assert config.is_set(REAUTH) == any(".plain." not in one for one in overrides if "name.in" not in one)
+
+
+def test_a_listeners_own_goes_by_the_environment_too() -> None:
+    config = Config.load(None, LISTENERS, {"KAFKA_LISTENER_NAME_SASL__SSL_SSL_CLIENT_AUTH": "required"})
+    assert config.of_listener("SASL_SSL").text("ssl.client.auth") == "required"
+    assert config.of_listener("SASL_SSL").has_own("ssl.client.auth")
+    assert not config.of_listener("IN").has_own("ssl.client.auth")
+    assert config.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("name", "property_"),
+    [
+        ("listener.name.x.ssl.key.password", "ssl.key.password"),
+        ("listener.name.x.plain.sasl.jaas.config", "sasl.jaas.config"),
+        ("listener.name.x.sasl.jaas.config", "sasl.jaas.config"),
+        ("listener.name.x.plain.ssl.key.password", None),
+        ("listener.name.x.max.connections.per.ip", None),
+        ("listener.name.x.num.partitions", None),
+        ("listener.name.x", None),
+    ],
+)
+def test_some_properties_can_be_a_listeners(name: str, property_: str | None) -> None:
+    row = row_of_listener(name)
+    assert (None if row is None else row.name) == property_
+
+
+@pytest.mark.parametrize("listener", ["nobody", "SASL_SSL"], ids=["of no listener", "in upper case"])
+def test_what_is_set_for_no_listener_is_a_warning(listener: str) -> None:
+    name = f"listener.name.{listener}.ssl.client.auth"
+    config = Config.load(None, [*LISTENERS, f"{name}=required"])
+    assert config.warnings == [f"of no listener that there is (names in lower case): {name}"]
+    assert config.of_listener("SASL_SSL").text("ssl.client.auth") == "none"
+
+
+def test_an_error_names_the_whole_property_and_where_it_was_set() -> None:
+    name = "listener.name.sasl_ssl.plain.sasl.jaas.config"
+    config = Config.load(None, [*LISTENERS, f"{name}=x"]).of_listener("SASL_SSL")
+    assert str(config.wrong("sasl.jaas.config", "is wrong", "PLAIN")) == f"--override: {name}: is wrong"
+    assert str(config.wrong("ssl.keystore.key", "is missing")) == "default: ssl.keystore.key: is missing"

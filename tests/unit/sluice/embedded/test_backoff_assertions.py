@@ -1,0 +1,77 @@
+"""How clients back off, in virtual time: our own, which keeps to the KIPs, and requests that do not."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from sluice import Broker, testing
+from sluice.client.errors import KafkaException
+from sluice.client.producer.producer import Producer
+from sluice.faults import Close, Error
+
+
+async def produce_for_10_s(broker: Broker) -> None:
+    config: dict[str, str | int] = {
+        "bootstrap.servers": broker.bootstrap,
+        "client.id": "shop",
+        "delivery.timeout.ms": 10_000,
+    }
+    config |= {"request.timeout.ms": 5_000, "max.block.ms": 10_000}
+    with suppress(KafkaException):
+        async with Producer(config) as producer:
+            await (await producer.send("orders", b"one pizza"))
+
+
+def test_requests_are_held_against_kip_580() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            await broker.cluster.create_topic("orders")
+            broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce")
+            await produce_for_10_s(broker)
+            (verdict,) = broker.assert_backoff("shop")
+            assert verdict.statement == "KIP-580/1"
+            with pytest.raises(AssertionError) as raised:
+                broker.assert_backoff("shop", settings={"retry.backoff.ms": 1000, "retry.backoff.max.ms": 5000})
+            told = str(raised.value)
+            assert told.startswith(
+                "wanted: client shop backs off as KIP-580 says, with retry.backoff.ms=1000, retry.backoff.max.ms=5000\n"
+                "seen: produce orders-0@"
+            )
+            assert " deviates: " in told
+            assert " ms, broker 1 #2: error 19\n" in told
+            assert "\nits requests: " in told
+
+    testing.run(main())
+
+
+def test_connections_are_held_against_kip_144() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            await broker.cluster.create_topic("orders")
+            broker.faults.add(Close(), api="ApiVersions")
+            await produce_for_10_s(broker)
+            assert broker.assert_backoff("shop", 144)
+            with pytest.raises(AssertionError, match=r"backoff\.ms=2000, .*\nseen: connect shop to broker 1"):
+                broker.assert_backoff("shop", 144, settings={"reconnect.backoff.ms": 2000})
+
+    testing.run(main())
+
+
+def test_where_too_little_was_seen_nothing_is_said() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            await broker.client("shop").send("orders", b"one pizza")
+            with pytest.raises(AssertionError, match="seen: nothing was tried again\nits requests: "):
+                broker.assert_backoff("shop")
+            broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", times=1)
+            await broker.client("shop").send("orders", b"one pizza")
+            with pytest.raises(AssertionError, match="inconclusive: 1 waits after up to 1 failures in a row"):
+                broker.assert_backoff("shop")
+            with pytest.raises(AssertionError, match="nothing came from client shpo; did you mean shop"):
+                broker.assert_backoff("shpo")
+            with pytest.raises(ValueError, match="kip=91: must be one of 580, 144"):
+                broker.assert_backoff("shop", kip=91)
+            await asyncio.sleep(0)
+
+    testing.run(main())

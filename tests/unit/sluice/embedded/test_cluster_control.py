@@ -1,0 +1,101 @@
+"""What a test does to the brokers and topics of its cluster."""
+
+import asyncio
+import re
+
+import pytest
+
+from sluice import Broker
+from sluice.broker.network.socket_server import bind
+from sluice.errors import SluiceError
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.local_broker import live
+from tests.support.wire import WireClient
+
+
+async def leader_told(address: str, name: str) -> int:
+    """Who leads the first partition of a topic, as the broker at this address says."""
+
+    def ask() -> int:
+        with WireClient(address) as client:
+            (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
+        leader_id: int = topic.partitions[0].leader_id
+        return leader_id
+
+    return await asyncio.to_thread(ask)
+
+
+def test_brokers_listen_stop_start_and_hand_over() -> None:
+    async def do(broker: Broker) -> None:
+        addresses, cluster = broker.brokers, broker.cluster
+        assert list(addresses) == [1, 2, 3]
+        assert broker.bootstrap == ",".join(addresses.values())
+        assert broker.admin is None
+        await cluster.create_topic("t", assignments={0: (1, 2, 3)})
+        assert await leader_told(addresses[3], "t") == 1
+        await cluster.stop(1)
+        with pytest.raises(ConnectionRefusedError):
+            await leader_told(addresses[1], "t")
+        assert cluster.partition("t", 0).leader == 2
+        assert await leader_told(addresses[3], "t") == 2
+        await cluster.start(1)
+        assert broker.brokers == addresses
+        assert await leader_told(addresses[1], "t") == 2
+        await cluster.elect("t", 0)
+        assert cluster.partition("t", 0).leader == 1
+        await cluster.move_leader("t", 0, 3)
+        assert await leader_told(addresses[1], "t") == 3
+        await cluster.isolate(1)
+        await cluster.move_leader("t", 0, 2)
+        assert await leader_told(addresses[1], "t") == 3, "it does not know better"
+        await cluster.rejoin(1)
+        assert await leader_told(addresses[1], "t") == 2
+        await cluster.stop(2, controlled=False)
+        with pytest.raises(SluiceError, match="broker 2 is stopped"):
+            await cluster.stop(2)
+
+    live(do, Broker(3))
+
+
+def test_a_topic_is_as_it_was_asked_for() -> None:
+    async def do(broker: Broker) -> None:
+        cluster = broker.cluster
+        await cluster.create_topic("by-default")
+        assert len(cluster.partition("by-default", 3).replicas) == 2
+        await cluster.create_topic("small", 1, replication_factor=1, config={"retention.ms": 5000, "preallocate": True})
+        assert len(cluster.partition("small", 0).replicas) == 1
+        with pytest.raises(SluiceError, match="small has partitions 0 to 0, not 1"):
+            cluster.partition("small", 1)
+
+    live(do, Broker(2, config={"num.partitions": 4, "default.replication.factor": "2"}))
+
+
+REFUSED = {
+    "one that is there": ("t", {}, "topic t: TOPIC_ALREADY_EXISTS: Topic 't' already exists."),
+    "a name that none may have": ("a/b", {}, "topic a/b: INVALID_TOPIC_EXCEPTION: Topic name is invalid: "),
+    "too many replicas": ("u", {"replication_factor": 2}, "topic u: INVALID_REPLICATION_FACTOR: "),
+    "an unknown config": ("u", {"config": {"colour": "red"}}, "topic u: INVALID_CONFIG: Unknown topic config name: "),
+}
+
+
+@pytest.mark.parametrize(("name", "how", "problem"), REFUSED.values(), ids=REFUSED)
+def test_a_topic_that_cannot_be_is_refused(name: str, how: dict[str, object], problem: str) -> None:
+    async def do(broker: Broker) -> None:
+        await broker.cluster.create_topic("t")
+        with pytest.raises(SluiceError, match=f"^{re.escape(problem)}"):
+            await broker.cluster.create_topic(name, **how)  # type: ignore[arg-type]  # one of them each
+
+    live(do, Broker())
+
+
+def test_a_broker_whose_port_was_taken_can_be_started_when_it_is_free() -> None:
+    async def do(broker: Broker) -> None:
+        await broker.cluster.stop(2)
+        host, _, port = broker.brokers[2].partition(":")
+        taken = bind(host, int(port), 1)
+        with taken, pytest.raises(SluiceError, match=f"cannot listen on {host}:{port}"):
+            await broker.cluster.start(2)
+        await broker.cluster.start(2)
+        assert broker.brokers[2] == f"{host}:{port}"
+
+    live(do, Broker(2))

@@ -1,0 +1,186 @@
+"""What a test asserts of its clients, and what it is told where that does not hold."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from sluice import SyncBroker
+from sluice.embedded.journal_assertions import last_events
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support.wire import WireClient
+
+# 2 MB over a quota of 100 kB/s, of which 10 s are given at once: throttled for about 10 s, which nobody waits for.
+_BYTES = bytes(1_000_000)
+
+
+def ask_metadata(address: str, client_id: str) -> None:
+    with WireClient(address, client_id) as client:
+        client.ask(MetadataRequest(), 9)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[SyncBroker]:
+    """One broker, to which `shop` has sent too much, and `cook` nothing."""
+    with SyncBroker() as broker:
+        broker.quota(client_id="shop", produce="1M")
+        for _ in range(12):
+            broker.client("shop").send("orders", _BYTES, partition=0)
+        ask_metadata(broker.bootstrap, "cook")
+        broker.wait_for(lambda: broker.journal.requests(client_id="cook"))
+        yield broker
+
+
+def test_what_holds_returns_the_events(broker: SyncBroker) -> None:
+    throttles = broker.assert_throttled("shop", at_least_ms=100)
+    assert sum(each.throttle_time_ms for each in throttles) >= 100
+    assert broker.assert_throttled("shop", quota="Produce") == throttles
+    broker.assert_not_throttled("shop", quota="Fetch")
+    broker.assert_not_throttled("shop", after=broker.journal.requests(client_id="shop")[-1].seq - 1)
+    broker.assert_not_throttled("cook")
+    produced = broker.assert_requests("Produce", client_id="shop", exactly=12)
+    assert {request.api for request in produced} == {"Produce"}
+    broker.assert_requests("Metadata", client_id="cook")
+    broker.assert_requests(("Produce", "Fetch"), client_id="cook", exactly=0)
+    broker.assert_requests("Produce", at_most=12, at_least=1, where=lambda request: request.request_bytes > 1_000_000)
+    broker.assert_requests("Fetch", at_most=0)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An assertion that does not hold, and lines that it tells, in their order."""
+
+    does: Callable[[SyncBroker], object]
+    told: tuple[str, ...]
+
+
+WRONG = {
+    "throttled for too short a time": Wrong(
+        lambda broker: broker.assert_throttled("shop", at_least_ms=1_000_000),
+        (
+            "wanted: client shop throttled for 1000000 ms or more",
+            "seen: it was throttled for ",
+            "its requests: ",
+            "the events that count:",
+            " broker 1 #",
+            " shop throttled for ",
+            " ms by its Produce quota, over Produce",
+        ),
+    ),
+    "throttled by another quota": Wrong(
+        lambda broker: broker.assert_throttled("shop", quota="Fetch"),
+        (
+            "wanted: client shop throttled for 1 ms or more by its Fetch quota",
+            "seen: it was not throttled",
+            "the last events of client shop:",
+            "Produce v",
+        ),
+    ),
+    "throttled, of a client with another name": Wrong(
+        lambda broker: broker.assert_throttled("shpo"),
+        (
+            "wanted: client shpo",
+            "nothing came from client shpo; did you mean shop? clients that came: ",
+            "shop",
+            "cook",
+        ),
+    ),
+    "not throttled, and it was": Wrong(
+        lambda broker: broker.assert_not_throttled("shop"),
+        (
+            "wanted: client shop not throttled",
+            "seen: it was throttled for ",
+            "the events that count:",
+            "shop throttled for ",
+        ),
+    ),
+    "not throttled, of a client that never came": Wrong(
+        lambda broker: broker.assert_not_throttled("nobody"),
+        ("wanted: client nobody not throttled", "nothing came from client nobody; clients that came: "),
+    ),
+    "too few requests": Wrong(
+        lambda broker: broker.assert_requests("Metadata", client_id="cook", exactly=2),
+        (
+            "wanted: 2 Metadata requests of client cook",
+            "seen: 1",
+            "its requests: 1 Metadata",
+            "the events that count:",
+            "cook Metadata v9",
+        ),
+    ),
+    "too many requests": Wrong(
+        lambda broker: broker.assert_requests("Metadata", client_id="cook", at_most=0),
+        ("wanted: 0 Metadata requests of client cook", "seen: 1"),
+    ),
+    "requests for which it is false": Wrong(
+        lambda broker: broker.assert_requests("Metadata", broker=1, client_id="cook", where=lambda request: False),
+        (
+            "wanted: 1 or more Metadata requests of client cook to broker 1 for which `where` is true",
+            "seen: 0; of 1 more it is false",
+            "the last events of client cook:",
+        ),
+    ),
+    "requests between two numbers": Wrong(
+        lambda broker: broker.assert_requests(("Heartbeat", "JoinGroup"), at_least=2, at_most=3),
+        ("wanted: 2 to 3 Heartbeat or JoinGroup requests", "seen: 0", "the last events:", "  ... ", "earlier"),
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_does_not_hold_is_told_with_what_was_seen(broker: SyncBroker, wrong: Wrong) -> None:
+    with pytest.raises(AssertionError) as raised:
+        wrong.does(broker)
+    rest = str(raised.value)
+    for words in wrong.told:
+        before, found, rest = rest.partition(words)
+        assert found, f"{words!r} is not in:\n{before}"
+
+
+MISUSED: dict[str, tuple[Callable[[SyncBroker], object], str]] = {
+    "a quota that is none": (
+        lambda broker: broker.assert_throttled("shop", quota="produce"),
+        r"quota=produce: did you mean Produce\? It must be one of Produce, Fetch, Request, ControllerMutation",
+    ),
+    "an API that is none": (
+        lambda broker: broker.assert_requests("Prodce"),
+        r"api=Prodce: did you mean Produce\? It must be one of ",
+    ),
+    "a number, and bounds": (
+        lambda broker: broker.assert_requests("Produce", exactly=1, at_most=2),
+        "exactly excludes at_least and at_most",
+    ),
+}
+
+
+@pytest.mark.parametrize(("does", "told"), MISUSED.values(), ids=MISUSED)
+def test_what_cannot_be_asked_is_told(broker: SyncBroker, does: Callable[[SyncBroker], object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        does(broker)
+
+
+def test_where_events_were_lost_nothing_is_said_of_what_did_not_happen() -> None:
+    with SyncBroker(config={"sluice.journal.events": 4}) as broker:
+        for _ in range(3):
+            ask_metadata(broker.bootstrap, "shop")
+        broker.wait_for(lambda: broker.journal.last_seq >= 9)
+        with pytest.raises(AssertionError, match=r"\n\d events are no longer kept: a larger sluice\.journal\.events"):
+            broker.assert_not_throttled("shop")
+        with pytest.raises(AssertionError, match="no longer kept"):
+            broker.assert_requests("Produce", exactly=0)
+        broker.assert_requests("Metadata", at_least=1)
+        broker.assert_requests("Produce", exactly=0, after=broker.journal.last_seq - 1)
+
+
+def test_where_nobody_came_that_is_told() -> None:
+    with SyncBroker() as broker, pytest.raises(AssertionError, match="nothing came from client shop; no client came"):
+        broker.assert_throttled("shop")
+
+
+def test_the_last_events_are_told_of_a_broker_that_has_stopped() -> None:
+    with SyncBroker() as broker:
+        ask_metadata(broker.bootstrap, "shop")
+    assert last_events(broker).startswith(f"broker {broker.bootstrap}: ")
+    assert "shop Metadata v9" in last_events(broker)
+    with SyncBroker(config={"sluice.journal.events": 0}) as silent:
+        assert last_events(silent).startswith("there is no journal")

@@ -1,0 +1,105 @@
+"""The options of a test's brokers: each does what it says, and a wrong one is named in one line."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from sluice.broker.scenarios.model import Scenario, Step
+from sluice.embedded.options import checked, started
+from sluice.errors import SluiceError
+from sluice.faults import Close, Delay, Error
+
+
+def test_brokers_are_as_the_options_say() -> None:
+    with started(
+        brokers=2,
+        config={"num.partitions": 3},
+        quota={"client_id": "shop", "produce": "100k"},
+        faults=["close", Error("NOT_LEADER_OR_FOLLOWER"), {"action": {"kind": "delay", "ms": 5}, "api": "Fetch"}],
+        admin_port=0,
+    ) as (broker, scenario):
+        assert list(broker.brokers) == [1, 2]
+        assert scenario is None
+        assert broker.admin is not None
+        assert [(one.entity, one.quotas) for one in broker.quotas] == [
+            ({"client-id": "shop"}, {"producer_byte_rate": 100_000.0})
+        ]
+        assert len(broker.faults.list()) == 3
+        broker.faults.clear()
+        broker.cluster.create_topic("orders")
+        assert broker.cluster.partition("orders", 2).leader > 0
+
+
+def test_a_scenario_has_the_brokers_that_it_wants() -> None:
+    scenario = Scenario(
+        name="a", brokers=3, config={"num.partitions": 5}, steps=(Step(at=0, say="hello"), Step(at="60m", say="bye"))
+    )
+    with started(scenario=scenario, config={"num.partitions": 6}) as (broker, run):
+        assert len(broker.brokers) == 3
+        broker.cluster.create_topic("orders")
+        assert broker.cluster.partition("orders", 5).leader > 0
+        assert run is not None
+        assert [step.what for step in run.steps] == ["hello"]
+    assert run.done
+
+
+def test_a_scenario_that_could_not_be_played_is_no_pass() -> None:
+    scenario = Scenario(name="a", brokers=2, steps=(Step(at=20, stop=1),))
+    running = started(scenario=scenario)
+    broker, run = running.__enter__()
+    broker.cluster.stop(1)  # so the scenario cannot
+    assert run is not None
+    run.wait()
+    with pytest.raises(SluiceError, match="scenario a: broker 1 stops: "):
+        running.__exit__(None, None, None)
+
+
+def test_a_fault_that_was_disabled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a mistake of its own")
+
+    monkeypatch.setattr(Delay, "before", fail)
+    running = started(faults=[Delay(ms=1)])
+    broker, _ = running.__enter__()
+    broker.client().send("orders", b"a")
+    with pytest.raises(SluiceError, match="fault rule fault-1 was disabled: ZeroDivisionError: a mistake of its own"):
+        running.__exit__(None, None, None)
+
+
+WRONG: dict[str, tuple[Mapping[str, object], str]] = {
+    "an option that is nearly one": ({"broker": 3}, "broker: there is no such option, did you mean brokers?"),
+    "an option that is none": (
+        {"xyz": 3},
+        "xyz: there is no such option, there are brokers, config, quota, faults, scenario, seed, admin_port",
+    ),
+    "brokers in words": ({"brokers": "three"}, "brokers='three': must be a number, such as 3"),
+    "brokers that are a truth": ({"brokers": True}, "brokers=True: must be a number, such as 3"),
+    "no brokers": ({"brokers": 0}, "sluice.brokers=0"),
+    "a property that is none": ({"config": {"num.partition": 3}}, "num.partition: "),
+    "config that is a list": ({"config": ["a"]}, "config=['a']: must be properties by their names"),
+    "a quota as a rate": ({"quota": "1M"}, "quota='1M': must be arguments of quota()"),
+    "a quota in a list that is none": ({"quota": ["1M"]}, "quota='1M': must be arguments of quota()"),
+    "a field of a quota that is none": (
+        {"quota": {"client": "shop", "produce": 1}},
+        "quota: client: there is no such field, did you mean client_id?",
+    ),
+    "a quota without a rate": ({"quota": {"client_id": "shop"}}, "quota: needs produce, fetch or request_percentage"),
+    "a rate that is none": ({"quota": {"produce": "fast"}}, "quota: produce=fast: must be bytes per second"),
+    "a client id that is a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota: client_id=3: must be text"),
+    "faults that are one": ({"faults": "close"}, "faults='close': must be several rules"),
+    "a fault that is none": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: there is no action 'clos'"),
+    "a scenario that is none": ({"scenario": "roling-restart"}, "roling-restart: no scenario, did you mean rolling-r"),
+    "a scenario that is a number": ({"scenario": 3}, "scenario=3: must be a name of the catalogue"),
+    "too few brokers for the scenario": (
+        {"scenario": "rolling-restart", "brokers": 1},
+        "brokers: the scenario is about 1, 2, 3, and there are 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "told"), WRONG.values(), ids=WRONG)
+def test_a_wrong_option_is_told_in_one_line(options: Mapping[str, object], told: str) -> None:
+    with pytest.raises(SluiceError) as raised, started(**checked(options)):
+        pass
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,91 @@
+"""Mistakes in a document are told with their path, and with what is accepted there."""
+
+from typing import Annotated, Literal
+
+import pytest
+from msgspec import Meta, Struct
+
+from sluice.text.typed_decoding import ACCEPTED, MisreadError, read, read_texts
+
+Name = Annotated[str, Meta(pattern="^[a-z]+$", description="small letters", extra=ACCEPTED)]
+
+
+class Circle(Struct, tag_field="kind", tag="circle", forbid_unknown_fields=True):
+    radius: Annotated[int, Meta(ge=1)]
+
+
+class Square(Struct, tag_field="kind", tag="square", forbid_unknown_fields=True):
+    side: float
+    corners: Literal["sharp", "round"] = "sharp"
+
+
+class Drawing(Struct, forbid_unknown_fields=True):
+    name: Name = "a"
+    shapes: list[Circle | Square | Name] = []
+    colours: dict[str, str | int] = {}
+    visible: bool = True
+    size: tuple[int, ...] = ()
+
+
+SAID: list[tuple[object, str]] = [
+    ([], "must be a table, not a list"),
+    ({"nme": "a"}, "nme: there is no such field, did you mean name? accepted are name, shapes, colours, visible, size"),
+    ({"x": 1}, "x: there is no such field; accepted are name, shapes, colours, visible, size"),
+    ({"name": "A"}, "name: must be small letters, not 'A'"),
+    ({"name": 1}, "name: must be small letters, not a whole number"),
+    ({"visible": "yes"}, "visible: must be true or false, not 'yes'"),
+    ({"visible": None}, "visible: must be true or false, not nothing"),
+    ({"shapes": {}}, "shapes: must be a list, not a table"),
+    ({"size": [1, 2.5]}, "size[1]: must be a whole number, not a number"),
+    ({"colours": {"a": 1, "b": []}}, "colours.b: must be a whole number or text, not a list"),
+    ({"shapes": ["a", {"kind": "line"}]}, "shapes[1].kind: 'line': must be one of circle, square"),
+    ({"shapes": [{"radius": 1}]}, "shapes[0].kind: is needed: one of circle, square"),
+    ({"shapes": [{"kind": "circle"}]}, "shapes[0].radius: is needed"),
+    ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius: must be a whole number >= 1, not 0"),
+    (
+        {"shapes": [{"kind": "circle", "raduis": 1}]},
+        "shapes[0].raduis: there is no such field, did you mean radius? accepted are kind, radius",
+    ),
+    (
+        {"shapes": [{"kind": "square", "side": 1, "corners": "blunt"}]},
+        "shapes[0].corners: 'blunt': must be one of round, sharp",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), SAID, ids=[said for _, said in SAID])
+def test_a_mistake_is_told(given: object, said: str) -> None:
+    with pytest.raises(MisreadError) as misread:
+        read(given, Drawing)
+    assert str(misread.value) == said
+
+
+def test_what_is_right_is_read() -> None:
+    given = {"name": "b", "shapes": [{"kind": "square", "side": 2}, "c"], "size": [1, 2]}
+    assert read(given, Drawing) == Drawing("b", [Square(2.0), "c"], size=(1, 2))
+
+
+class Question(Struct, forbid_unknown_fields=True):
+    number: int = 0
+    follow: bool = False
+    names: list[str] = []
+
+
+def test_texts_are_read_as_what_they_say() -> None:
+    given: dict[str, str | list[str]] = {"number": "5", "follow": "true", "names": ["a", "5"]}
+    assert read_texts(given, Question) == Question(5, True, ["a", "5"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"number": "x"}, "number: must be a whole number, not 'x'"),
+        ({"number": "x" * 100}, f"number: must be a whole number, not '{'x' * 79}..."),
+        ({"follow": "maybe"}, "follow: must be true or false, not 'maybe'"),
+        ({"colour": "red"}, "colour: there is no such field; accepted are number, follow, names"),
+    ],
+)
+def test_a_mistake_in_texts_is_told_with_the_text(given: dict[str, str | list[str]], said: str) -> None:
+    with pytest.raises(MisreadError) as misread:
+        read_texts(given, Question)
+    assert str(misread.value) == said

@@ -1,0 +1,208 @@
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from time import perf_counter
+
+import pytest
+
+from sluice import testing
+from sluice.testing import DeadlockError, RunawayError, VirtualLoop
+
+HOUR_S = 3600.0
+
+
+class TestTime:
+    def test_passes_while_everything_waits_and_costs_none(self) -> None:
+        async def main() -> float:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await asyncio.sleep(10 * HOUR_S)
+            return loop.time() - began
+
+        began = perf_counter()
+        assert testing.run(main()) == pytest.approx(10 * HOUR_S)
+        assert perf_counter() - began < 5
+
+    @pytest.mark.parametrize("delay_s", [0.1, 1 / 3, 0.0005, 1e-9, 12_345.678_901_234], ids=str)
+    def test_is_what_the_timer_waited_for(self, delay_s: float) -> None:
+        async def main() -> float:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await asyncio.sleep(delay_s)
+            return loop.time() - began
+
+        assert testing.run(main()) == pytest.approx(delay_s, abs=2e-9)
+
+    def test_hardly_passes_while_something_runs(self) -> None:
+        async def main() -> int:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualLoop)
+            began_ns = loop.monotonic_ns()
+            for _ in range(90):
+                await asyncio.sleep(0)
+            return loop.monotonic_ns() - began_ns
+
+        assert testing.run(main()) == 90
+
+    def test_passes_for_who_looks_again_and_again_until_it_has(self) -> None:
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            while loop.time() <= began:  # noqa: ASYNC110  (on purpose)
+                await asyncio.sleep(0)
+
+        testing.run(main(), max_turns=100)
+
+    def test_passes_by_a_timer_of_less_than_its_unit(self) -> None:
+        async def main() -> float:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            for _ in range(10):
+                await asyncio.sleep(3e-12)
+            return loop.time() - began
+
+        assert 0 < testing.run(main()) < 1e-7
+
+    def test_of_the_wall_goes_with_that_of_the_loop(self) -> None:
+        async def main() -> int:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualLoop)
+            began_ns = loop.wall_ns()
+            await asyncio.sleep(1.5)
+            return loop.wall_ns() - began_ns
+
+        assert 1_500_000_000 <= testing.run(main()) < 1_500_000_010
+
+    def test_orders_what_many_tasks_do(self) -> None:
+        async def main() -> list[float]:
+            seen: list[float] = []
+
+            async def note(delay_s: float) -> None:
+                await asyncio.sleep(delay_s)
+                seen.append(delay_s)
+
+            await asyncio.gather(*map(note, (3.0, 1.0, 2.0, 86_000.0, 0.0)))
+            return seen
+
+        assert testing.run(main()) == [0.0, 1.0, 2.0, 3.0, 86_000.0]
+
+    def test_runs_out_as_usual(self) -> None:
+        async def main() -> None:
+            async with asyncio.timeout(5):
+                await asyncio.sleep(6)
+
+        with pytest.raises(TimeoutError):
+            testing.run(main())
+
+
+async def waits_for_nobody() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def nested() -> None:
+    await waits_for_nobody()
+
+
+async def waits_by_turns() -> None:
+    while True:  # noqa: ASYNC110  (on purpose)
+        await asyncio.sleep(0)
+
+
+async def sleeps_on() -> None:
+    while True:  # noqa: ASYNC110  (on purpose)
+        await asyncio.sleep(1)
+
+
+class TestAnEnd:
+    def test_of_a_deadlock_names_who_waits_and_where(self) -> None:
+        async def main() -> None:
+            worker = asyncio.create_task(nested(), name="worker")
+            await worker
+
+        with pytest.raises(
+            DeadlockError,
+            match=r"(?s)nothing can happen any more.*worker waits in waits_for_nobody, .*test_event_loop.py:\d+",
+        ):
+            testing.run(main())
+
+    @pytest.mark.parametrize(
+        ("endless", "limits", "says"),
+        [
+            pytest.param(sleeps_on, {"until": 60.0}, "not done after 60 virtual seconds", id="of time"),
+            pytest.param(waits_by_turns, {"max_turns": 1000}, "not done after 1000 turns", id="of turns"),
+        ],
+    )
+    def test_of_a_runaway_names_who_waits(
+        self, endless: Callable[[], Coroutine[None, None, None]], limits: dict[str, float], says: str
+    ) -> None:
+        with pytest.raises(RunawayError, match=f"(?s){says}.*waits in (sleep|__sleep0), "):
+            testing.run(endless(), **limits)  # type: ignore[arg-type]  # the limits' own names
+
+    def test_leaves_time_to_clean_up(self) -> None:
+        cleaned: list[str] = []
+
+        async def main() -> None:
+            try:
+                await sleeps_on()
+            finally:
+                await asyncio.sleep(10)
+                cleaned.append("up")
+
+        with pytest.raises(RunawayError):
+            testing.run(main(), until=60)
+        assert cleaned == ["up"]
+
+    def test_is_not_there_when_it_is_done_in_time(self) -> None:
+        testing.run(asyncio.sleep(60), until=60)
+
+    def test_names_some_of_many_tasks(self) -> None:
+        async def main() -> None:
+            await asyncio.gather(*(waits_for_nobody() for _ in range(100)))
+
+        with pytest.raises(DeadlockError, match="and 81 more tasks"):
+            testing.run(main())
+
+
+class TestNothingComesFromOutside:
+    def test_an_executor_is_this_thread(self) -> None:
+        async def main() -> list[object]:
+            return [await asyncio.to_thread(threading.get_ident), threading.get_ident()]
+
+        first, second = testing.run(main())
+        assert first == second
+
+    def test_an_executor_raises_what_is_raised(self) -> None:
+        def fails() -> None:
+            raise KeyError("here")
+
+        async def main() -> None:
+            await asyncio.get_running_loop().run_in_executor(None, fails)
+
+        with pytest.raises(KeyError, match="here"):
+            testing.run(main())
+
+    def test_sets_of_tasks_have_one_order(self) -> None:
+        async def main() -> list[str]:
+            done, _ = await asyncio.wait([asyncio.create_task(asyncio.sleep(1), name=str(i)) for i in range(50)])
+            return [task.get_name() for task in done]
+
+        first = testing.run(main())
+        assert testing.run(main()) == first
+        assert first == [str(i) for i in range(50)]
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            pytest.param(lambda loop: loop.create_connection(asyncio.Protocol, "a", 1, ssl=True), id="TLS"),
+            pytest.param(lambda loop: loop.create_server(asyncio.Protocol, "a", 1, ssl=object()), id="a TLS server"),
+            pytest.param(lambda loop: loop.create_server(asyncio.Protocol, sock=object()), id="a real socket"),
+        ],
+    )
+    def test_says_what_it_cannot(self, call: Callable[[VirtualLoop], Coroutine[None, None, None]]) -> None:
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualLoop)
+            await call(loop)
+
+        with pytest.raises(NotImplementedError, match="the memory network has no"):
+            testing.run(main())

@@ -1,0 +1,135 @@
+"""What else the page shows of a cluster: quotas, fault rules, connections."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sluice.broker.admin.resources.faults import FaultShown, describe
+from sluice.quotas.client_quotas import CLIENT_ID, IP, USER
+from sluice.quotas.entity import Default, QuotaEntity
+from sluice.quotas.store import CONNECTION_CREATION_RATE, QuotaStores
+
+if TYPE_CHECKING:
+    from sluice.broker.network.connection import Connection
+    from sluice.broker.server.cluster_server import ClusterServer
+
+_MOST = 100
+
+
+class QuotaSeen(Struct, frozen=True, gc=False):
+    """A quota that holds; `entity` is as AlterClientQuotas has it.
+
+    altered: whether it was, and can be removed; else a property says so
+    """
+
+    entity: dict[str, str | None]
+    key: str
+    value: float
+    altered: bool
+
+
+class Quotas(Struct, frozen=True, gc=False):
+    """The quotas of clients, and how many there are in all."""
+
+    rows: list[QuotaSeen]
+    total: int
+
+
+class Faults(Struct, frozen=True, gc=False):
+    """The fault rules, and how many there are in all."""
+
+    rows: list[FaultShown]
+    total: int
+
+
+class ConnectionNow(Struct, frozen=True, gc=False):
+    """A connection. Times are monotonic milliseconds since it was opened and since bytes last came."""
+
+    broker: int
+    peer: str
+    listener: str
+    client_id: str
+    user: str
+    software: str
+    api: str
+    waiting: bool
+    age_s: int
+    idle_s: int
+
+
+class Connections(Struct, frozen=True, gc=False):
+    """The connections that are wanted, those that wait first, and how many of them there are in all."""
+
+    rows: list[ConnectionNow]
+    total: int
+
+
+def quotas(server: "ClusterServer") -> Quotas:
+    """Those that hold, whether a property says so or someone has set them."""
+    cluster = server.cluster
+    altered = {
+        (frozenset(entity.items()), key)
+        for entity, values in cluster.client_quotas.matching({}, (), strict=False)
+        for key in values
+    }
+    rows = [
+        QuotaSeen(entity, key, value, (frozenset(entity.items()), key) in altered)
+        for entity, key, value in _holding(cluster.quota_stores)
+    ]
+    rows.sort(key=lambda row: ([(type_, name is not None, name or "") for type_, name in row.entity.items()], row.key))
+    return Quotas(rows[:_MOST], len(rows))
+
+
+def faults(server: "ClusterServer") -> Faults:
+    """The rules, the oldest first; who asks does not make the engine of them."""
+    rules = [] if server.cluster.faults is None else server.cluster.faults.list()
+    return Faults([describe(fault) for fault in rules[:_MOST]], len(rules))
+
+
+def connections(server: "ClusterServer", text: str) -> Connections:
+    """Those whose client id or user has this text."""
+    folded = text.casefold()
+    now_ms = server.cluster.clock.monotonic_ms()
+    found = [
+        (not connection.waiting, -connection.opened_ms, node_id, connection)
+        for node_id, one in server.servers.items()
+        for connection in one.connections
+        if folded in f"{connection.ctx.client_id}\n{connection.ctx.user}".casefold()
+    ]
+    found.sort(key=lambda each: each[:3])
+    return Connections([_seen(node_id, each, now_ms) for _, _, node_id, each in found[:_MOST]], len(found))
+
+
+def _holding(stores: QuotaStores) -> Iterator[tuple[dict[str, str | None], str, float]]:
+    for key, store in stores.of_clients.items():
+        for entity, value in store.holding.items():
+            yield dict(_parts(entity)), key, value
+    for address, value in stores.of_addresses.holding.items():
+        yield {IP: _name(address)}, CONNECTION_CREATION_RATE, value
+
+
+def _parts(entity: QuotaEntity) -> Iterator[tuple[str, str | None]]:
+    for type_, name in ((USER, entity.user), (CLIENT_ID, entity.client_id)):
+        if name is not None:
+            yield type_, _name(name)
+
+
+def _name(name: str | Default) -> str | None:
+    return None if isinstance(name, Default) else name
+
+
+def _seen(node_id: int, connection: "Connection", now_ms: float) -> ConnectionNow:
+    ctx = connection.ctx
+    return ConnectionNow(
+        broker=node_id,
+        peer=connection.peer,
+        listener=connection.advertised.name,
+        client_id=ctx.client_id,
+        user=ctx.user,
+        software=" ".join(filter(None, ctx.client_software)),
+        api=ctx.api,
+        waiting=connection.waiting,
+        age_s=int((now_ms - connection.opened_ms) / 1000),
+        idle_s=int((now_ms - connection.last_active_ms) / 1000),
+    )

@@ -1,0 +1,112 @@
+"""One look at a cluster, for all who watch it."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import sluice
+from sluice.config.broker_config import EVERYWHERE
+
+from . import panels
+from .brokers import Brokers
+from .client_row import POINTS
+from .clients import Clients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.broker.server.cluster_server import ClusterServer
+
+    from .client_row import ClientRow
+    from .view import View
+
+
+class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
+    """What hardly ever changes.
+
+    bootstrap: where a client finds the cluster
+    counting: whether there is any quota, without which nothing is counted
+    journal_size: how many events are kept; 0: there is no journal
+    looks_kept: how many looks back the points of a client reach
+    """
+
+    cluster_id: str
+    version: str
+    profile: str
+    bootstrap: str
+    counting: bool
+    journal_size: int
+    looks_kept: int
+
+
+class Look:
+    """What was seen at one moment. What is asked of it twice is made once."""
+
+    def __init__(self, server: "ClusterServer", number: int, brokers: bytes) -> None:
+        self.number = number
+        self.at_ms = server.cluster.clock.wall_ms()
+        self.brokers = brokers
+        self.clients = 0  # how many there are
+        self.pages: dict[View, tuple[list[ClientRow], int]] = {}  # of each view its rows, and how many it has in all
+        self._server = server
+
+    @cached_property
+    def cluster(self) -> bytes:
+        """A ClusterSeen."""
+        server = self._server
+        endpoints = [one.endpoints[0] for one in server.servers.values() if one.endpoints]
+        bootstrap = ",".join(
+            str(endpoint) if endpoint.host not in EVERYWHERE else f"localhost:{endpoint.port}" for endpoint in endpoints
+        )
+        journal = server.cluster.journal
+        return msgspec.json.encode(
+            ClusterSeen(
+                cluster_id=server.cluster.cluster_id,
+                version=sluice.__version__,
+                profile=server.config.text("quota.profile"),
+                bootstrap=bootstrap,
+                counting=any(
+                    manager.quotas_enabled for one in server.servers.values() for manager in one.broker.quotas
+                ),
+                journal_size=0 if journal is None else journal.size,
+                looks_kept=POINTS,
+            )
+        )
+
+    @cached_property
+    def quotas(self) -> bytes:
+        """A `sections.Quotas`."""
+        return msgspec.json.encode(panels.quotas(self._server))
+
+    @cached_property
+    def faults(self) -> bytes:
+        """A `sections.Faults`."""
+        return msgspec.json.encode(panels.faults(self._server))
+
+    def connections(self, search: str) -> bytes:
+        """A `sections.Connections`."""
+        return msgspec.json.encode(panels.connections(self._server, search))
+
+
+class Looks:
+    """Looks at a cluster, again and again."""
+
+    def __init__(self, server: "ClusterServer") -> None:
+        self._server = server
+        self._brokers = Brokers(server)
+        self._clients = Clients(server)
+        self._number = 0
+
+    def look(self, views: "Iterable[View]") -> Look:
+        """What can be seen now, for these views."""
+        number, self._number = self._number, self._number + 1
+        found = Look(self._server, number, msgspec.json.encode(self._brokers.look(number)))
+        clients = self._clients
+        clients.find(number)
+        found.clients = len(clients)
+        for view in set(views):
+            rows = clients.found(view.search, view.sort)
+            found.pages[view] = rows[view.page * view.size :][: view.size], len(rows)
+        clients.read(number, (row for rows, _ in found.pages.values() for row in rows))
+        return found
