@@ -1,4 +1,4 @@
-"""What happens by itself: again and again, or once when its time has come."""
+"""Work that no client waits for: repeated at an interval, or done once after a delay."""
 
 from collections.abc import Callable
 
@@ -7,37 +7,24 @@ from .purgatory import DelayedOperationPurgatory
 from .timer import Timer
 
 
-class Housekeeping(DelayedOperationPurgatory):
-    """The purgatory of all that no client waits for. It ends with its timer."""
+class Scheduler(DelayedOperationPurgatory):
+    """The purgatory of a broker's own work. It stops when its timer is closed."""
 
     __slots__ = ()
 
     def __init__(self, timer: Timer) -> None:
-        super().__init__("Housekeeping", timer)
+        super().__init__("Scheduler", timer)
 
-    def every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        """Does something again and again, the first time in `interval_ms`."""
-        self.delay(_Every(interval_ms, action, self))
+    def schedule(self, interval_ms: float, action: Callable[[], None]) -> None:
+        """Run an action repeatedly, the first time in `interval_ms`."""
+        self.delay(_Repeated(interval_ms, action, self))
 
-    def later(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """Does something once, when time has passed."""
-        self.delay(_Later(delay_ms, action))
-
-
-class _Every(DelayedOperation):
-    __slots__ = ("_action", "_housekeeping")
-
-    def __init__(self, interval_ms: float, action: Callable[[], None], housekeeping: Housekeeping) -> None:
-        super().__init__(interval_ms)
-        self._action = action
-        self._housekeeping = housekeeping
-
-    def on_complete(self) -> None:
-        self._housekeeping.every(self.delay_ms, self._action)
-        self._action()
+    def schedule_once(self, delay_ms: float, action: Callable[[], None]) -> None:
+        """Run an action once, in `delay_ms`."""
+        self.delay(_Once(delay_ms, action))
 
 
-class _Later(DelayedOperation):
+class _Once(DelayedOperation):
     __slots__ = ("_action",)
 
     def __init__(self, delay_ms: float, action: Callable[[], None]) -> None:
@@ -45,4 +32,16 @@ class _Later(DelayedOperation):
         self._action = action
 
     def on_complete(self) -> None:
+        self._action()
+
+
+class _Repeated(_Once):
+    __slots__ = ("_scheduler",)
+
+    def __init__(self, interval_ms: float, action: Callable[[], None], scheduler: Scheduler) -> None:
+        super().__init__(interval_ms, action)
+        self._scheduler = scheduler
+
+    def on_complete(self) -> None:
+        self._scheduler.schedule(self.delay_ms, self._action)
         self._action()

@@ -30,7 +30,7 @@ from sluice.config.value_types import parse_users
 from sluice.errors import ConfigError, NotDurableError
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import random_uuid
-from sluice.purgatory.scheduler import Housekeeping
+from sluice.purgatory.scheduler import Scheduler
 from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import ControllerQuotas
 from sluice.quotas.store import QuotaStores
@@ -75,7 +75,7 @@ class Cluster:
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.faults: Faults | None = None  # there from when the first rule is added
         self.timer = Timer(clock)
-        self.housekeeping = Housekeeping(self.timer)
+        self.scheduler = Scheduler(self.timer)
         self.logs = self._open_logs(config, clock, random)
         # What was altered while it runs (KIP-226), by node id; "" is all brokers.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
@@ -88,7 +88,7 @@ class Cluster:
         self.controller_quotas = ControllerQuotas(config, self._rules.of("ControllerMutation"), self.quota_stores)
         # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
-        self.housekeeping.every(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self.scheduler.schedule(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
         self._clean_logs_later()
 
     def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
@@ -193,7 +193,7 @@ class Cluster:
     def _log_cleaner(self) -> "LogCleaner":
         from sluice.broker.log.cleaner.log_cleaner import LogCleaner  # with the first log that is compacted
 
-        return LogCleaner(self.logs, self.config, self.clock, self.housekeeping)
+        return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
@@ -419,11 +419,11 @@ class Cluster:
         owner = Owner(self.cluster_id, config.integer("node.id"), takes_cluster_id)
         directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
         self.cluster_id = directory.cluster_id
-        every = self.housekeeping.every
-        every(_DIRECTORY_TICK_MS, directory.tick)
-        every(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
-        every(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint)
-        every(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts)
+        schedule = self.scheduler.schedule
+        schedule(_DIRECTORY_TICK_MS, directory.tick)
+        schedule(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
+        schedule(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint)
+        schedule(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts)
         return LogManager(memory_bytes, directory)
 
     def _enforce_retention(self) -> None:
@@ -432,7 +432,7 @@ class Cluster:
         self.logs.expire_producers(now_ms)
 
     def _clean_logs_later(self) -> None:
-        self.housekeeping.later(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
+        self.scheduler.schedule_once(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
 
     def _clean_logs(self) -> None:
         self._clean_logs_later()

@@ -81,7 +81,7 @@ class Controller:
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
-            cluster.housekeeping.every(interval_ms, self._elect_preferred_leaders)
+            cluster.scheduler.schedule(interval_ms, self._elect_preferred_leaders)
 
     # Brokers
 
@@ -151,7 +151,7 @@ class Controller:
             self._absences[node_id] += 1
             self.replication.broker_away(node_id)
             noticed = partial(self._noticed, node_id, self._absences[node_id])
-            self._cluster.housekeeping.later(self._election_delay_ms, noticed)
+            self._cluster.scheduler.schedule_once(self._election_delay_ms, noticed)
         if state is STOPPED:
             gone = self._cluster.brokers[node_id]
             for broker in self._cluster.brokers.values():  # what they have asked it is not answered any more
@@ -321,14 +321,14 @@ class Controller:
             self._elections[partition] = leader, isr
         elif self._slow and leader not in (partition.leader, NO_LEADER):
             self._elections[partition] = leader, isr
-            self._cluster.housekeeping.later(max(self._slow), partial(self._elected, partition))
+            self._cluster.scheduler.schedule_once(max(self._slow), partial(self._elected, partition))
             self._become(partition, NO_LEADER, partition.isr)
         else:
             self._become(partition, leader, isr)
 
     def _elected(self, partition: Partition) -> None:
         if self.is_lost:
-            self._cluster.housekeeping.later(_LOST_ELECTION_MS, partial(self._elected, partition))
+            self._cluster.scheduler.schedule_once(_LOST_ELECTION_MS, partial(self._elected, partition))
             return
         leader, isr = self._elections.pop(partition)
         if partition.deleted:

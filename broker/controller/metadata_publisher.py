@@ -117,7 +117,7 @@ class Publisher:
             if broker.image is not None and lag_ms != inf:
                 images.setdefault(lag_ms, []).append(broker.image)
         for lag_ms, late in images.items():
-            self._cluster.housekeeping.later(lag_ms, partial(_learn, learn, late))
+            self._cluster.scheduler.schedule_once(lag_ms, partial(_learn, learn, late))
 
     def _images(self) -> list[MetadataImage]:
         return [broker.image for broker in self._cluster.brokers.values() if broker.image is not None]

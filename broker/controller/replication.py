@@ -51,13 +51,13 @@ class Replication:
                 self.add(partition, node_id)
         self.update(partition)
         if partition.behind:  # not now: what is loaded from disk is not complete yet
-            self._cluster.housekeeping.later(self._delay_ms, partial(self.follow, partition, partition.replicas))
+            self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
         """The leader has more: its followers fetch it."""
         if self._delay_ms:
             fetched = partial(self._fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
-            self._cluster.housekeeping.later(self._delay_ms, fetched)
+            self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
 
     def offset_of(self, partition: Partition, node_id: int) -> int:
         """Where the log of a replica ends: what would be left if it led.
@@ -83,7 +83,7 @@ class Replication:
                 if follower != partition.leader:
                     self._leave_behind(partition, follower)
             self.update(partition)
-        self._cluster.housekeeping.later(self._lag_max_ms, partial(self._shrink, node_id))
+        self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
     def broker_back(self, node_id: int) -> None:
         """A broker runs and is reached again: it fetches from the leaders, and others from it where it leads."""
@@ -113,7 +113,7 @@ class Replication:
             caught_up = partial(self._caught_up, partition, node_id, end, partition.leader_epoch)
             partition.behind[node_id] = behind._replace(target=end)
             if self._delay_ms and behind.offset < end:
-                self._cluster.housekeeping.later(self._delay_ms, caught_up)
+                self._cluster.scheduler.schedule_once(self._delay_ms, caught_up)
             else:
                 caught_up()
         self.update(partition)
@@ -175,7 +175,7 @@ class Replication:
             else:
                 waits = True
         if waits:
-            self._cluster.housekeeping.later(self._lag_max_ms / 2, partial(self._shrink, node_id))
+            self._cluster.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
     def _leave_behind(self, partition: Partition, node_id: int) -> None:
         behind = partition.behind.get(node_id)

@@ -312,7 +312,7 @@ class Dispatcher:
         forwarded = Forwarded(ctx, request)
         self._holding.append(forwarded)
         ctx.connection.park(forwarded.force_complete)
-        self._broker.housekeeping.delay(forwarded)
+        self._broker.scheduler.delay(forwarded)
         return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:

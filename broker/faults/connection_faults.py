@@ -120,7 +120,7 @@ class ConnectionRules:
         chosen = fault.chooses(self._server.cluster.clock.monotonic_ms())
         if is_first and chosen and fault.rule.during is not None:
             during_ms = parse_ms(fault.rule.during, "during")
-            self._server.cluster.housekeeping.later(during_ms, partial(self._engine.end, fault))
+            self._server.cluster.scheduler.schedule_once(during_ms, partial(self._engine.end, fault))
         return chosen
 
     def _done(self, fault: "Fault", act: "Callable[[], Callable[[], None] | None]") -> "Callable[[], None] | None":

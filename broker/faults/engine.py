@@ -105,7 +105,7 @@ class Faults:
         else:
             self._put_on_routes(fault)
         if fault.until_ms < inf and not isinstance(fault.action, RequestAction):
-            self._cluster.housekeeping.later(fault.until_ms - self._now_ms(), partial(self.end, fault))
+            self._cluster.scheduler.schedule_once(fault.until_ms - self._now_ms(), partial(self.end, fault))
         self._given = self._given if rule.id else number
         self._faults[fault_id] = fault
         log.info("fault rule added", extra={"rule": fault_id, "action": fault.action.kind})
@@ -265,7 +265,7 @@ class Faults:
             self.tell_broker(node_id, fault)
         during_ms = lasts_ms(fault)
         if during_ms < inf:
-            self._cluster.housekeeping.later(during_ms, partial(self.end, fault))
+            self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
 
     def _later(self, fault: Fault, happen: Callable[[Fault], None]) -> None:
         """At the moment from which the rule is in force."""
@@ -273,7 +273,7 @@ class Faults:
         if delay_ms <= 0:
             happen(fault)
         else:
-            self._cluster.housekeeping.later(delay_ms, lambda: None if fault.is_over else happen(fault))
+            self._cluster.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else happen(fault))
 
     def _now_ms(self) -> float:
         return self._cluster.clock.monotonic_ms()

@@ -137,7 +137,7 @@ class Acceptor:
         self.waiting = DelayedOperationPurgatory("Accept", broker.timer)
         self._queues = {name: _Queue(self, name) for name in self.quotas.listeners}
         self._taken_in: dict[Connection, tuple[str, str]] = {}  # with listener and address
-        broker.every(_EXPIRY_INTERVAL_MS, lambda: self.quotas.expire(self.now_ms()))
+        broker.scheduler.schedule(_EXPIRY_INTERVAL_MS, lambda: self.quotas.expire(self.now_ms()))
         for connection in connections:
             self._add(connection.advertised.name, connection)
 

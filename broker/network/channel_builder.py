@@ -92,7 +92,7 @@ class SecureListener:
             self._rules = parse_rules(self._config.text(_RULES) or "")
         except ValueError as error:
             raise self._config.wrong(_RULES, str(error)) from None
-        return TlsDoor(context, self._broker.housekeeping, call_soon, self._shaken, self._failed)
+        return TlsDoor(context, self._broker.scheduler, call_soon, self._shaken, self._failed)
 
     def _shaken(self, layer: "TlsLayer") -> "Connection | None":
         """A client's handshake is done: its connection, or None if nobody can tell who it is."""

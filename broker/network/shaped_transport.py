@@ -106,7 +106,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         super().__init__()
         self.above = above
         self._clock = broker.clock
-        self._housekeeping = broker.housekeeping
+        self._scheduler = broker.scheduler
         self._made = made
         self._socket: asyncio.Transport | None = None
         self._told_made = False
@@ -234,7 +234,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             wait_ms = self._in.wait_ms(now_ms)
             if wait_ms > 0:
                 self._pause_here()
-                self._housekeeping.later(wait_ms, self._read_on)
+                self._scheduler.schedule_once(wait_ms, self._read_on)
 
     def eof_received(self) -> bool:
         if self._keeps:
@@ -270,7 +270,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
     def resume_reading(self) -> None:
         self._paused_above = False
         if self._came_while_held:
-            self._housekeeping.later(0, self._feed)  # whoever reads on is in the middle of something
+            self._scheduler.schedule_once(0, self._feed)  # whoever reads on is in the middle of something
         elif self._socket is not None and not self._paused_here:
             self._socket.resume_reading()
 
@@ -361,7 +361,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             wait_ms = self._out.wait_ms(now_ms)
             if wait_ms > 0:
                 self._sending_later = True
-                self._housekeeping.later(wait_ms, self._send_later)
+                self._scheduler.schedule_once(wait_ms, self._send_later)
                 break
             self._send_piece(self._out, now_ms)
         if self._unsent_bytes <= LOW_WATER_BYTES:
@@ -402,7 +402,7 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             self.drop()
             told()
         else:
-            self._housekeeping.later(left_ms, self._look_at_idle)
+            self._scheduler.schedule_once(left_ms, self._look_at_idle)
 
 
 def _slowest(rates: Iterable[float | None]) -> Pace | None:

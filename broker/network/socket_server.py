@@ -143,7 +143,7 @@ class Server:
             for connection in list(self.connections):
                 if connection.last_active_ms < oldest_ms and not connection.waiting:
                     connection.abort()
-        self.broker.housekeeping.delay(_IdleCheck(self))
+        self.broker.scheduler.delay(_IdleCheck(self))
 
     def _secured(self, listener: Endpoint) -> "SecureListener | None":
         """What stands before a listener; None: nothing. Raises ConfigError for what cannot stand there."""

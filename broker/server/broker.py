@@ -21,7 +21,7 @@ from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
-from sluice.purgatory.scheduler import Housekeeping
+from sluice.purgatory.scheduler import Scheduler
 from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import QuotaManagers
 
@@ -77,8 +77,7 @@ class Broker:
         self.fault_waits: DelayedOperationPurgatory | None = None  # where requests wait because of fault rules
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
-        self.housekeeping = Housekeeping(self.timer)
-        self.every, self.later = self.housekeeping.every, self.housekeeping.later
+        self.scheduler = Scheduler(self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
         self._rules = RulesOfQuotas(config, self.profile.empty_client_id)
         self.quotas = QuotaManagers(config, self.profile.rate, self._rules.of, cluster.quota_stores)
@@ -101,9 +100,11 @@ class Broker:
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._producer_ids = iter(range(0))
-        self.every(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
+        self.scheduler.schedule(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
         if self._rules.callback is not None:
-            self.every(_METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas))
+            self.scheduler.schedule(
+                _METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas)
+            )
         cluster.join(self)
         if cluster.faults is not None:
             cluster.faults.equip(self)
@@ -264,7 +265,7 @@ class Broker:
         """The leader let records go; the replicas' logs start where its does once they have fetched again."""
         if partition.log.has_followers:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
-            self.cluster.housekeeping.later(self._replication_delay_ms, followed)
+            self.cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
 
     def delete_topic(self, topic: Topic) -> ErrorCode:
         """Deletes a topic, and answers what waited for its partitions, on whichever broker; or says why not."""

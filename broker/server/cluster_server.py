@@ -86,9 +86,9 @@ class ClusterServer:
 
             JournalTopic(self.cluster, self.cluster.journal)
         # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
-        self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, crc.preload)
+        self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
-            self.cluster.housekeeping.later(_PRELOAD_AFTER_MS, self._resume_transactions)
+            self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, self._resume_transactions)
 
     @cached_property
     def faults(self) -> "Faults":

@@ -50,7 +50,7 @@ class JournalTopic:
         self._partition()
 
     def _publish_later(self, delay_ms: float) -> None:
-        self._cluster.housekeeping.later(delay_ms, self._publish)
+        self._cluster.scheduler.schedule_once(delay_ms, self._publish)
 
     def _publish(self) -> None:
         found = self._reader.read(self._after, _ALL, SLICE, SLICE)

@@ -41,7 +41,7 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
     metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms)
-    metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.housekeeping.later, 0))
+    metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.scheduler.schedule_once, 0))
     registrations = [
         _registration(broker, number, metadata.end_offset + number, directory_id)
         for number, broker in enumerate(cluster.brokers.values())

@@ -101,7 +101,7 @@ class CoordinatorPartitions:
         here = self._here[partition.index] = _Loaded()
         loaded = partial(self._loaded, partition, here)
         if self._delay_ms:
-            self._broker.later(self._delay_ms, loaded)
+            self._broker.scheduler.schedule_once(self._delay_ms, loaded)
         else:
             loaded()
 

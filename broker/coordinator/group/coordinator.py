@@ -67,7 +67,7 @@ class GroupCoordinator:
         self.write_timeout_ms = config.integer("offsets.commit.timeout.ms")
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
-        broker.every(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
+        broker.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
         journal = broker.dispatcher.journal
         self.noted = None if journal is None else NotedStates(journal, broker.node_id)
         self.partitions.load_led()

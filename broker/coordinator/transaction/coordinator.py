@@ -114,10 +114,12 @@ class TransactionCoordinator:
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
         self.partitions = CoordinatorPartitions(broker, self._log, self._recover, self._resign)
-        broker.every(
+        broker.scheduler.schedule(
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self.abort_timed_out
         )
-        broker.every(config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired)
+        broker.scheduler.schedule(
+            config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired
+        )
         self.partitions.load_led()
 
     def __iter__(self) -> Iterator[TransactionMetadata]:
@@ -346,7 +348,7 @@ class TransactionCoordinator:
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
         if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # with its markers written there is no way back
             entry.pending = complete.state
-            self._broker.later(_RETRY_MS, lambda: self._complete_again(entry, complete))
+            self._broker.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
 
     def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
         if self._is_here(entry):

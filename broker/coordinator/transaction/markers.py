@@ -135,7 +135,7 @@ class MarkerWriting:
             if slow:
                 self._await(slow, [*left, *lost])
             elif left or lost:
-                self._broker.later(_RETRY_MS, partial(self._write_again, [*left, *lost]))
+                self._broker.scheduler.schedule_once(_RETRY_MS, partial(self._write_again, [*left, *lost]))
             else:
                 self._done()
 

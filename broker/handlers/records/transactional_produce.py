@@ -108,7 +108,7 @@ class _Verification:
     def _judged(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
         if busy and self._broker.clock.monotonic_ms() < self._last_ms:
-            self._broker.later(self._backoff_ms, self._attempt_again)
+            self._broker.scheduler.schedule_once(self._backoff_ms, self._attempt_again)
         else:
             self.is_done = True
             self._done(errors)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.broker.log.log_manager import LogManager
     from sluice.broker.log.log_storage import LogSegment
     from sluice.broker.log.partition_log import PartitionLog
-    from sluice.purgatory.scheduler import Housekeeping
+    from sluice.purgatory.scheduler import Scheduler
 
 TURN_MS = 2.0
 WAIT_MS = 100.0  # between two looks at whether the disk has what was written; it gets a minute
@@ -36,11 +36,11 @@ _logger = logging.getLogger("sluice.broker")
 class LogCleaner:
     """The one cleaner of all logs."""
 
-    def __init__(self, logs: "LogManager", config: Config, clock: Clock, housekeeping: "Housekeeping") -> None:
+    def __init__(self, logs: "LogManager", config: Config, clock: Clock, scheduler: "Scheduler") -> None:
         self._logs = logs
         self._config = config
         self._clock = clock
-        self._housekeeping = housekeeping
+        self._scheduler = scheduler
         self._cleaning: LogCleaning[LogSegment] | None = None
         self._of: PartitionLog | None = None
         self._steps: Iterator[None] = iter(())
@@ -86,10 +86,10 @@ class LogCleaner:
         try:
             for _ in self._steps:
                 if cleaning.is_waiting:
-                    self._housekeeping.later(WAIT_MS, self._turn)
+                    self._scheduler.schedule_once(WAIT_MS, self._turn)
                     return
                 if clock.monotonic_ms() >= end_ms:
-                    self._housekeeping.later(TURN_MS, self._turn)
+                    self._scheduler.schedule_once(TURN_MS, self._turn)
                     return
         except (InvalidRecords, OSError) as error:
             self._uncleanable.add(log)

@@ -259,7 +259,7 @@ class SaslAuthenticator:
         )
         operation = _FailedAuthentication(ctx, response)
         self._connection.park(operation.force_complete)
-        self._broker.housekeeping.delay(operation)
+        self._broker.scheduler.delay(operation)
         return PARKED
 
     # -- what happens to the session -----------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_producer_ids_and_topic_ids_come_from_the_seed() -> None:
     assert one.topic_id == other.topic_id
 
 
-def test_housekeeping_drops_what_retention_does_not_keep() -> None:
+def test_the_scheduler_drops_what_retention_does_not_keep() -> None:
     broker = VirtualBroker("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
     broker.topic()
     broker.client().ask(produce(9), 9)
@@ -130,7 +130,7 @@ def test_housekeeping_drops_what_retention_does_not_keep() -> None:
     assert broker.partition().log.log_start_offset == 1
 
 
-def test_housekeeping_forgets_clients_that_were_silent_for_an_hour() -> None:
+def test_the_scheduler_removes_clients_that_were_silent_for_an_hour() -> None:
     broker = VirtualBroker("quota.producer.default=1000")
     broker.topic()
     broker.client().ask(produce(9), 9)

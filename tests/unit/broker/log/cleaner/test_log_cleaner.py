@@ -99,7 +99,7 @@ def long_cleaning(clock: ManualClock) -> tuple[LogCleaner, VirtualBroker, Partit
     broker = VirtualBroker("log.cleaner.enable=false")
     partition = compacted(broker)
     append(partition, *[b"a", b"b"] * 100, at_ms=0)
-    cleaner = LogCleaner(broker.cluster.logs, broker.cluster.config, clock, broker.cluster.housekeeping)
+    cleaner = LogCleaner(broker.cluster.logs, broker.cluster.config, clock, broker.cluster.scheduler)
     return cleaner, broker, partition
 
 

@@ -299,11 +299,11 @@ def test_a_refused_client_that_leaves_is_forgotten() -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client)
-    waiting = len(broker.broker.housekeeping)
+    waiting = len(broker.broker.scheduler)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
-    assert len(broker.broker.housekeeping) == waiting + 1
+    assert len(broker.broker.scheduler) == waiting + 1
     client.leave()
-    assert (len(broker.broker.housekeeping), broker.server.connections) == (waiting, {})
+    assert (len(broker.broker.scheduler), broker.server.connections) == (waiting, {})
 
 
 @pytest.mark.parametrize(
