@@ -38,7 +38,7 @@ class _DelayedAppend(DelayedOperation):
         self._done(self._waiting.keys())
 
 
-def when_replicated(
+def await_replication(
     broker: "Broker",
     required: "Mapping[Partition, int]",
     timeout_ms: float,

@@ -10,7 +10,7 @@ from .context import Outcome, RequestContext
 T = TypeVar("T")
 
 
-def reply_when_done(
+def respond_when_done(
     ctx: RequestContext, start: Callable[[Callable[[T], None]], None], respond: Callable[[T], Message | Outcome]
 ) -> Message | Outcome:
     """Calls `start(done)`, and answers with `respond(result)` once `done(result)` was called: now, or later.

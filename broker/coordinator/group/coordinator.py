@@ -19,7 +19,7 @@ from sluice.broker.coordinator.common.shards import CoordinatorPartitions
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, Topic
-from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.delayed_append import await_replication
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -184,7 +184,7 @@ class GroupCoordinator:
         that is not so.
         """
         partition = self.log.partition_of(group_id)
-        when_replicated(self.broker, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
+        await_replication(self.broker, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
 
     def lost_error(self, group_id: str) -> ErrorCode:
         """What a client is told of a write that may be lost: that the coordinator is another one, or late."""

@@ -27,7 +27,7 @@ from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.common.shards import CoordinatorPartitions
 from sluice.broker.metadata.features import TRANSACTION_VERSION
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
-from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.delayed_append import await_replication
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.operation import DelayedOperation
@@ -417,7 +417,7 @@ class TransactionCoordinator:
                 done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
 
         required = {partition: partition.log.log_end_offset}
-        waiting = when_replicated(self._broker, required, timeout_ms, replicated)
+        waiting = await_replication(self._broker, required, timeout_ms, replicated)
         if waiting is not None:
             entry.append = waiting
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
-from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.replica.inter_broker import leader_known_to, reaches
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
@@ -139,7 +139,7 @@ class MarkerWriting:
             else:
                 self._done()
 
-        waiting = when_replicated(self._broker, written, MARKER_TIMEOUT_MS, waited)
+        waiting = await_replication(self._broker, written, MARKER_TIMEOUT_MS, waited)
         if waiting is not None:
             self._waiting = waiting
 

@@ -13,7 +13,7 @@ from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | Outcome:
@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Messa
     def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
         return _refused(ctx, lost[request.group_id]) if lost else answer
 
-    return reply_when_written(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, [request.group_id], respond)
 
 
 def _refused(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

@@ -10,7 +10,7 @@ from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroup
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outcome:
@@ -32,4 +32,4 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outco
         return DeleteGroupsResponse(results=results)
 
     deleted = [result.group_id for result in results if not result.error_code]
-    return reply_when_written(ctx, deleted, respond)
+    return respond_when_replicated(ctx, deleted, respond)

@@ -13,7 +13,7 @@ from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 _REBALANCE_TIMEOUT_SINCE = 1
 
@@ -35,7 +35,7 @@ def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
         ctx.error_code = lost[request.group_id]
         return join_refusal(ctx.version, request.member_id, lost[request.group_id])
 
-    return reply_when_written(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, [request.group_id], respond)
 
 
 def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:

@@ -11,7 +11,7 @@ from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 _MANY_SINCE = 3
 
@@ -40,4 +40,4 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome
             return LeaveGroupResponse(members=members)
         return LeaveGroupResponse(error_code=members[0].error_code)
 
-    return reply_when_written(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, [request.group_id], respond)

@@ -20,8 +20,8 @@ from sluice.protocol.apis.offset_commit import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
-from .topic_lookup import partition_error, readable_topics
+from .replicated_response import Lost, respond_when_replicated
+from .topic_lookup import authorized_topics, partition_error
 
 _TOPIC_IDS_SINCE = 10
 
@@ -63,11 +63,11 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outco
         return OffsetCommitResponse(topics=topics)
 
     committed = any(not answer.error_code for answer in asked)
-    return reply_when_written(ctx, [request.group_id], respond) if committed else respond({})
+    return respond_when_replicated(ctx, [request.group_id], respond) if committed else respond({})
 
 
 def _find(ctx: RequestContext, request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    return authorized_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)

@@ -16,8 +16,8 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .replicated_response import Lost, reply_when_written
-from .topic_lookup import partition_error, readable_topics
+from .replicated_response import Lost, respond_when_replicated
+from .topic_lookup import authorized_topics, partition_error
 
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outcome:
@@ -25,7 +25,7 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outco
     if not allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    found = readable_topics(ctx, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
+    found = authorized_topics(ctx, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
     there: list[TopicPartition] = []
     asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
     topics = []
@@ -52,7 +52,7 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outco
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return OffsetDeleteResponse(topics=topics)
 
-    return reply_when_written(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, [request.group_id], respond)
 
 
 def _delete(ctx: RequestContext, group_id: str, partitions: list[TopicPartition]) -> ErrorCode | list[ErrorCode]:

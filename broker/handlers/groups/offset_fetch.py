@@ -29,7 +29,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 _KAFKA_SINCE = 1
 _GROUP_ERRORS_SINCE = 2
@@ -57,7 +57,7 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Message | Outcom
         ]
         return OffsetFetchResponse(groups=told) if ctx.version >= _MANY_GROUPS_SINCE else _of_one_group(told[0])
 
-    return reply_when_written(ctx, [found.group_id for found in groups if not found.error_code], respond)
+    return respond_when_replicated(ctx, [found.group_id for found in groups if not found.error_code], respond)
 
 
 def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

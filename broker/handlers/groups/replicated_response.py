@@ -9,9 +9,9 @@ still be lost are not told either, where Kafka tells those from before unless th
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from sluice.broker.metadata.topic import Partition
-from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -19,7 +19,7 @@ Lost = Mapping[str, ErrorCode]  # by group id: why a group's client is not to be
 _NOTHING_LOST: Lost = {}
 
 
-def reply_when_written(
+def respond_when_replicated(
     ctx: RequestContext, group_ids: Iterable[str], respond: Callable[[Lost], Message]
 ) -> Message | Outcome:
     """Answers `respond(lost)`, at once where the replicas have all that these groups have written.
@@ -39,9 +39,9 @@ def reply_when_written(
         return respond(_NOTHING_LOST)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        when_replicated(ctx.broker, required, groups.write_timeout_ms, done)
+        await_replication(ctx.broker, required, groups.write_timeout_ms, done)
 
     def answer(missing: Collection[Partition]) -> Message:
         return respond({group_id: groups.lost_error(group_id) for one in missing for group_id in by_partition[one]})
 
-    return reply_when_done(ctx, start, answer)
+    return respond_when_done(ctx, start, answer)

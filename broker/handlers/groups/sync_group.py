@@ -11,7 +11,7 @@ from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, reply_when_written
+from .replicated_response import Lost, respond_when_replicated
 
 _PROTOCOL_SINCE = 5
 
@@ -31,7 +31,7 @@ def handle(ctx: RequestContext, request: SyncGroupRequest) -> Message | Outcome:
         ctx.error_code = lost[request.group_id]
         return SyncGroupResponse(error_code=lost[request.group_id])
 
-    return reply_when_written(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, [request.group_id], respond)
 
 
 def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:

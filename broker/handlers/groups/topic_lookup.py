@@ -14,7 +14,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
 
-def readable_topics(
+def authorized_topics(
     ctx: RequestContext, wanted: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that

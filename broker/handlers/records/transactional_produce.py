@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from sluice.broker.coordinator.transaction.verification import Errors, verify
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.produce import (
@@ -71,7 +71,7 @@ def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Messa
         if not verification.is_done:
             _keep_records(request)
 
-    return reply_when_done(
+    return respond_when_done(
         ctx, verify_first, lambda errors: append(ctx, request, _refusals(ctx.version, errors), denied)
     )
 

@@ -6,7 +6,7 @@ from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT, TopicPartition
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -31,7 +31,7 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Ou
         ctx.error_code = code
         return AddOffsetsToTxnResponse(error_code=code)
 
-    return reply_when_done(
+    return respond_when_done(
         ctx,
         lambda done: ctx.broker.transactions.add_partitions(
             request.transactional_id,

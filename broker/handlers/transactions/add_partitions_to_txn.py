@@ -11,7 +11,7 @@ from operator import attrgetter
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
 from sluice.broker.metadata.topic import INTERNAL_TOPICS
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed, allowed_on_cluster, refused
 from sluice.protocol.apis.add_partitions_to_txn import (
@@ -63,7 +63,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Message |
             return AddPartitionsToTxnResponse(results_by_transaction=results)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
 
-    return reply_when_done(ctx, start, respond)
+    return respond_when_done(ctx, start, respond)
 
 
 def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:

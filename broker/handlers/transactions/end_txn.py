@@ -7,7 +7,7 @@ v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises the producer's epo
 from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
@@ -32,7 +32,7 @@ def handle(ctx: RequestContext, request: EndTxnRequest) -> Message | Outcome:
         ctx.error_code = code
         return EndTxnResponse(error_code=code, producer_id=result.producer_id, producer_epoch=result.producer_epoch)
 
-    return reply_when_done(
+    return respond_when_done(
         ctx,
         lambda done: ctx.broker.transactions.end_transaction(
             request.transactional_id,

@@ -43,7 +43,7 @@ def _unauthorized(ctx: RequestContext, transactional_id: str | None) -> ErrorCod
 
 def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str) -> Message | Outcome:
     from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # idempotent producers do not need it
-    from sluice.broker.requests.deferred_response import reply_when_done
+    from sluice.broker.requests.deferred_response import respond_when_done
 
     expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
 
@@ -52,7 +52,7 @@ def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transaction
             return _refused(ctx, result.error_code)
         return InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
 
-    return reply_when_done(
+    return respond_when_done(
         ctx,
         lambda done: ctx.broker.transactions.init_producer_id(
             transactional_id, request.transaction_timeout_ms, expected, done

@@ -8,11 +8,11 @@ KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStart
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.transaction.verification import verify
-from sluice.broker.handlers.groups.replicated_response import Lost, reply_when_written
-from sluice.broker.handlers.groups.topic_lookup import partition_error, readable_topics
+from sluice.broker.handlers.groups.replicated_response import Lost, respond_when_replicated
+from sluice.broker.handlers.groups.topic_lookup import authorized_topics, partition_error
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.txn_offset_commit import (
@@ -53,7 +53,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
         committed = any(not code for code in codes)
-        return reply_when_written(ctx, [request.group_id], answered) if committed else answered({})
+        return respond_when_replicated(ctx, [request.group_id], answered) if committed else answered({})
 
     def answered(lost: Lost) -> TxnOffsetCommitResponse:
         for answer in asked if lost else ():
@@ -75,7 +75,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
     if error:
         return respond(error)
     shard = ctx.broker.groups.log.partition_of(request.group_id)
-    return reply_when_done(
+    return respond_when_done(
         ctx,
         lambda done: verify(
             ctx.broker,
@@ -96,7 +96,7 @@ def _find(ctx: RequestContext, request: TxnOffsetCommitRequest) -> list[Topic | 
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return readable_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    return authorized_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
 
 def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:

@@ -11,9 +11,9 @@ from itertools import groupby
 from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
 from sluice.broker.coordinator.transaction.metadata import TopicPartition
 from sluice.broker.metadata.topic import Partition
-from sluice.broker.replica.delayed_append import when_replicated
+from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.deferred_response import reply_when_done
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.write_txn_markers import (
@@ -55,7 +55,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
                 written[partition] = partition.log.log_end_offset
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        when_replicated(ctx.broker, written, MARKER_TIMEOUT_MS, done)
+        await_replication(ctx.broker, written, MARKER_TIMEOUT_MS, done)
 
     def respond(lost: Collection[Partition]) -> Message:
         not_replicated = {
@@ -68,7 +68,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
             ]
         )
 
-    return reply_when_done(ctx, start, respond)
+    return respond_when_done(ctx, start, respond)
 
 
 def _lost(ctx: RequestContext, partition: Partition) -> ErrorCode:
