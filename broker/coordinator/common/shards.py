@@ -39,7 +39,7 @@ ANSWERS = {
 }
 
 
-class _Loaded:
+class Shard:
     """One stay of a partition here."""
 
     __slots__ = ("state",)
@@ -48,7 +48,7 @@ class _Loaded:
         self.state = LoadState.LOADING
 
 
-class CoordinatorPartitions:
+class CoordinatorShards:
     """The partitions of one coordinator.
 
     `recover(partition)` takes in what is written there, `resign(partition)` drops it.
@@ -68,7 +68,7 @@ class CoordinatorPartitions:
         self._recover = recover
         self._resign = resign
         self._delay_ms = broker.config.integer("sluice.coordinator.load.delay.ms")
-        self._here: dict[int, _Loaded] = {}
+        self._here: dict[int, Shard] = {}
 
     def error(self, key: str) -> ErrorCode:
         """NONE where this coordinator answers for the key, else what the client is told."""
@@ -98,14 +98,14 @@ class CoordinatorPartitions:
         """
         if partition.index in self._here:
             return
-        here = self._here[partition.index] = _Loaded()
+        here = self._here[partition.index] = Shard()
         loaded = partial(self._loaded, partition, here)
         if self._delay_ms:
             self._broker.scheduler.schedule_once(self._delay_ms, loaded)
         else:
             loaded()
 
-    def _loaded(self, partition: "Partition", here: _Loaded) -> None:
+    def _loaded(self, partition: "Partition", here: Shard) -> None:
         if self._here.get(partition.index) is here:  # else it was unloaded meanwhile
             here.state = LoadState.ACTIVE
             self._recover(partition)

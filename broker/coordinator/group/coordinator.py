@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
-from sluice.broker.coordinator.common.shards import CoordinatorPartitions
+from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, Topic
@@ -63,14 +63,14 @@ class GroupCoordinator:
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", broker.timer)
         self.answers = Answers(self)
         self.classic = ClassicProtocol(self)
-        self.partitions = CoordinatorPartitions(broker, self.log, self._recover, self._resign)
+        self.shards = CoordinatorShards(broker, self.log, self._recover, self._resign)
         self.write_timeout_ms = config.integer("offsets.commit.timeout.ms")
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
         journal = broker.dispatcher.journal
         self.noted = None if journal is None else NotedStates(journal, broker.node_id)
-        self.partitions.load_led()
+        self.shards.load_led()
 
     @cached_property
     def consumer(self) -> "ConsumerProtocol":
@@ -85,15 +85,15 @@ class GroupCoordinator:
 
     def load(self, partition: Partition) -> None:
         """The broker leads this partition of __consumer_offsets: its groups are here from when they are loaded."""
-        self.partitions.load(partition)
+        self.shards.load(partition)
 
     def unload(self, partition: Partition) -> None:
         """It leads it no more: its groups are elsewhere, and whoever waits here is told so."""
-        self.partitions.unload(partition)
+        self.shards.unload(partition)
 
     def error(self, group_id: str) -> ErrorCode:
         """NONE where this coordinator answers for the group, else what the client is told."""
-        return ErrorCode.NONE if group_id in self.groups else self.partitions.error(group_id)
+        return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)
 
     def _recover(self, partition: Partition) -> None:
         log = partition.log
@@ -288,7 +288,7 @@ class GroupCoordinator:
         """Deletes a group without members, and its offsets."""
         group = self.groups.get(group_id)
         if group is None:
-            return self.partitions.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
+            return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
         error = group.delete_error()
         if error:
             return error
@@ -299,7 +299,7 @@ class GroupCoordinator:
         """Deletes offsets of topics that nobody in the group is subscribed to: one answer for each, or one for all."""
         group = self.groups.get(group_id)
         if group is None:
-            return self.partitions.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
+            return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
         error = group.offset_delete_error()
         if error:
             return error

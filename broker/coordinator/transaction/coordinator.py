@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
-from sluice.broker.coordinator.common.shards import CoordinatorPartitions
+from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.features import TRANSACTION_VERSION
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
@@ -113,14 +113,14 @@ class TransactionCoordinator:
         self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
-        self.partitions = CoordinatorPartitions(broker, self._log, self._recover, self._resign)
+        self.shards = CoordinatorShards(broker, self._log, self._recover, self._resign)
         broker.scheduler.schedule(
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self.abort_timed_out
         )
         broker.scheduler.schedule(
             config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired
         )
-        self.partitions.load_led()
+        self.shards.load_led()
 
     def __iter__(self) -> Iterator[TransactionMetadata]:
         return (entry.current for entry in self._entries.values())
@@ -134,11 +134,11 @@ class TransactionCoordinator:
 
     def load(self, partition: Partition) -> None:
         """The broker leads this partition: its transactional ids are here from when they are loaded."""
-        self.partitions.load(partition)
+        self.shards.load(partition)
 
     def unload(self, partition: Partition) -> None:
         """It leads it no more: its ids are elsewhere, and whoever waits here is told so."""
-        self.partitions.unload(partition)
+        self.shards.unload(partition)
 
     def _recover(self, partition: Partition) -> None:
         log = partition.log
@@ -162,7 +162,7 @@ class TransactionCoordinator:
 
     def _unknown(self, transactional_id: str) -> ErrorCode:
         """What is said to a producer of whose id nothing is known here."""
-        return self.partitions.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return self.shards.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
     def _is_here(self, entry: _Entry) -> bool:
         return self._entries.get(entry.current.transactional_id) is entry
@@ -188,7 +188,7 @@ class TransactionCoordinator:
             return
         entry = self._entries.get(transactional_id)
         if entry is None:
-            error = self.partitions.error(transactional_id)
+            error = self.shards.error(transactional_id)
             if error:
                 done(ProducerResult(error))
                 return

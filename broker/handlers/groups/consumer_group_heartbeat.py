@@ -5,7 +5,7 @@ GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in
 broker/coordinator/group/consumer/heartbeat.py.
 """
 
-from sluice.broker.coordinator.group.consumer.heartbeat import Refused
+from sluice.broker.coordinator.group.consumer.heartbeat import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed, refused
@@ -20,19 +20,19 @@ def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Messa
     """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
     topics = request.subscribed_topic_names or ()
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return _refused(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
-        return _refused(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _error_response(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     answer = ctx.broker.groups.consumer.heartbeat(ctx, request)
-    if isinstance(answer, Refused):
-        return _refused(ctx, *answer)
+    if isinstance(answer, HeartbeatError):
+        return _error_response(ctx, *answer)
 
     def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
-        return _refused(ctx, lost[request.group_id]) if lost else answer
+        return _error_response(ctx, lost[request.group_id]) if lost else answer
 
     return respond_when_replicated(ctx, [request.group_id], respond)
 
 
-def _refused(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
     ctx.error_code = code
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)

@@ -5,7 +5,7 @@ v1 tells the rebalance timeout apart from the session timeout, v4 wants members 
 (KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; what happens then is told in broker/groups.
 """
 
-from sluice.broker.coordinator.group.classic.protocol import join_refusal
+from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import allowed
@@ -33,18 +33,18 @@ def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
         if not lost:
             return outcome
         ctx.error_code = lost[request.group_id]
-        return join_refusal(ctx.version, request.member_id, lost[request.group_id])
+        return join_error(ctx.version, request.member_id, lost[request.group_id])
 
     return respond_when_replicated(ctx, [request.group_id], respond)
 
 
 def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
     if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return join_refusal(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return join_error(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
-        return join_refusal(ctx.version, request.member_id, ErrorCode.INVALID_GROUP_ID)
+        return join_error(ctx.version, request.member_id, ErrorCode.INVALID_GROUP_ID)
     config = ctx.broker.config
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
-        return join_refusal(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+        return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
     return ctx.broker.groups.classic.join(ctx, request)

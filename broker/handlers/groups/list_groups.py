@@ -14,7 +14,7 @@ def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsRespons
     nobody knows none. Those of other brokers are not told of, and while some of this one's are being loaded none is.
     """
     groups = ctx.broker.groups
-    if groups.partitions.is_loading:
+    if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.strip().lower() for state in request.states_filter}

@@ -104,7 +104,7 @@ def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: 
     groups = ctx.broker.groups
     group = groups.groups.get(asked.group_id)
     if group is None:
-        error = groups.partitions.error(asked.group_id)
+        error = groups.shards.error(asked.group_id)
     else:
         error = group.offset_fetch_error(asked.member_id, asked.member_epoch)
     if error:

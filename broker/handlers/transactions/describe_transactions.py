@@ -28,7 +28,7 @@ def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
         return _refused(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
     metadata = ctx.broker.transactions.get(transactional_id)
     if metadata is None:
-        error = ctx.broker.transactions.partitions.error(transactional_id)
+        error = ctx.broker.transactions.shards.error(transactional_id)
         return _refused(ctx, transactional_id, error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     names = {name.topic for name in metadata.partitions}
     hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransac
     except re.error:
         ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    if ctx.broker.transactions.partitions.is_loading:
+    if ctx.broker.transactions.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     listed = [

@@ -75,24 +75,24 @@ class ClassicProtocol:
         member_id = request.member_id
         error = self._coordinator.error(request.group_id)
         if error:
-            return join_refusal(ctx.version, member_id, error)
+            return join_error(ctx.version, member_id, error)
         found = self._coordinator.groups.get(request.group_id)
         if found is not None and found.type == CONSUMER and not found.is_empty:
             return self._coordinator.consumer.classic_members.join(ctx, request)
         if isinstance(found, ClassicGroup):
             group = found
         elif member_id != UNKNOWN_MEMBER_ID:
-            return join_refusal(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            return join_error(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         else:
             begun = self._begin_group(request.group_id, found)
             if isinstance(begun, ErrorCode):
-                return join_refusal(ctx.version, member_id, begun)
+                return join_error(ctx.version, member_id, begun)
             group = begun
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
-            return join_refusal(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, request.protocols):
-            return join_refusal(ctx.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return join_error(ctx.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if member_id == UNKNOWN_MEMBER_ID:
             return self._join_anew(ctx, request, group)
         return self._join_again(ctx, request, group)
@@ -133,7 +133,7 @@ class ClassicProtocol:
         elif ctx.version >= _KNOWN_MEMBER_ID_SINCE:
             expire = partial(self._pending_member_expired, group, member_id)
             group.pending_members[member_id] = self._coordinator.await_heartbeat(request.session_timeout_ms, expire)
-            return join_refusal(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+            return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
         return self._add(ctx, request, group, member_id)
 
     def _join_again(
@@ -142,11 +142,11 @@ class ClassicProtocol:
         member_id = request.member_id
         if member_id in group.pending_members:
             if request.group_instance_id is not None:  # ids of static members are never pending
-                return join_refusal(ctx.version, "", ErrorCode.UNKNOWN_SERVER_ERROR)
+                return join_error(ctx.version, "", ErrorCode.UNKNOWN_SERVER_ERROR)
             return self._add(ctx, request, group, member_id)
         error = group.member_error(member_id, request.group_instance_id)
         if error:
-            return join_refusal(ctx.version, member_id, error)
+            return join_error(ctx.version, member_id, error)
         member = group.members[member_id]
         leads = group.leader_id == member_id
         if (group.state, leads) in TELLS_CURRENT_GENERATION and member.protocols == request.protocols:
@@ -470,7 +470,7 @@ class ClassicProtocol:
 
     def _end_join(self, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
         if member.awaiting_join is not None:
-            self._answer_join(member, join_refusal(member.awaiting_join.version, member_id, error))
+            self._answer_join(member, join_error(member.awaiting_join.version, member_id, error))
 
     def _answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         ctx, member.awaiting_join = member.awaiting_join, None
@@ -483,7 +483,7 @@ class ClassicProtocol:
             self._answers.add(ctx, response)
 
 
-def join_refusal(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
+def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
     """An answer to JoinGroup with nothing but an error."""
     protocol_name = None if version >= _NULL_PROTOCOL_SINCE else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol_name)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.classic.protocol import join_refusal
+from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
     Subscription,
@@ -60,13 +60,13 @@ class ClassicMembers:
         subscription = read_subscription(request.protocols[0].metadata) if request.protocols else None
         error = self._join_error(request, group, member_id, subscription)
         if error:
-            return join_refusal(ctx.version, request.member_id, error)
+            return join_error(ctx.version, request.member_id, error)
         assert subscription is not None
         if is_new and request.group_instance_id is None and ctx.version >= _KNOWN_MEMBER_ID_SINCE:
-            return join_refusal(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+            return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
         place = _place(group, member_id, request.group_instance_id, is_new=is_new)
         if isinstance(place, ErrorCode):
-            return join_refusal(ctx.version, request.member_id, place)
+            return join_error(ctx.version, request.member_id, place)
         updated = _updated(ctx, request, place.member, subscription)
         owned = list(by_topic_id(subscription.owned_partitions, self._cluster).items())
         records: list[KeyValue] = []
@@ -83,7 +83,7 @@ class ClassicMembers:
             if not error:
                 self._joined(group, updated, request)
         if error:
-            return join_refusal(ctx.version, request.member_id, error)
+            return join_error(ctx.version, request.member_id, error)
         return JoinGroupResponse(
             member_id=member_id,
             generation_id=updated.member_epoch,

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 _CLIENTS_MAKE_MEMBER_IDS_SINCE = 1
 
 
-class Refused(NamedTuple):
-    """Why a request changes nothing."""
+class HeartbeatError(NamedTuple):
+    """The error of a heartbeat that changes nothing."""
 
     error: ErrorCode
     message: str | None  # None: what the error says
@@ -65,43 +65,43 @@ class ConsumerProtocol:
 
     def heartbeat(
         self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
-    ) -> ConsumerGroupHeartbeatResponse | Refused:
+    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         """Joins, stays or leaves; the answer says what the member shall have."""
-        refused = _refused_request(request, ctx.version, self.rebalance.assignors)
-        if refused is not None:
-            return refused
+        invalid = _request_error(request, ctx.version, self.rebalance.assignors)
+        if invalid is not None:
+            return invalid
         error = self._coordinator.error(request.group_id)
         if error:
-            return Refused(error, None)
+            return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
         return self._join_or_stay(ctx, request)
 
     def _join_or_stay(
         self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
-    ) -> ConsumerGroupHeartbeatResponse | Refused:
+    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._group_for(request)
-        if isinstance(group, Refused):
+        if isinstance(group, HeartbeatError):
             return group
         member_id = request.member_id or self.rebalance.new_member_id()
         if not self.rebalance.has_room_for(group, member_id, request.instance_id):
-            return Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.too_large)
+            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.too_large)
         owned = _owned(request)
         place = _place(group, request, member_id, owned)
-        if isinstance(place, Refused):
+        if isinstance(place, HeartbeatError):
             return place
         member = place.member
         updated = _updated(ctx, request, member)
-        refused = _refused_regex(member, updated)
-        if refused is not None:
-            return refused
+        invalid = _regex_error(member, updated)
+        if invalid is not None:
+            return invalid
         records = self._install(group)
         updated = self.rebalance.advance(group, place, updated, owned, records)
         settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._coordinator.write_or_restore(group.group_id, records)
         if error:
-            return _not_written(error)
+            return _write_error(error)
         self.rebalance.look_at_regexes(ctx, group)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id,
@@ -117,7 +117,7 @@ class ConsumerProtocol:
             )
         return response
 
-    def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | Refused:
+    def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
         """The group; a new one, which nobody knows yet, for a member that joins where there is none."""
         group = self._coordinator.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -126,13 +126,15 @@ class ConsumerProtocol:
         if group is None:
             if joins:
                 return ConsumerGroup(request.group_id)
-            return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         if joins and group.is_empty:
             return ConsumerGroup(request.group_id)
         if joins and isinstance(group, ClassicGroup):
             upgraded = self.rebalance.migration.upgraded(group)
-            return upgraded if isinstance(upgraded, ConsumerGroup) else Refused(ErrorCode.GROUP_ID_NOT_FOUND, upgraded)
-        return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+            if isinstance(upgraded, ConsumerGroup):
+                return upgraded
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, upgraded)
+        return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
 
     def _install(self, group: ConsumerGroup) -> list[KeyValue]:
         """Makes the group known, in the place of one of another kind; returns the records about what that changes."""
@@ -149,20 +151,20 @@ class ConsumerProtocol:
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | Refused:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._coordinator.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             problem = "not found" if group is None else "is not a consumer group"
-            return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
         member = _known_member(group, request.member_id, request.instance_id)
-        if isinstance(member, Refused):
+        if isinstance(member, HeartbeatError):
             return member
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
             error = self._go_for_a_while(group, member)
         else:
             error = self.rebalance.remove(group, [member])
         if error:
-            return _not_written(error)
+            return _write_error(error)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _go_for_a_while(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
@@ -193,11 +195,13 @@ class ConsumerProtocol:
                 self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
 
 
-def _not_written(error: ErrorCode) -> Refused:
-    return Refused(error, "The group's records could not be written.")
+def _write_error(error: ErrorCode) -> HeartbeatError:
+    return HeartbeatError(error, "The group's records could not be written.")
 
 
-def _refused_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> Refused | None:
+def _request_error(
+    request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]
+) -> HeartbeatError | None:
     """What no group would accept (Kafka's GroupCoordinatorService)."""
     epoch = request.member_epoch
     must_name_itself = version >= _CLIENTS_MAKE_MEMBER_IDS_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
@@ -219,11 +223,11 @@ def _refused_request(request: ConsumerGroupHeartbeatRequest, version: int, assig
     )
     problem = next((message for is_wrong, message in problems if is_wrong), None)
     if problem is not None:
-        return Refused(ErrorCode.INVALID_REQUEST, problem)
+        return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = ", ".join(assignors)
         message = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {known}."
-        return Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
+        return HeartbeatError(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     return None
 
 
@@ -231,7 +235,7 @@ def _is_blank(text: str | None) -> bool:
     return text is not None and not text.strip()
 
 
-def _refused_regex(member: ConsumerMember, updated: ConsumerMember) -> Refused | None:
+def _regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatError | None:
     regex = updated.subscribed_topic_regex
     if not regex or regex == member.subscribed_topic_regex:
         return None
@@ -239,13 +243,13 @@ def _refused_regex(member: ConsumerMember, updated: ConsumerMember) -> Refused |
         compile_regex(regex)
     except InvalidRegexError as error:
         message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
-        return Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+        return HeartbeatError(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     return None
 
 
 def _place(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str, owned: Owned
-) -> Place | Refused:
+) -> Place | HeartbeatError:
     """The member that sends this heartbeat, which may be a new one."""
     instance_id = request.instance_id
     if request.member_epoch == JOIN_EPOCH:
@@ -257,31 +261,31 @@ def _place(
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
                 f"id is owned by {static.member_id} member."
             )
-            return Refused(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+            return HeartbeatError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
         return returned(static, member_id)
     member = _known_member(group, member_id, instance_id)
-    if isinstance(member, Refused):
+    if isinstance(member, HeartbeatError):
         return member
-    return _refused_epoch(member, request.member_epoch, owned) or Place(member)
+    return _epoch_error(member, request.member_epoch, owned) or Place(member)
 
 
-def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | Refused:
+def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | HeartbeatError:
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
             message = f"Member {member_id} is not a member of group {group.group_id}."
-            return Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+            return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, message)
         return member
     member = group.static_member(instance_id)
     if member is None:
-        return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member.member_id != member_id:
         message = f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
-        return Refused(ErrorCode.FENCED_INSTANCE_ID, message)
+        return HeartbeatError(ErrorCode.FENCED_INSTANCE_ID, message)
     return member
 
 
-def _refused_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> Refused | None:
+def _epoch_error(member: ConsumerMember, epoch: int, owned: Owned) -> HeartbeatError | None:
     """The answer with the current epoch may have been lost: the previous one will do, from a member that has nothing
     but what it was given.
     """
@@ -293,7 +297,7 @@ def _refused_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> Refused 
         f"The consumer group member has a {compared} member epoch ({epoch}) than the one known by the group "
         f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin."
     )
-    return Refused(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
 
 def _has_all(member: ConsumerMember, owned: Iterable[tuple[bytes, Sequence[int]]]) -> bool:

@@ -188,7 +188,7 @@ def test_a_coordinator_that_loads_says_so(api: str, request_of: Callable[[], Mes
     broker.topic()
     client = broker.client()
     broker.broker.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
-    assert broker.broker.transactions.partitions.is_loading
+    assert broker.broker.transactions.shards.is_loading
     expected = LOADING_SAYS.get(api, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert codes(client.ask(request_of(), version)) == {expected}
     broker.advance(1_000)
@@ -206,7 +206,7 @@ def test_a_coordinator_that_loads_says_so(api: str, request_of: Callable[[], Mes
 def test_nothing_is_listed_while_some_of_it_is_loaded(request_: Message, topic: str) -> None:
     broker = VirtualBroker("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
     broker.broker.cluster.internal_topic(topic)
-    assert broker.broker.groups.partitions.is_loading or broker.broker.transactions.partitions.is_loading
+    assert broker.broker.groups.shards.is_loading or broker.broker.transactions.shards.is_loading
     client, version = broker.client(), 1 if isinstance(request_, ListTransactionsRequest) else 5
     assert client.ask(request_, version).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.advance(1_000)

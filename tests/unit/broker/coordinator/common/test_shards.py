@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
-from sluice.broker.coordinator.common.shards import CoordinatorPartitions
+from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
@@ -20,7 +20,7 @@ class Coordinator:
         self.broker = VirtualBroker(f"sluice.coordinator.load.delay.ms={delay_ms}", "offsets.topic.num.partitions=3")
         self.did: list[tuple[str, int]] = []
         log = CoordinatorLog(self.broker.broker, GROUP_METADATA_TOPIC)
-        self.partitions = CoordinatorPartitions(
+        self.shards = CoordinatorShards(
             self.broker.broker,
             log,
             lambda partition: self.did.append(("recovered", partition.index)),
@@ -29,7 +29,7 @@ class Coordinator:
         self.partition: Partition = log.partition_of("group")
 
     def error(self) -> ErrorCode:
-        return self.partitions.error("group")
+        return self.shards.error("group")
 
 
 def test_a_partition_that_is_led_is_loaded_when_it_is_first_asked_about() -> None:
@@ -41,32 +41,32 @@ def test_a_partition_that_is_led_is_loaded_when_it_is_first_asked_about() -> Non
 
 def test_all_that_are_led_can_be_loaded_at_once() -> None:
     coordinator = Coordinator()
-    coordinator.partitions.load_led()
+    coordinator.shards.load_led()
     assert coordinator.did == [("recovered", index) for index in range(3)]
 
 
 def test_nothing_is_loaded_before_the_topic_is_there() -> None:
     broker = VirtualBroker()
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
-    CoordinatorPartitions(broker.broker, log, lambda _: None, lambda _: None).load_led()
+    CoordinatorShards(broker.broker, log, lambda _: None, lambda _: None).load_led()
     assert GROUP_METADATA_TOPIC not in broker.broker.cluster.topics
 
 
 def test_loading_takes_as_long_as_it_is_told_to_take() -> None:
     coordinator = Coordinator(DELAY_MS)
-    coordinator.partitions.load(coordinator.partition)
-    assert (coordinator.error(), coordinator.partitions.is_loading) == (LOADING, True)
+    coordinator.shards.load(coordinator.partition)
+    assert (coordinator.error(), coordinator.shards.is_loading) == (LOADING, True)
     coordinator.broker.advance(DELAY_MS - 1)
     assert (coordinator.error(), coordinator.did) == (LOADING, [])
     coordinator.broker.advance(1)
-    assert (coordinator.error(), coordinator.partitions.is_loading) == (ErrorCode.NONE, False)
+    assert (coordinator.error(), coordinator.shards.is_loading) == (ErrorCode.NONE, False)
     assert coordinator.did == [("recovered", coordinator.partition.index)]
 
 
 def test_what_is_loaded_is_not_loaded_again() -> None:
     coordinator = Coordinator()
     for _ in range(2):
-        coordinator.partitions.load(coordinator.partition)
+        coordinator.shards.load(coordinator.partition)
     assert coordinator.did == [("recovered", coordinator.partition.index)]
 
 
@@ -76,12 +76,12 @@ def test_a_partition_that_goes_while_it_loads_is_not_recovered(
 ) -> None:
     coordinator = Coordinator(DELAY_MS)
     monkeypatch.setattr(type(coordinator.broker.broker), "leads", lambda *_: False)
-    coordinator.partitions.load(coordinator.partition)
+    coordinator.shards.load(coordinator.partition)
     coordinator.broker.advance(DELAY_MS - 1)
-    coordinator.partitions.unload(coordinator.partition)
+    coordinator.shards.unload(coordinator.partition)
     assert coordinator.error() == NOT_HERE
     if leads_again:
-        coordinator.partitions.load(coordinator.partition)
+        coordinator.shards.load(coordinator.partition)
     coordinator.broker.advance(1)  # the first load would be over
     assert coordinator.did == []
     assert coordinator.error() == (LOADING if leads_again else NOT_HERE)
@@ -89,9 +89,9 @@ def test_a_partition_that_goes_while_it_loads_is_not_recovered(
 
 def test_what_goes_is_dropped_once(monkeypatch: pytest.MonkeyPatch) -> None:
     coordinator = Coordinator()
-    coordinator.partitions.load(coordinator.partition)
+    coordinator.shards.load(coordinator.partition)
     monkeypatch.setattr(type(coordinator.broker.broker), "leads", lambda *_: False)
     for _ in range(2):
-        coordinator.partitions.unload(coordinator.partition)
+        coordinator.shards.unload(coordinator.partition)
     assert coordinator.error() == NOT_HERE
     assert coordinator.did == [("recovered", coordinator.partition.index), ("resigned", coordinator.partition.index)]
