@@ -8,11 +8,10 @@ they are never objects: 28 bytes each.
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-
-from sluice.pipeline.plan.replay import Client, Kind, Requests
 
 Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -23,6 +22,7 @@ _MOST_QUARANTINED = 1000  # at once
 _MS = 1_000_000  # nanoseconds
 _VERSIONS = 256
 
+Kind = Literal["Produce", "Fetch"]  # Kafka's QuotaType
 By = Literal["client-id", "user", "user+client-id"]  # whose use a quota counts together
 
 
@@ -41,6 +41,42 @@ _Numbers = TypeVar("_Numbers", int, Ints)
 def lane_of(connection: _Numbers, version: _Numbers) -> _Numbers:
     """One number for both: requests of one version on one connection follow each other."""
     return connection * _VERSIONS + version
+
+
+class Client(NamedTuple):
+    """Whose requests are counted together on one broker."""
+
+    kind: Kind
+    broker: str
+    user: str  # "" where quotas are not to be of users
+    client_id: str  # "" where they are not to be of client ids, or the client has none
+
+
+class Requests:
+    """What one client was charged for, in the order of time."""
+
+    __slots__ = ("at_ns", "following", "lane", "largest", "totals", "value", "versions")
+
+    def __init__(
+        self,
+        at_ns: Sequence[int],
+        value: Sequence[int],
+        lane: Sequence[int],
+        versions: Sequence[int],
+    ) -> None:
+        """There is at least one."""
+        self.at_ns = at_ns
+        self.value = value  # bytes
+        self.lane = lane  # which of the client's connections: 0, 1, ...
+        self.versions = versions  # the request version of each lane
+        # The row of the same lane that comes next, len(at_ns) for none.
+        self.following = range(1, len(lane) + 1) if len(versions) == 1 else _following(np.asarray(lane, np.int64))
+        self.totals = array("q", [0])  # of the values before each row, and of all
+        self.totals.extend(accumulate(value))
+        self.largest = max(value)
+
+    def __len__(self) -> int:
+        return len(self.at_ns)
 
 
 class Columns:
@@ -144,8 +180,7 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
     versions = [int(each) % _VERSIONS for each in lanes]
     if numbers is None:
         return Requests(at_ns.data, value.data, bytes(len(lane)), versions)
-    numbers = np.asarray(numbers, np.int64)
-    return Requests(at_ns.data, value.data, numbers.data, versions, _following(numbers))
+    return Requests(at_ns.data, value.data, np.asarray(numbers, np.int64).data, versions)
 
 
 def _joined(parts: Sequence[bytes], column: int) -> Ints:
@@ -177,7 +212,7 @@ def _without_waits(at_ns: Ints, lane: Ints, throttle_ms: Int32s) -> Ints:
     return found
 
 
-def _following(lane: Ints) -> memoryview:
+def _following(lane: Ints) -> Sequence[int]:
     order = np.argsort(lane, kind="stable")
     found = np.full(len(lane), len(lane), np.int64)
     same = lane[order[1:]] == lane[order[:-1]]

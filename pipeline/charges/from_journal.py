@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.journal_events import KINDS
-from sluice.pipeline.plan.replay import Kind
 
-from .charges import USED, Gathered, lane_of
+from .charges import USED, Gathered, Kind, lane_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

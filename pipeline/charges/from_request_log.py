@@ -19,9 +19,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from sluice.pipeline.plan.replay import Kind
-
-from .charges import USED, Gathered, lane_of
+from .charges import USED, Gathered, Kind, lane_of
 from .from_journal import NOT_CHARGED
 from .request_sizes import fetch_response_size, produce_request_size
 

@@ -18,10 +18,9 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from sluice.errors import SluiceError
-from sluice.pipeline.plan.replay import Client
 
 from . import from_journal, from_request_log
-from .charges import MOST_TEXT, By, Gathered, Quarantined
+from .charges import MOST_TEXT, By, Client, Gathered, Quarantined
 
 ROWS_AT_ONCE = 500_000  # that a reader holds before it hands them on
 _SPLIT_BYTES = 64 << 20

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import ceil, sqrt
 from typing import NamedTuple
 
-from sluice.pipeline.charges.charges import By, requests_of
+from sluice.pipeline.charges.charges import By, Client, Requests, requests_of
 from sluice.quotas.manager import QuotaConfig
 
-from .replay import Candidate, Client, Loop, Outcome, Requests, replay
+from .replay import Candidate, Loop, Outcome, replay
 
 _PRECISION = 1.01  # a need is found to 1 %
 
@@ -52,6 +52,31 @@ class Finding(NamedTuple):
     client: Client
     candidate: Candidate
     outcome: Outcome
+
+
+class Effect:
+    """What one candidate does to all clients of one kind."""
+
+    def __init__(self) -> None:
+        self.clients: set[int] = set()  # by number, as there may be 100,000 of them in each of many candidates
+        self.throttled_clients: set[int] = set()
+        self.beyond_limits: set[int] = set()
+        self.answers = self.throttled = 0
+        self.worst_delay_p99_ms = self.worst_added_p99_ms = 0
+        self.lost_rate = 0.0  # bytes/s that clients move less than they did
+
+    def add(self, number: int, finding: Finding, limits: Limits | None) -> None:
+        outcome = finding.outcome
+        self.clients.add(number)
+        if outcome.throttled:
+            self.throttled_clients.add(number)
+        if limits is not None and not limits.spare(outcome):
+            self.beyond_limits.add(number)
+        self.answers += outcome.answers
+        self.throttled += outcome.throttled
+        self.worst_delay_p99_ms = max(self.worst_delay_p99_ms, outcome.delay_p99_ms)
+        self.worst_added_p99_ms = max(self.worst_added_p99_ms, outcome.added_p99_ms)
+        self.lost_rate += max(0.0, outcome.offered_rate - outcome.achieved_rate)
 
 
 def tried(client: Client, parts: Sequence[bytes], settings: Settings) -> Iterator[Finding]:

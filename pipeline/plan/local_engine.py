@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, needed, tried
 from .engine import Tell
-from .replay import Client
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, row_of
 
 

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from .recommendation import Recommendation
-from .replay import Candidate, Kind
+from sluice.pipeline.charges.charges import Kind
 
-if TYPE_CHECKING:
-    from .report import Effect
+from .analysis import Effect
+from .recommendation import Recommendation
+from .replay import Candidate
 
 _MOST_BARS = 30
 _SIZE_INCHES = (8, 4)
 
 
-def plot_effects(file: Path, kind: Kind, effects: "Mapping[Candidate, Effect]") -> None:
+def plot_effects(file: Path, kind: Kind, effects: Mapping[Candidate, Effect]) -> None:
     """How many clients wait, and how long, by the quota; a line for each profile and loop."""
     figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
     clients, delays = figure.subplots(1, 2)

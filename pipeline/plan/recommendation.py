@@ -7,10 +7,9 @@ A quota is of each broker, so what a client needs is what it needs on the broker
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sluice.pipeline.charges.charges import By
+from sluice.pipeline.charges.charges import By, Kind
 
 from .analysis import Finding
-from .replay import Kind
 
 KEYS: dict[Kind, str] = {"Produce": "producer_byte_rate", "Fetch": "consumer_byte_rate"}
 

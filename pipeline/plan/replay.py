@@ -21,21 +21,19 @@ bisection (`Sensor.room`): a client far from its quota costs a few steps a secon
 Pure: no clock, nothing random, no I/O. Times are nanoseconds, of charges whole milliseconds, as in the broker.
 """
 
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from sluice.broker.throttling.profile import HOLD, MUTE, PROFILES, Throttling
+from sluice.pipeline.charges.charges import Client, Kind, Requests
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaManager, QuotaConfig
 from sluice.quotas.sensor import Sensor
 
-Kind = Literal["Produce", "Fetch"]  # Kafka's QuotaType
 Loop = Literal["closed", "open"]
 LOOPS: tuple[Loop, ...] = ("closed", "open")
 API_KEYS: dict[Kind, int] = {"Produce": PRODUCE, "Fetch": FETCH}
@@ -52,43 +50,6 @@ class Candidate(NamedTuple):
     quota: float  # bytes/s on one broker
     profile: str  # of `PROFILES`
     loop: Loop
-
-
-class Client(NamedTuple):
-    """Whose requests are counted together on one broker."""
-
-    kind: Kind
-    broker: str
-    user: str  # "" where quotas are not to be of users
-    client_id: str  # "" where they are not to be of client ids, or the client has none
-
-
-class Requests:
-    """What one client was charged for, in the order of time."""
-
-    __slots__ = ("at_ns", "following", "lane", "largest", "totals", "value", "versions")
-
-    def __init__(
-        self,
-        at_ns: Sequence[int],
-        value: Sequence[int],
-        lane: Sequence[int],
-        versions: Sequence[int],
-        following: Sequence[int] | None = None,
-    ) -> None:
-        """There is at least one."""
-        self.at_ns = at_ns
-        self.value = value  # bytes
-        self.lane = lane  # which of the client's connections: 0, 1, ...
-        self.versions = versions  # the request version of each lane
-        # The row of the same lane that comes next, len(at_ns) for none.
-        self.following = _following(lane, len(versions)) if following is None else following
-        self.totals = array("q", [0])  # of the values before each row, and of all
-        self.totals.extend(accumulate(value))
-        self.largest = max(value)
-
-    def __len__(self) -> int:
-        return len(self.at_ns)
 
 
 class Delays:
@@ -348,17 +309,6 @@ class _Replay:
             offered_rate=total / max(traced_ms, _LEAST_SPAN_MS) * 1e3,
             achieved_rate=total / max(span_ms, _LEAST_SPAN_MS) * 1e3,
         )
-
-
-def _following(lanes: Sequence[int], count: int) -> Sequence[int]:
-    if count == 1:
-        return range(1, len(lanes) + 1)
-    nearest = [len(lanes)] * count
-    found = array("q", bytes(8 * len(lanes)))
-    for row in range(len(lanes) - 1, -1, -1):
-        found[row] = nearest[lanes[row]]
-        nearest[lanes[row]] = row
-    return found
 
 
 def _after(due_ns: int, own_ns: int, throttle_ns: int, throttling: Throttling) -> tuple[int, int]:

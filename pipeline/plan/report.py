@@ -5,39 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .analysis import Finding, Limits, Settings
+from sluice.pipeline.charges.charges import Kind
+
+from .analysis import Effect, Finding, Limits, Settings
 from .kafka_configs_script import SCRIPT
 from .recommendation import KEYS, Need, Recommendation
-from .replay import Candidate, Kind
+from .replay import Candidate
 from .tables import QUARANTINE
 
 REPORT = "report.md"
 _MOST_SHOWN = 20  # clients of a table
-
-
-class Effect:
-    """What one candidate does to all clients of one kind."""
-
-    def __init__(self) -> None:
-        self.clients: set[int] = set()  # by number, as there may be 100,000 of them in each of many candidates
-        self.throttled_clients: set[int] = set()
-        self.beyond_limits: set[int] = set()
-        self.answers = self.throttled = 0
-        self.worst_delay_p99_ms = self.worst_added_p99_ms = 0
-        self.lost_rate = 0.0  # bytes/s that clients move less than they did
-
-    def add(self, number: int, finding: Finding, limits: Limits | None) -> None:
-        outcome = finding.outcome
-        self.clients.add(number)
-        if outcome.throttled:
-            self.throttled_clients.add(number)
-        if limits is not None and not limits.spare(outcome):
-            self.beyond_limits.add(number)
-        self.answers += outcome.answers
-        self.throttled += outcome.throttled
-        self.worst_delay_p99_ms = max(self.worst_delay_p99_ms, outcome.delay_p99_ms)
-        self.worst_added_p99_ms = max(self.worst_added_p99_ms, outcome.added_p99_ms)
-        self.lost_rate += max(0.0, outcome.offered_rate - outcome.achieved_rate)
 
 
 Effects = dict[tuple[Kind, Candidate], Effect]

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, needed, tried
 from .engine import Find, Tell
-from .replay import Client
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, arrow_schema, row_of, sql_columns, table_of
 
 if TYPE_CHECKING:

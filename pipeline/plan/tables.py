@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import dataset, parquet
 
-from sluice.pipeline.charges.charges import Quarantined
+from sluice.pipeline.charges.charges import Client, Quarantined
 
 from .analysis import Finding
-from .replay import Candidate, Client, Outcome
+from .replay import Candidate, Outcome
 
 REPLAYS, NEEDS, QUARANTINE, RECOMMENDATION = "replays", "needs", "quarantine", "recommendation"
 

@@ -2,8 +2,17 @@
 
 import pytest
 
-from sluice.pipeline.charges.charges import MOST_TEXT, QUARANTINED, Columns, Gathered, Quarantined, lane_of, requests_of
-from sluice.pipeline.plan.replay import Client, Requests
+from sluice.pipeline.charges.charges import (
+    MOST_TEXT,
+    QUARANTINED,
+    Client,
+    Columns,
+    Gathered,
+    Quarantined,
+    Requests,
+    lane_of,
+    requests_of,
+)
 
 S = 1_000_000_000
 

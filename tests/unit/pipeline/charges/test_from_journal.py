@@ -9,7 +9,7 @@ import pytest
 
 from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent, BrokerState, Gap, Request
-from sluice.pipeline.charges.charges import QUARANTINED, USED, By, Gathered
+from sluice.pipeline.charges.charges import QUARANTINED, USED, By, Client, Gathered
 from sluice.pipeline.charges.from_journal import (
     COLUMNS,
     LOST,
@@ -20,7 +20,6 @@ from sluice.pipeline.charges.from_journal import (
     take_line,
     take_lines,
 )
-from sluice.pipeline.plan.replay import Client
 from tests.support.packed_charges import Row, rows_of
 
 MS = 1_000_000

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.pipeline.charges.charges import USED, Gathered
+from sluice.pipeline.charges.charges import USED, Client, Gathered
 from sluice.pipeline.charges.from_journal import NOT_CHARGED
 from sluice.pipeline.charges.from_request_log import FROM_FOLLOWERS, take_line
 from sluice.pipeline.charges.request_sizes import fetch_response_size, produce_request_size
-from sluice.pipeline.plan.replay import Client
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from tests.support.packed_charges import Row, rows_of

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.pipeline.charges.charges import Columns, lane_of, requests_of
+from sluice.pipeline.charges.charges import Client, Columns, lane_of, requests_of
 from sluice.pipeline.plan.analysis import Limits, Settings, needed, readable, tried
-from sluice.pipeline.plan.replay import Client, Loop, replay
+from sluice.pipeline.plan.replay import Loop, replay
 
 MS = 1_000_000
 SHOP = Client("Produce", "1", "", "shop")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sluice.pipeline.charges.charges import By
+from sluice.pipeline.charges.charges import By, Client, Kind
 from sluice.pipeline.plan.analysis import Finding
 from sluice.pipeline.plan.recommendation import recommend
-from sluice.pipeline.plan.replay import Candidate, Client, Kind, Outcome
+from sluice.pipeline.plan.replay import Candidate, Outcome
 
 OUTCOME = Outcome._make([0] * len(Outcome._fields))
 

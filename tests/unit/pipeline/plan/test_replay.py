@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.broker.throttling.profile import MUTE, PROFILES
-from sluice.pipeline.plan.replay import API_KEYS, LOOPS, Candidate, Client, Loop, Outcome, Requests, replay
+from sluice.pipeline.charges.charges import Client, Requests
+from sluice.pipeline.plan.replay import API_KEYS, LOOPS, Candidate, Loop, Outcome, replay
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
