@@ -1,15 +1,12 @@
 """The brokers as the page shows them: their state, what may be done to them, and what passes through them."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sluice.broker.controller.controller import TRANSITIONS
-
-if TYPE_CHECKING:
-    from sluice.broker.network.socket_server import Server
-    from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.network.socket_server import Server
+from sluice.broker.server.cluster_server import ClusterServer
 
 # Who leads what is counted this seldom, in looks: there may be many partitions.
 _COUNT_LEADERS_EVERY = 4
@@ -48,7 +45,7 @@ class _Counts(Struct, frozen=True):
 class Brokers:
     """All brokers of a cluster."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._leads: Counter[int] = Counter()
         self._counts: dict[int, _Counts] = {}
@@ -63,7 +60,7 @@ class Brokers:
         elapsed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
         return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
 
-    def _seen(self, node_id: int, server: "Server", elapsed_ms: float) -> BrokerNow:
+    def _seen(self, node_id: int, server: Server, elapsed_ms: float) -> BrokerNow:
         cluster = self._server.cluster
         now = self._count(node_id, server)
         before, self._counts[node_id] = self._counts.get(node_id, now), now
@@ -86,7 +83,7 @@ class Brokers:
             out_per_s=per_s(now.bytes_out, before.bytes_out),
         )
 
-    def _count(self, node_id: int, server: "Server") -> _Counts:
+    def _count(self, node_id: int, server: Server) -> _Counts:
         topics = self._server.cluster.topics.values()
         traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
         return _Counts(

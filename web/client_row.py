@@ -1,16 +1,13 @@
 """A client as the page shows it: who it is, how it stands to its quotas, and its last two minutes."""
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from sluice.broker.network.socket_server import Server
 from sluice.quotas.manager import ClientQuotaManager
 
 from .meter import Meter, MeterSeen
-
-if TYPE_CHECKING:
-    from sluice.broker.network.socket_server import Server
 
 # Two looks a second for two minutes.
 POINTS = 240
@@ -95,7 +92,7 @@ class ClientRow:
             return True
         return any(meter.rate or meter.held_until_ms for meter in self.meters)
 
-    def read(self, servers: "dict[int, Server]", mutation: ClientQuotaManager | None, look: int, now_ms: float) -> None:
+    def read(self, servers: dict[int, Server], mutation: ClientQuotaManager | None, look: int, now_ms: float) -> None:
         """Looks at what all brokers have recorded of it."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0

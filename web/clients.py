@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from math import log2
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sluice.broker.requests.context import ANONYMOUS
+from sluice.broker.server.cluster_server import ClusterServer
 
 from .client_row import ClientRow, Who
-
-if TYPE_CHECKING:
-    from sluice.broker.server.cluster_server import ClusterServer
 
 # Clients read each time beyond those that someone sees: all of 500 within ten seconds. The first time many are, so that
 # they are in their order at once.
@@ -44,7 +42,7 @@ SORTS: dict[Sort, Callable[[ClientRow], _Key]] = {
 class Clients:
     """The clients that there are, or were lately."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._numbers = count(1)
         self._rows: dict[Who, ClientRow] = {}

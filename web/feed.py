@@ -7,18 +7,13 @@ the next one comes later.
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from sluice.clock import sleep_ms
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.clock import TimerHandle, sleep_ms
 
 from .snapshots import Look, Looks
+from .view import View
 from .viewer import Viewer
-
-if TYPE_CHECKING:
-    from sluice.broker.server.cluster_server import ClusterServer
-    from sluice.clock import TimerHandle
-
-    from .view import View
 
 EVERY_MS = 500.0
 _LEAST_REST = 19  # times what a look takes
@@ -33,7 +28,7 @@ _FORGET_AFTER_MS = 10_000.0
 class Feed:
     """The looks at a cluster, for all who watch."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._clock = server.cluster.clock
         self._looks = Looks(server)
@@ -44,7 +39,7 @@ class Feed:
         self.newest: Look | None = None
 
     @contextmanager
-    def watching(self, view: "View") -> "Iterator[Viewer]":
+    def watching(self, view: View) -> Iterator[Viewer]:
         """Somebody watches."""
         viewer = Viewer(view, self._server.cluster.journal)
         if not self._viewers and self._clock.monotonic_ms() - self._left_ms > _FORGET_AFTER_MS:

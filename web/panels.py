@@ -1,18 +1,15 @@
 """What else the page shows of a cluster: quotas, fault rules, connections."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sluice.broker.admin.resources.faults import FaultShown, describe
+from sluice.broker.network.connection import Connection
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER
 from sluice.quotas.entity import Default, QuotaEntity
 from sluice.quotas.store import CONNECTION_CREATION_RATE, QuotaStores
-
-if TYPE_CHECKING:
-    from sluice.broker.network.connection import Connection
-    from sluice.broker.server.cluster_server import ClusterServer
 
 _MOST = 100
 
@@ -65,7 +62,7 @@ class Connections(Struct, frozen=True, gc=False):
     total: int
 
 
-def quotas(server: "ClusterServer") -> Quotas:
+def quotas(server: ClusterServer) -> Quotas:
     """Those that hold, whether a property says so or someone has set them."""
     cluster = server.cluster
     altered = {
@@ -81,13 +78,13 @@ def quotas(server: "ClusterServer") -> Quotas:
     return Quotas(rows[:_MOST], len(rows))
 
 
-def faults(server: "ClusterServer") -> Faults:
+def faults(server: ClusterServer) -> Faults:
     """The rules, the oldest first; who asks does not make the engine of them."""
     rules = [] if server.cluster.faults is None else server.cluster.faults.list()
     return Faults([describe(fault) for fault in rules[:_MOST]], len(rules))
 
 
-def connections(server: "ClusterServer", text: str) -> Connections:
+def connections(server: ClusterServer, text: str) -> Connections:
     """Those whose client id or user has this text."""
     folded = text.casefold()
     now_ms = server.cluster.clock.monotonic_ms()
@@ -119,7 +116,7 @@ def _name(name: str | Default) -> str | None:
     return None if isinstance(name, Default) else name
 
 
-def _seen(node_id: int, connection: "Connection", now_ms: float) -> ConnectionNow:
+def _seen(node_id: int, connection: Connection, now_ms: float) -> ConnectionNow:
     ctx = connection.ctx
     return ConnectionNow(
         broker=node_id,

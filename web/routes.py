@@ -3,12 +3,12 @@
 The files are for everyone: they hold nothing of the broker's. What they ask for needs the token, if there is one.
 """
 
-from typing import TYPE_CHECKING
-
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sluice.broker.admin.operation import AdminRoom, Furniture, Nothing, Operation
+from sluice.broker.server.cluster_server import ClusterServer
 
 from .assets import INDEX, Asset, assets
 from .feed import Feed
@@ -16,16 +16,10 @@ from .message import Message
 from .stream import EVENTS, EventStream
 from .view import ViewWanted
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from sluice.broker.server.cluster_server import ClusterServer
-
-
 _FILES = assets()  # read as this is imported, which keeps no client waiting
 
 
-def page(server: "ClusterServer") -> Furniture:
+def page(server: ClusterServer) -> Furniture:
     """The page of these brokers."""
     return Furniture([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
 
@@ -49,16 +43,16 @@ def _stream(feed: Feed) -> Operation:
     )
 
 
-async def _get_page(request: "Request") -> Response:
+async def _get_page(request: Request) -> Response:
     return _served(_FILES[INDEX], request)
 
 
-async def _get_file(request: "Request") -> Response:
+async def _get_file(request: Request) -> Response:
     asset = _FILES.get(request.path_params["name"])
     return Response(status_code=404) if asset is None else _served(asset, request)
 
 
-def _served(asset: Asset, request: "Request") -> Response:
+def _served(asset: Asset, request: Request) -> Response:
     if request.headers.get("if-none-match") == asset.etag:
         return Response(status_code=304, headers=asset.headers)
     return Response(asset.content, headers=asset.headers)

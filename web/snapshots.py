@@ -1,25 +1,19 @@
 """One look at a cluster, for all who watch it."""
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
 import sluice
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import EVERYWHERE
 
 from . import panels
 from .brokers import Brokers
-from .client_row import POINTS
+from .client_row import POINTS, ClientRow
 from .clients import Clients
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sluice.broker.server.cluster_server import ClusterServer
-
-    from .client_row import ClientRow
-    from .view import View
+from .view import View
 
 
 class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +37,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
 class Look:
     """What was seen at one moment. What is asked of it twice is made once."""
 
-    def __init__(self, server: "ClusterServer", number: int, brokers: bytes) -> None:
+    def __init__(self, server: ClusterServer, number: int, brokers: bytes) -> None:
         self.number = number
         self.at_ms = server.cluster.clock.wall_ms()
         self.brokers = brokers
@@ -92,13 +86,13 @@ class Look:
 class Looks:
     """Looks at a cluster, again and again."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._brokers = Brokers(server)
         self._clients = Clients(server)
         self._number = 0
 
-    def look(self, views: "Iterable[View]") -> Look:
+    def look(self, views: Iterable[View]) -> Look:
         """What can be seen now, for these views."""
         number, self._number = self._number, self._number + 1
         found = Look(self._server, number, msgspec.json.encode(self._brokers.look(number)))

@@ -5,16 +5,13 @@ the format is the same.
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from .feed import Feed
 from .view import View
 from .viewer import Viewer
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 EVENTS = "text/event-stream"
 # A comment: sent where there is nothing new, so that both sides notice when the other one is gone.
@@ -30,7 +27,7 @@ class EventStream(StreamingResponse):
         self._feed = feed
         self._view = view
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Around all of it: what is written into an answer is not told when the client of the answer goes.
         with self._feed.watching(self._view) as viewer:
             self.body_iterator = self._events(viewer)

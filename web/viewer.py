@@ -3,25 +3,21 @@
 Most of a message is the same for all viewers, and comes as JSON already.
 """
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import Raw
 
+from sluice.broker.journal.journal import Journal
+
+from .client_row import ClientRow
 from .journal_tail import newest
-
-if TYPE_CHECKING:
-    from sluice.broker.journal.journal import Journal
-
-    from .client_row import ClientRow
-    from .snapshots import Look
-    from .view import View
+from .snapshots import Look
+from .view import View
 
 
 class Viewer:
     """One viewer, who joins with a view and keeps it."""
 
-    def __init__(self, view: "View", journal: "Journal | None") -> None:
+    def __init__(self, view: View, journal: Journal | None) -> None:
         self.view = view
         self._journal = journal if view.journal else None
         self._after = 0  # in the journal
@@ -30,7 +26,7 @@ class Viewer:
         self._encoded: dict[int, bytes] = {}  # of each what was sent
         self._looked: dict[int, int] = {}  # of each the look up to which its points were sent
 
-    def message(self, look: "Look") -> bytes:
+    def message(self, look: Look) -> bytes:
         """What is new to this viewer; `{}` where that is nothing."""
         changed = {
             name: Raw(value)
@@ -55,7 +51,7 @@ class Viewer:
         self._sent[name] = value
         return True
 
-    def _clients(self, look: "Look") -> bytes:
+    def _clients(self, look: Look) -> bytes:
         if self.view not in look.pages:
             return b"null"  # it joined since
         rows, matched = look.pages[self.view]
@@ -66,7 +62,7 @@ class Viewer:
         seen = {"total": look.clients, "matched": matched, "order": [row.id for row in rows]}
         return msgspec.json.encode({**seen, "rows": changed, "points": points})
 
-    def _new_points(self, row: "ClientRow") -> list[tuple[int, int, int]]:
+    def _new_points(self, row: ClientRow) -> list[tuple[int, int, int]]:
         after = self._looked.get(row.id, -1)
         return [point for point in row.points if point[0] > after]
 
