@@ -1,12 +1,12 @@
-"""What a partition of an internal topic says in the end: the last value of each key. Follows Kafka's CoordinatorLoader.
+"""The state in a partition of an internal topic: the last value of each key. Follows Kafka's CoordinatorLoader.
 
-State that is written as keys and values, a tombstone for what is no more, can be read back without going through all
-that happened: the last value of each key is the state, and that is just what compaction keeps. So a compacted log and
-a whole one give the same here, and an old value is never decoded.
+State that is written as keys and values, with tombstones for deleted keys, is read back without replaying its history:
+the last value of each key is the state, which is exactly what compaction keeps. So a compacted log and a complete one
+give the same state, and superseded values are never decoded.
 
-Records of a transaction count once its marker says that it was committed, and then as if they had been written in
-their place in the log: something that was committed later is not replaced. Of a transaction that is open they are
-*pending*. A tombstone takes what is pending for its key with it.
+Records of a transaction count once its commit marker is read, as if they had been written at their own offsets: a value
+with a higher offset is not replaced. The records of an open transaction are *pending*. A tombstone also deletes the
+pending values of its key.
 """
 
 import logging
@@ -38,20 +38,20 @@ _READ_BYTES = 5 * 2**20  # Kafka's offsets.load.buffer.size
 _NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
-class Stored(NamedTuple):
+class StoredRecord(NamedTuple):
     """The value of a key, and the offset of its record."""
 
     offset: int
     value: bytes
 
 
-Values = dict[bytes, Stored]  # by key
+Values = dict[bytes, StoredRecord]  # by key
 _Read = Callable[[memoryview, int, int], tuple[Message, int]]
 _Readers = tuple[_Read, _Read]  # of a key, of a value
 
 
-class Replay:
-    """What there is in a partition's log, up to its end."""
+class CompactedState:
+    """The values in a partition's log, up to its end."""
 
     __slots__ = ("_name", "pending", "values")
 
@@ -59,21 +59,21 @@ class Replay:
         self.values: Values = {}
         self.pending: dict[int, Values] = {}  # by producer id
         self._name = log.name
-        for part in _parts(log):
-            self._take(part)
+        for batches in _read_batches(log):
+            self._add_batches(batches)
 
-    def _take(self, data: bytes) -> None:
-        """Takes batches in. A loop of its own for what most of them are, records of no transaction, not compressed: a
-        log may have a hundred thousand of them, and a client waits.
+    def _add_batches(self, data: bytes) -> None:
+        """Add batches. Most are neither transactional nor compressed and are parsed in place: a log may have 100,000
+        records, and a client is waiting.
         """
-        values, forget = self.values, self._forget
+        values, delete = self.values, self._delete
         position = 0
         while position < len(data):
             base_offset, length, _, _, _, attributes, _, _, _, _, _, _, count = HEADER.unpack_from(data, position)
             start, position = position, position + LOG_OVERHEAD + length
             try:
                 if attributes & _NOT_PLAIN:
-                    self._take_unusual(data[start:position])
+                    self._add_general(data[start:position])
                     continue
                 at = start + HEADER_BYTES
                 for _ in range(count):
@@ -87,15 +87,15 @@ class Replay:
                     key = data[at : at + size]
                     size, at = read_varint(data, at + max(size, 0))
                     if size >= 0:
-                        values[key] = Stored(base_offset + delta, data[at : at + size])
+                        values[key] = StoredRecord(base_offset + delta, data[at : at + size])
                     else:
-                        forget(key)
+                        delete(key)
                     at = end
             except (InvalidRecords, IndexError, VarintError) as error:
                 where = {"partition": self._name, "offset": base_offset, "reason": repr(error)}
                 _logger.error("coordinator records cannot be read and are left out", extra=where)
 
-    def _take_unusual(self, batch: bytes) -> None:
+    def _add_general(self, batch: bytes) -> None:
         header = read_header(batch)
         if header.is_control:
             if header.is_transactional:
@@ -105,11 +105,11 @@ class Replay:
         for record in iter_records(batch):
             key = record.key or b""
             if record.value is not None:
-                values[key] = Stored(record.offset, record.value)
+                values[key] = StoredRecord(record.offset, record.value)
             else:
-                self._forget(key)
+                self._delete(key)
 
-    def _forget(self, key: bytes) -> None:
+    def _delete(self, key: bytes) -> None:
         self.values.pop(key, None)
         for pending in self.pending.values():
             pending.pop(key, None)
@@ -119,13 +119,13 @@ class Replay:
         if not _commits(batch):
             return
         for key, stored in pending.items():
-            present = self.values.get(key)
-            if present is None or stored.offset > present.offset:
+            current = self.values.get(key)
+            if current is None or stored.offset > current.offset:
                 self.values[key] = stored
 
 
-class Kind(NamedTuple):
-    """The messages that keys and values of one record type are."""
+class RecordType(NamedTuple):
+    """The messages of the keys and values of one record type."""
 
     key: type[Message]
     value: type[Message]
@@ -133,27 +133,27 @@ class Kind(NamedTuple):
 
 
 class RecordReader:
-    """Takes keys and values apart: the type of the record stands before a key, a version before a value, each in two
-    bytes. What a newer broker wrote, in types or versions not known here, is left out, as in Kafka, and counted.
+    """The decoder of keys and values. A key is prefixed by the record's type and a value by its version, each in two
+    bytes. Types and versions that only a newer broker knows are skipped, as in Kafka, and counted.
     """
 
-    __slots__ = ("_kinds", "_left_out", "_partition", "_readers")
+    __slots__ = ("_partition", "_readers", "_record_types", "_skipped")
 
-    def __init__(self, partition: str, kinds: Mapping[int, Kind]) -> None:
+    def __init__(self, partition: str, record_types: Mapping[int, RecordType]) -> None:
         self._partition = partition
-        self._kinds = kinds
+        self._record_types = record_types
         self._readers: dict[bytes, _Readers | None] = {}  # by the two bytes of the type and the two of the version
-        self._left_out: Counter[bytes] = Counter()
+        self._skipped: Counter[bytes] = Counter()
 
-    def read(self, key: bytes, stored: Stored) -> tuple[Message, Message] | None:
-        """Key and value; None where they cannot be read."""
+    def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:
+        """Return the key and value of a record, or None if they cannot be decoded."""
         value = stored.value
-        what = key[:2] + value[:2]
-        if what not in self._readers:
-            self._readers[what] = self._readers_of(what)
-        readers = self._readers[what]
+        prefixes = key[:2] + value[:2]
+        if prefixes not in self._readers:
+            self._readers[prefixes] = self._readers_of(prefixes)
+        readers = self._readers[prefixes]
         if readers is None:
-            self._left_out[what] += 1
+            self._skipped[prefixes] += 1
             return None
         read_key, read_value = readers
         try:
@@ -163,23 +163,27 @@ class RecordReader:
             _logger.error("coordinator record cannot be read and is left out", extra=where)
             return None
 
-    def _readers_of(self, what: bytes) -> _Readers | None:
-        record_type, version = int.from_bytes(what[:2], signed=True), int.from_bytes(what[2:], signed=True)
-        kind = self._kinds.get(record_type)
-        if kind is None or version not in kind.value_versions:
+    def _readers_of(self, prefixes: bytes) -> _Readers | None:
+        number, version = _type_and_version(prefixes)
+        record_type = self._record_types.get(number)
+        if record_type is None or version not in record_type.value_versions:
             return None
-        return decode_prefix(kind.key, 0), decode_prefix(kind.value, version)
+        return decode_prefix(record_type.key, 0), decode_prefix(record_type.value, version)
 
-    def report(self) -> None:
-        """Says what was left out: one line for each type and version."""
-        for what, count in self._left_out.items():
-            record_type, version = int.from_bytes(what[:2], signed=True), int.from_bytes(what[2:], signed=True)
-            extra = {"partition": self._partition, "type": record_type, "version": version, "records": count}
+    def log_skipped(self) -> None:
+        """Log what was skipped, one line for each type and version."""
+        for prefixes, count in self._skipped.items():
+            number, version = _type_and_version(prefixes)
+            extra = {"partition": self._partition, "type": number, "version": version, "records": count}
             _logger.warning("coordinator records of an unknown type or version are left out", extra=extra)
 
 
-def _parts(log: PartitionLog) -> Iterator[bytes]:
-    """The log, some whole batches at a time."""
+def _type_and_version(prefixes: bytes) -> tuple[int, int]:
+    return int.from_bytes(prefixes[:2], signed=True), int.from_bytes(prefixes[2:], signed=True)
+
+
+def _read_batches(log: PartitionLog) -> Iterator[bytes]:
+    """Read the log, some whole batches at a time."""
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         found = log.read(offset, _READ_BYTES, end, min_one_batch=True)
@@ -190,6 +194,6 @@ def _parts(log: PartitionLog) -> Iterator[bytes]:
 
 
 def _commits(batch: bytes) -> bool:
-    """Whether a marker is one of a commit; its record's key is version and type."""
+    """Return whether a marker is a commit marker; its record's key is a version and a type."""
     marker = next(iter_records(batch))
     return marker.key is not None and int.from_bytes(marker.key[2:4]) == COMMIT

@@ -9,10 +9,10 @@ are left out as those of a newer Kafka are.
 
 from typing import NamedTuple
 
-from sluice.broker.coordinator.common.loader import Kind, RecordReader, Replay, Stored
+from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
-from sluice.broker.coordinator.group.consumer.replay import CONSUMER_KINDS, ConsumerParts
+from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerParts
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
@@ -32,11 +32,11 @@ from .records import (
 _NO_TIME = -1  # of a commit that does not expire by itself; of a group in a version before 2
 _NO_REBALANCE_TIMEOUT = -1  # in version 0
 
-_KINDS = {
-    LEGACY_OFFSET_COMMIT: Kind(OffsetCommitKey, OffsetCommitValue, range(1)),
-    OFFSET_COMMIT: Kind(OffsetCommitKey, OffsetCommitValue, range(5)),
-    GROUP_METADATA: Kind(GroupMetadataKey, GroupMetadataValue, range(5)),
-    **CONSUMER_KINDS,
+_RECORD_TYPES = {
+    LEGACY_OFFSET_COMMIT: RecordType(OffsetCommitKey, OffsetCommitValue, range(1)),
+    OFFSET_COMMIT: RecordType(OffsetCommitKey, OffsetCommitValue, range(5)),
+    GROUP_METADATA: RecordType(GroupMetadataKey, GroupMetadataValue, range(5)),
+    **CONSUMER_RECORD_TYPES,
 }
 
 
@@ -58,11 +58,11 @@ class Recovered(NamedTuple):
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:
     """Reads a partition of __consumer_offsets. `now_ms`: since when a simple group is there (wall clock)."""
-    replay = Replay(log)
-    reader = RecordReader(log.name, _KINDS)
+    state = CompactedState(log)
+    reader = RecordReader(log.name, _RECORD_TYPES)
     recovered = Recovered({}, [], [])
     consumers = ConsumerParts()
-    for key, stored in replay.values.items():
+    for key, stored in state.values.items():
         record = reader.read(key, stored)
         if record is not None:
             of, value = record
@@ -75,7 +75,7 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
             else:
                 consumers.take(of, value)
     recovered.groups.update(consumers.groups())
-    for producer_id, values in replay.pending.items():
+    for producer_id, values in state.pending.items():
         for key, stored in values.items():
             record = reader.read(key, stored)
             if record is not None and isinstance(record[0], OffsetCommitKey):
@@ -84,11 +84,11 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
     for offset in (*recovered.offsets, *(offset for _, offset in recovered.pending)):
         if offset.group_id not in recovered.groups:
             recovered.groups[offset.group_id] = ClassicGroup(offset.group_id, now_ms)
-    reader.report()
+    reader.log_skipped()
     return recovered
 
 
-def _offset(key: OffsetCommitKey, value: OffsetCommitValue, stored: Stored) -> Offset:
+def _offset(key: OffsetCommitKey, value: OffsetCommitValue, stored: StoredRecord) -> Offset:
     committed = CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,

@@ -6,7 +6,7 @@ Different on purpose: an id in a state that nobody knows, which a newer Kafka ma
 
 import logging
 
-from sluice.broker.coordinator.common.loader import Kind, RecordReader, Replay
+from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType
 from sluice.broker.log.partition_log import PartitionLog
 
 from .metadata import EMPTY, TopicPartition, TransactionMetadata, TransactionState
@@ -14,15 +14,15 @@ from .records import KEY_VERSION, TransactionLogKey, TransactionLogValue
 
 _logger = logging.getLogger("sluice.broker")
 
-_KINDS = {KEY_VERSION: Kind(TransactionLogKey, TransactionLogValue, range(2))}
+_RECORD_TYPES = {KEY_VERSION: RecordType(TransactionLogKey, TransactionLogValue, range(2))}
 _STATES = {state.value: state for state in TransactionState}
 
 
 def recover(log: PartitionLog) -> list[TransactionMetadata]:
     """What a partition says of its transactional ids."""
-    reader = RecordReader(log.name, _KINDS)
+    reader = RecordReader(log.name, _RECORD_TYPES)
     found = []
-    for key, stored in Replay(log).values.items():
+    for key, stored in CompactedState(log).values.items():
         record = reader.read(key, stored)
         if record is None:
             continue
@@ -35,7 +35,7 @@ def recover(log: PartitionLog) -> list[TransactionMetadata]:
             _logger.warning("transactional id in an unknown state is left out", extra=where)
             continue
         found.append(_metadata(of.transactional_id, state, value))
-    reader.report()
+    reader.log_skipped()
     return found
 
 

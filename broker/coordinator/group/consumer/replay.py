@@ -7,7 +7,7 @@ that comes first; Kafka cannot load such a log.
 
 from collections.abc import Iterable
 
-from sluice.broker.coordinator.common.loader import Kind
+from sluice.broker.coordinator.common.loader import RecordType
 from sluice.protocol.message import Message
 
 from . import records as records
@@ -28,14 +28,14 @@ from .records import (
 from .topic_regex import ResolvedRegex
 
 _V0 = range(1)
-CONSUMER_KINDS = {
-    records.GROUP_METADATA: Kind(GroupKey, ConsumerGroupMetadataValue, _V0),
-    records.PARTITION_METADATA: Kind(GroupKey, records.ConsumerGroupPartitionMetadataValue, _V0),
-    records.MEMBER_METADATA: Kind(MemberKey, ConsumerGroupMemberMetadataValue, _V0),
-    records.TARGET_METADATA: Kind(GroupKey, ConsumerGroupTargetAssignmentMetadataValue, _V0),
-    records.TARGET_MEMBER: Kind(MemberKey, ConsumerGroupTargetAssignmentMemberValue, _V0),
-    records.CURRENT_ASSIGNMENT: Kind(MemberKey, ConsumerGroupCurrentMemberAssignmentValue, _V0),
-    records.REGULAR_EXPRESSION: Kind(RegularExpressionKey, ConsumerGroupRegularExpressionValue, _V0),
+CONSUMER_RECORD_TYPES = {
+    records.GROUP_METADATA: RecordType(GroupKey, ConsumerGroupMetadataValue, _V0),
+    records.PARTITION_METADATA: RecordType(GroupKey, records.ConsumerGroupPartitionMetadataValue, _V0),
+    records.MEMBER_METADATA: RecordType(MemberKey, ConsumerGroupMemberMetadataValue, _V0),
+    records.TARGET_METADATA: RecordType(GroupKey, ConsumerGroupTargetAssignmentMetadataValue, _V0),
+    records.TARGET_MEMBER: RecordType(MemberKey, ConsumerGroupTargetAssignmentMemberValue, _V0),
+    records.CURRENT_ASSIGNMENT: RecordType(MemberKey, ConsumerGroupCurrentMemberAssignmentValue, _V0),
+    records.REGULAR_EXPRESSION: RecordType(RegularExpressionKey, ConsumerGroupRegularExpressionValue, _V0),
 }
 
 

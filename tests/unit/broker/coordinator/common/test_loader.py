@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.common.loader import Kind, RecordReader, Replay, Stored
+from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.protocol.message import Message
@@ -54,7 +54,7 @@ class Log:
 
 
 def values(log: Log) -> dict[bytes, tuple[int, bytes]]:
-    return dict(Replay(log.log).values)
+    return dict(CompactedState(log.log).values)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,10 @@ def test_the_last_value_of_each_key_counts(log: Log, expected: dict[bytes, tuple
 
 def test_what_is_in_open_transactions_is_pending_by_producer() -> None:
     log = Log().write((b"a", b"1"), (b"a", b"2"), producer_id=5).write((b"b", b"3"), producer_id=OTHER_PRODUCER)
-    assert Replay(log.log).pending == {5: {b"a": Stored(1, b"2")}, OTHER_PRODUCER: {b"b": Stored(2, b"3")}}
+    assert CompactedState(log.log).pending == {
+        5: {b"a": StoredRecord(1, b"2")},
+        OTHER_PRODUCER: {b"b": StoredRecord(2, b"3")},
+    }
 
 
 def test_a_log_is_read_from_where_it_starts_to_its_end_however_long() -> None:
@@ -129,7 +132,7 @@ def test_a_log_is_read_from_where_it_starts_to_its_end_however_long() -> None:
     for number in range(200):
         log.write((b"%d" % number, bytes(50_000)))
     log.log.delete_records_before(3)
-    found = Replay(log.log).values
+    found = CompactedState(log.log).values
     assert list(found) == [b"%d" % number for number in range(3, 200)]
 
 
@@ -139,7 +142,7 @@ def test_records_that_cannot_be_read_are_left_out_with_a_line(caplog: pytest.Log
     second = len(part) // 3
     part[second + 65 : second + 70] = b"\xff" * 5  # the key's length never ends
     with caplog.at_level(logging.ERROR, "sluice.broker"):
-        assert list(Replay(log.log).values) == [b"a", b"c"]
+        assert list(CompactedState(log.log).values) == [b"a", b"c"]
     [line] = caplog.records
     assert (vars(line)["partition"], vars(line)["offset"]) == ("__consumer_offsets-0", 1)
 
@@ -159,31 +162,31 @@ class Value(Message):
     number: int8 = 0
 
 
-KINDS = {1: Kind(Key, Value, range(2))}
+RECORD_TYPES = {1: RecordType(Key, Value, range(2))}
 
 
 def test_a_record_is_its_key_and_its_value() -> None:
-    reader = RecordReader("p-0", KINDS)
-    assert reader.read(b"\0\1\7", Stored(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
+    reader = RecordReader("p-0", RECORD_TYPES)
+    assert reader.read(b"\0\1\7", StoredRecord(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
 
 
 def test_types_and_versions_of_a_newer_broker_are_left_out_with_one_line_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    reader = RecordReader("p-0", KINDS)
+    reader = RecordReader("p-0", RECORD_TYPES)
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         for _ in range(3):
-            assert reader.read(b"\0\x63\7", Stored(0, b"\0\0\x08")) is None
-        assert reader.read(b"\0\1\7", Stored(0, b"\0\2\x08")) is None
-        assert reader.read(b"\0\1\7", Stored(0, b"\xff\xff\x08")) is None
+            assert reader.read(b"\0\x63\7", StoredRecord(0, b"\0\0\x08")) is None
+        assert reader.read(b"\0\1\7", StoredRecord(0, b"\0\2\x08")) is None
+        assert reader.read(b"\0\1\7", StoredRecord(0, b"\xff\xff\x08")) is None
         assert not caplog.records
-        reader.report()
+        reader.log_skipped()
     told = [(vars(one)["type"], vars(one)["version"], vars(one)["records"]) for one in caplog.records]
     assert told == [(99, 0, 3), (1, 2, 1), (1, -1, 1)]
 
 
 def test_a_broken_record_is_left_out_with_a_line_that_says_where(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "sluice.broker"):
-        assert RecordReader("p-0", KINDS).read(b"\0\1", Stored(41, b"\0\0\x08")) is None
+        assert RecordReader("p-0", RECORD_TYPES).read(b"\0\1", StoredRecord(41, b"\0\0\x08")) is None
     [line] = caplog.records
     assert (vars(line)["partition"], vars(line)["offset"]) == ("p-0", 41)
