@@ -48,17 +48,31 @@ class Range:
         return self.first <= version <= self.last
 
 
+NO_VERSION = Range("none")
+
+
 class Versions:
-    """The versions of a request, response or header: `valid` is all that ever existed, `flexible` those of KIP-482."""
+    """The versions of a request, response or header.
 
-    __slots__ = ("flexible", "latest_unstable", "max", "min")
+    Args:
+        valid: All versions that ever existed.
+        flexible: The versions of KIP-482.
+        latest_unstable: A broker offers the last version only with unstable.api.versions.enable.
+        client_throttles: Of a response, the versions after which a client waits out the throttle time itself (KIP-219),
+            as in Kafka's `AbstractResponse.shouldClientThrottle`.
+    """
 
-    def __init__(self, valid: str, flexible: str, *, latest_unstable: bool = False) -> None:
+    __slots__ = ("client_throttles", "flexible", "latest_unstable", "max", "min")
+
+    def __init__(
+        self, valid: str, flexible: str, *, latest_unstable: bool = False, client_throttles: str | None = None
+    ) -> None:
         versions = Range(valid)
         self.min = versions.first
         self.max = versions.last
         self.flexible = Range(flexible)
-        self.latest_unstable = latest_unstable  # a broker offers the last only with unstable.api.versions.enable
+        self.latest_unstable = latest_unstable
+        self.client_throttles = NO_VERSION if client_throttles is None else Range(client_throttles)
 
 
 class V:

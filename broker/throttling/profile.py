@@ -20,6 +20,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from sluice.config.kafka_releases import RELEASES
+from sluice.protocol.apis import API_KEYS
 from sluice.quotas.entity import EmptyClientId
 from sluice.quotas.sensor import Rate, RateUpTo37
 
@@ -35,23 +36,6 @@ class Throttling(Enum):
 HOLD, WITHHOLD, MUTE = Throttling
 _BY_VERSION = None
 
-# By API key, the first version whose clients wait by themselves after an answer with a throttle time (KIP-219; Kafka's
-# `shouldClientThrottle`). Clients of APIs that are not here never do.
-# fmt: off
-_SELF_THROTTLING_SINCE = {
-    0: 6, 1: 8, 2: 3, 3: 6,  # Produce, Fetch, ListOffsets, Metadata
-    8: 4, 9: 4, 10: 2,  # OffsetCommit, OffsetFetch, FindCoordinator
-    11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2,  # JoinGroup, Heartbeat, LeaveGroup, SyncGroup, DescribeGroups, ListGroups
-    18: 2, 19: 3, 20: 2, 21: 1,  # ApiVersions, CreateTopics, DeleteTopics, DeleteRecords
-    22: 1, 24: 1, 25: 1, 26: 1, 28: 1,  # InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit
-    29: 1, 30: 1, 31: 1,  # DescribeAcls, CreateAcls, DeleteAcls
-    32: 2, 33: 1, 34: 1, 35: 1,  # DescribeConfigs, AlterConfigs, AlterReplicaLogDirs, DescribeLogDirs
-    37: 1, 38: 1, 39: 1, 40: 1, 41: 1, 42: 1,  # CreatePartitions, the delegation tokens', DeleteGroups
-    43: 0, 44: 0, 45: 0, 46: 0, 47: 0,  # ElectLeaders, IncrementalAlterConfigs, the reassignments', OffsetDelete
-    50: 0, 51: 0, 64: 0, 75: 0,  # the SCRAM credentials', UnregisterBroker, DescribeTopicPartitions
-}
-# fmt: on
-
 
 class Profile(NamedTuple):
     """One value of `quota.profile`. Without a throttling of its own it goes by the version of the request."""
@@ -65,8 +49,7 @@ class Profile(NamedTuple):
         """How an over-quota request of this API and version is made to wait."""
         if self.throttling is not _BY_VERSION:
             return self.throttling
-        since = _SELF_THROTTLING_SINCE.get(api_key)
-        return HOLD if since is None or version < since else MUTE
+        return MUTE if API_KEYS[api_key].client_throttles(version) else HOLD
 
 
 # Since which release Kafka does as the profile says.

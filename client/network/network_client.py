@@ -66,7 +66,6 @@ from .in_flight import Exchange, OnComplete, Request
 from .metadata_updater import LeastLoadedNode, MetadataUpdater
 from .node_api_versions import NodeApiVersions
 from .throttle_metrics import ThrottleTimes
-from .throttling import THROTTLES_SINCE
 
 log = logging.getLogger("sluice.client")
 
@@ -404,7 +403,7 @@ class NetworkClient:
         exchange.received_ms = now_ms
         throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)
         self.throttle_times.record(connection.node_id, throttle_time_ms, now_ms)
-        if throttle_time_ms > 0 and exchange.version >= THROTTLES_SINCE[exchange.api.key]:
+        if throttle_time_ms > 0 and exchange.api.client_throttles(exchange.version):
             for other in in_flight:
                 other.throttled_ms += throttle_time_ms
             self.states.throttle(connection.node_id, now_ms + throttle_time_ms)

@@ -60,6 +60,11 @@ class Api:
         """
         return 1 if version >= self.flexible_since and self.key != API_VERSIONS else 0
 
+    def client_throttles(self, version: int) -> bool:
+        """Return whether a client waits out the throttle time of a response of `version` itself (KIP-219)."""
+        versions: Versions = self.response.VERSIONS  # type: ignore[attr-defined]  # every response has versions
+        return version in versions.client_throttles
+
     def _load(self) -> tuple[type[Message], type[Message]]:
         if self._messages is None:
             module = import_module(f"{__name__}.{self.module}")

@@ -28,7 +28,7 @@ class AddOffsetsToTxnResponse(Message):
     """Whether TxnOffsetCommit may follow."""
 
     API_KEY: ClassVar[int] = 25
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

@@ -68,7 +68,7 @@ class AddPartitionsToTxnResponse(Message):
     """By topic up to version 3, by transaction from 4."""
 
     API_KEY: ClassVar[int] = 24
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("4+")] = 0

@@ -49,7 +49,7 @@ class AlterConfigsResponse(Message):
     """One result a resource."""
 
     API_KEY: ClassVar[int] = 33
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     responses: list[AlterConfigsResourceResponse] = []

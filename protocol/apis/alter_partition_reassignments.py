@@ -55,7 +55,7 @@ class AlterPartitionReassignmentsResponse(Message):
     """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 45
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as asked

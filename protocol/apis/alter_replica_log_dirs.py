@@ -52,7 +52,7 @@ class AlterReplicaLogDirsResponse(Message):
     """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 34
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

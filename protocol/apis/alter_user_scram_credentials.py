@@ -47,7 +47,7 @@ class AlterUserScramCredentialsResponse(Message):
     """One result a user."""
 
     API_KEY: ClassVar[int] = 51
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     results: list[AlterUserScramCredentialsResult] = []

@@ -53,7 +53,7 @@ class ApiVersionsResponse(Message):
     """The finalized features mean something only with an epoch of 0 or more."""
 
     API_KEY: ClassVar[int] = 18
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 
     error_code: int16 = 0
     api_keys: list[ApiVersion] = []

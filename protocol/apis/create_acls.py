@@ -43,7 +43,7 @@ class CreateAclsResponse(Message):
     """Results in the order of the request."""
 
     API_KEY: ClassVar[int] = 30
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     results: list[AclCreationResult] = []

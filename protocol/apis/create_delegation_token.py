@@ -34,7 +34,7 @@ class CreateDelegationTokenResponse(Message):
     """The token: its id is the user's name and its hmac the password, for SCRAM."""
 
     API_KEY: ClassVar[int] = 38
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     error_code: int16 = 0
     principal_type: string = ""

@@ -48,7 +48,7 @@ class CreatePartitionsResponse(Message):
     """One result a topic."""
 
     API_KEY: ClassVar[int] = 37
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     results: list[CreatePartitionsTopicResult] = []

@@ -75,7 +75,7 @@ class CreateTopicsResponse(Message):
     """One result a topic."""
 
     API_KEY: ClassVar[int] = 19
-    VERSIONS: ClassVar[Versions] = Versions("0-7", flexible="5+")
+    VERSIONS: ClassVar[Versions] = Versions("0-7", flexible="5+", client_throttles="3+")
 
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     topics: list[CreatableTopicResult] = []

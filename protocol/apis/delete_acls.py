@@ -58,7 +58,7 @@ class DeleteAclsResponse(Message):
     """Results in the order of the request."""
 
     API_KEY: ClassVar[int] = 31
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     filter_results: list[DeleteAclsFilterResult] = []

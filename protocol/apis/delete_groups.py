@@ -32,7 +32,7 @@ class DeleteGroupsResponse(Message):
     """One result a group."""
 
     API_KEY: ClassVar[int] = 42
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     results: list[DeletableGroupResult] = []

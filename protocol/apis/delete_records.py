@@ -54,7 +54,7 @@ class DeleteRecordsResponse(Message):
     """Results, partition by partition."""
 
     API_KEY: ClassVar[int] = 21
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     topics: list[DeleteRecordsTopicResult] = []

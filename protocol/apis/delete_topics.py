@@ -43,7 +43,7 @@ class DeleteTopicsResponse(Message):
     """One result a topic."""
 
     API_KEY: ClassVar[int] = 20
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     responses: list[DeletableTopicResult] = []

@@ -49,7 +49,7 @@ class DescribeAclsResponse(Message):
     """Entries, by resource."""
 
     API_KEY: ClassVar[int] = 29
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

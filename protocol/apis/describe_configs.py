@@ -67,7 +67,7 @@ class DescribeConfigsResponse(Message):
     """One result a resource."""
 
     API_KEY: ClassVar[int] = 32
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: int32 = 0
     results: list[DescribeConfigsResult] = []

@@ -53,7 +53,7 @@ class DescribeDelegationTokenResponse(Message):
     """Tokens, with their secrets."""
 
     API_KEY: ClassVar[int] = 41
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     error_code: int16 = 0
     tokens: list[DescribedDelegationToken] = []

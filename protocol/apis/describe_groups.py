@@ -51,7 +51,7 @@ class DescribeGroupsResponse(Message):
     """One description a group."""
 
     API_KEY: ClassVar[int] = 15
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     groups: list[DescribedGroup] = []

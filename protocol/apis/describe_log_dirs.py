@@ -59,7 +59,7 @@ class DescribeLogDirsResponse(Message):
     """One result a directory."""
 
     API_KEY: ClassVar[int] = 35
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("3+")] = 0

@@ -64,7 +64,7 @@ class DescribeTopicPartitionsResponse(Message):
     """One page; no cursor on the last."""
 
     API_KEY: ClassVar[int] = 75
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic] = []

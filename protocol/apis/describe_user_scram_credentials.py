@@ -43,7 +43,7 @@ class DescribeUserScramCredentialsResponse(Message):
     """One result a user."""
 
     API_KEY: ClassVar[int] = 50
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

@@ -48,7 +48,7 @@ class ElectLeadersResponse(Message):
     """Where all partitions were asked for, those that needed no election are left out."""
 
     API_KEY: ClassVar[int] = 43
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("1+")] = 0

@@ -28,7 +28,7 @@ class EndTxnResponse(Message):
     """What the producer writes into its batches from now on, from version 5."""
 
     API_KEY: ClassVar[int] = 26
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

@@ -25,7 +25,7 @@ class ExpireDelegationTokenResponse(Message):
     """When the token expires now."""
 
     API_KEY: ClassVar[int] = 40
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 
     error_code: int16 = 0
     expiry_timestamp_ms: int64 = 0

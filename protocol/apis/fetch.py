@@ -136,7 +136,7 @@ class FetchResponse(Message):
     """In a session only the partitions with something new."""
 
     API_KEY: ClassVar[int] = 1
-    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+")
+    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+", client_throttles="8+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V("7+")] = 0

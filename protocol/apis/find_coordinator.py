@@ -38,7 +38,7 @@ class FindCoordinatorResponse(Message):
     """The single coordinator's fields are those of versions 0 to 3."""
 
     API_KEY: ClassVar[int] = 10
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V("0-3")] = 0

@@ -28,7 +28,7 @@ class HeartbeatResponse(Message):
     """REBALANCE_IN_PROGRESS says: join again."""
 
     API_KEY: ClassVar[int] = 12
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
+    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: int16 = 0

@@ -50,7 +50,7 @@ class IncrementalAlterConfigsResponse(Message):
     """One result a resource."""
 
     API_KEY: ClassVar[int] = 44
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     responses: list[AlterConfigsResourceResponse] = []

@@ -30,7 +30,7 @@ class InitProducerIdResponse(Message):
     """What the producer writes into its batches from now on."""
 
     API_KEY: ClassVar[int] = 22
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+")
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

@@ -49,7 +49,7 @@ class JoinGroupResponse(Message):
     """Only the leader gets the members."""
 
     API_KEY: ClassVar[int] = 11
-    VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+")
+    VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+", client_throttles="3+")
 
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     error_code: int16 = 0

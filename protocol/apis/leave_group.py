@@ -43,7 +43,7 @@ class LeaveGroupResponse(Message):
     """From version 3 on the top-level error is about the group alone."""
 
     API_KEY: ClassVar[int] = 13
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: int16 = 0

@@ -35,7 +35,7 @@ class ListGroupsResponse(Message):
     """Those that the asker may describe."""
 
     API_KEY: ClassVar[int] = 16
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: int16 = 0

@@ -64,7 +64,7 @@ class ListOffsetsResponse(Message):
     """Offsets, partition by partition."""
 
     API_KEY: ClassVar[int] = 2
-    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+")
+    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+", client_throttles="3+")
 
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     topics: list[ListOffsetsTopicResponse] = []

@@ -45,7 +45,7 @@ class ListPartitionReassignmentsResponse(Message):
     """Only the partitions that move."""
 
     API_KEY: ClassVar[int] = 46
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

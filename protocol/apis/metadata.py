@@ -68,7 +68,7 @@ class MetadataResponse(Message):
     """The cluster, as far as it was asked for."""
 
     API_KEY: ClassVar[int] = 3
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
+    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
 
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     brokers: list[MetadataResponseBroker] = []

@@ -65,7 +65,7 @@ class OffsetCommitResponse(Message):
     """What is wrong with the whole commit is said of each of its partitions."""
 
     API_KEY: ClassVar[int] = 8
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+")
+    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+", client_throttles="4+")
 
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     topics: list[OffsetCommitResponseTopic] = []

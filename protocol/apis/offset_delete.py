@@ -52,7 +52,7 @@ class OffsetDeleteResponse(Message):
     """Unlike elsewhere, the throttle time comes after the error."""
 
     API_KEY: ClassVar[int] = 47
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none", client_throttles="0+")
 
     error_code: int16 = 0
     throttle_time_ms: int32 = 0

@@ -97,7 +97,7 @@ class OffsetFetchResponse(Message):
     """The fields of the single group are those of versions 0 to 7."""
 
     API_KEY: ClassVar[int] = 9
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
+    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+", client_throttles="4+")
 
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], V("0-7")] = []

@@ -89,7 +89,7 @@ class ProduceResponse(Message):
     """There is none where `acks` was 0."""
 
     API_KEY: ClassVar[int] = 0
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
+    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
 
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: Annotated[int32, V("1+")] = 0

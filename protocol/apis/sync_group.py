@@ -38,7 +38,7 @@ class SyncGroupResponse(Message):
     """What the asking member shall have."""
 
     API_KEY: ClassVar[int] = 14
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
+    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: int16 = 0

@@ -65,7 +65,7 @@ class TxnOffsetCommitResponse(Message):
     """What is wrong with the whole commit is said of each of its partitions."""
 
     API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
+    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

@@ -21,7 +21,7 @@ class UnregisterBrokerResponse(Message):
     """Whether it is forgotten."""
 
     API_KEY: ClassVar[int] = 64
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     error_code: int16 = 0

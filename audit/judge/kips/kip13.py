@@ -1,6 +1,6 @@
 """KIP-13 and KIP-219: a client that is told a throttle time sends nothing on that connection until it is over.
 
-Only versions count whose clients wait by themselves (sluice.client.network.throttling), and requests that were on their
+Only versions count whose clients wait by themselves (Api.client_throttles), and requests that were on their
 way are none that came too early.
 """
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sluice.client.network.throttling import THROTTLES_SINCE
 from sluice.journal_events import AnyEvent, Request
+from sluice.protocol.apis import API_KEYS
 
 _SLACK_MS = 10.0
 
@@ -54,8 +54,9 @@ def throttled_spans(
 
 
 def must_wait(request: Request) -> bool:
-    """Whether a client that is told a throttle time in this version has to wait by itself."""
-    return request.version >= THROTTLES_SINCE.get(request.api_key, request.version + 1)
+    """Return whether a client waits out the throttle time of this version's response itself."""
+    api = API_KEYS.get(request.api_key)
+    return api is not None and api.client_throttles(request.version)
 
 
 def _span(request: Request, requests: list[Request], slack_ms: float, early_ms: float) -> ThrottledSpan | None:
