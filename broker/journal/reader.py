@@ -127,7 +127,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> AsyncIterator[AnyEvent]:
-        """The events with a `seq` above `after` as they come, without end; None: those from now on."""
+        """Yield the events with a `seq` above `after` as they come; None: those from now on."""
         wanted = _wanted(kind, client_id, api, broker)
         position = self.last_seq if after is None else after
         while True:

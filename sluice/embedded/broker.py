@@ -32,7 +32,7 @@ from .fault_control import LocalFault, LocalFaults
 from .journal_assertions import JournalAssertions
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, begin
-from .wait_conditions import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
+from .wait_conditions import LOOK_EVERY_MS, Filters, wait_condition
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -145,10 +145,10 @@ class Broker(JournalAssertions):
     @property
     def journal(self) -> JournalReader:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
-        reader = self._journal_if_any
-        if reader is None:
+        cluster = self._started.cluster
+        if cluster.journal is None:
             raise ConfigError("there is no journal: sluice.journal.events is 0; 16384 keeps so many events")
-        return reader
+        return JournalReader(cluster.journal, cluster.clock)
 
     @property
     def quotas(self) -> list[QuotasSet]:
@@ -175,11 +175,7 @@ class Broker(JournalAssertions):
         return set_quota(self._running.cluster, client_id, user, produce, fetch, request_percentage)
 
     def client(self, client_id: str = CLIENT_ID) -> LocalClient:
-        """Puts records into topics and takes them out, where the client is not what the test is about.
-
-        await broker.client().send("orders", b"one pizza")
-        (order,) = await broker.client().receive("orders")
-        """
+        """Return a client that writes and reads records, for a test of something else."""
         return LocalClient(self.bootstrap, client_id)
 
     @overload
@@ -223,12 +219,14 @@ class Broker(JournalAssertions):
 
         Raises TimeoutError when that has not happened within `timeout_s`, which tells what has happened instead.
         """
-        if isinstance(what, LocalFault):
-            return await self._until(HitsWait(self._journal_if_any, what, times), timeout_s)
-        if is_event_type(what):
-            filters = Filters(after, client_id, api, broker)
-            return await self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
-        return await self._until(TruthWait(self._journal_if_any, what), timeout_s)
+        wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
+        clock = self._started.cluster.clock
+        deadline_ms = clock.monotonic_ms() + timeout_s * 1000
+        while (found := wait.look()) is None:
+            if clock.monotonic_ms() >= deadline_ms:
+                raise TimeoutError(wait.told(timeout_s))
+            await sleep_ms(clock, LOOK_EVERY_MS)
+        return found
 
     async def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
         """Runs a scenario of the catalogue by its name, one in a file, or a `sluice.broker.scenarios.model.Scenario`.
@@ -246,20 +244,6 @@ class Broker(JournalAssertions):
     def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> LocalScenario:
         """Begins a scenario that runs while the test goes on, and returns it. Raises as run_scenario does."""
         return begin(scenario, self._running)
-
-    async def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
-        clock = self._started.cluster.clock
-        deadline_ms = clock.monotonic_ms() + timeout_s * 1000
-        while (found := wait.look()) is None:
-            if clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutError(wait.told(timeout_s))
-            await sleep_ms(clock, LOOK_EVERY_MS)
-        return found
-
-    @property
-    def _journal_if_any(self) -> JournalReader | None:
-        cluster = self._started.cluster
-        return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
 
     @property
     def _running(self) -> ClusterServer:

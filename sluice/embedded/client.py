@@ -1,7 +1,10 @@
-"""A client that a test has at hand to put records in and to take them out: `broker.client()`.
+"""A client with which a test writes and reads records: `broker.client()`.
 
-It is sluice's own (sluice.client), in the broker's event loop. Each call is a producer or a consumer of its own, so
-nothing is open between calls and nothing is to be closed; the broker sees them under their client id as it sees others.
+    await broker.client().send("orders", b"one pizza")
+    (order,) = await broker.client().receive("orders")
+
+It is sluice.client in the broker's event loop. Each call opens and closes a separate producer or consumer, so a test
+closes nothing. To the broker it is a client like any other, with its client id.
 """
 
 import asyncio
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.client.consumer.consumer import ConsumerRecord
     from sluice.client.producer.producer import RecordMetadata
 
-# How long a poll waits: a test that waits for more is told of its time being up no later.
+# Duration of a poll, which bounds how late a timeout of `receive` is raised.
 _POLL_MS = 100.0
 
 

@@ -10,29 +10,23 @@ The broker runs in a thread of its own (loop_thread.py). All of this may be call
 """
 
 from collections.abc import Callable, Collection, Mapping
-from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TypeVar, overload
 
-from sluice.errors import ConfigError
 from sluice.journal_events import Event
 
-from .broker import CLIENT_ID, WAIT_S, Broker
+from .blocking import Blocking, opens, reads, waits
+from .broker import WAIT_S, Broker
 from .journal_assertions import JournalAssertions
 from .loop_thread import BrokerThread
-from .quota_control import QuotasSet
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
-from .wait_conditions import LOOK_EVERY_MS, EventsWait, Filters, HitsWait, TruthWait, Wait, is_event_type
-
-if TYPE_CHECKING:
-    from sluice.broker.scenarios.model import Scenario
-    from sluice.broker.scenarios.report import StepDone
+from .wait_conditions import LOOK_EVERY_MS, Filters, wait_condition
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
 
 
-class SyncBroker(JournalAssertions):
+class SyncBroker(Blocking[Broker], JournalAssertions):
     """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
     names, says else.
 
@@ -48,9 +42,10 @@ class SyncBroker(JournalAssertions):
         admin_port: int | None = None,
         seed: int = 0,
     ) -> None:
-        """As Broker's."""
-        self._broker = Broker(brokers, config=config, admin_port=admin_port, seed=seed)
-        self._thread = BrokerThread(self._broker)
+        broker = Broker(brokers, config=config, admin_port=admin_port, seed=seed)
+        super().__init__(broker, BrokerThread(broker))
+
+    __init__.__doc__ = Broker.__init__.__doc__
 
     def __enter__(self) -> "SyncBroker":
         self._thread.start()
@@ -63,69 +58,30 @@ class SyncBroker(JournalAssertions):
         if error is None:
             self._thread.raise_failure()
 
-    def reset(self) -> None:
-        """Makes all as it was at the start, at the same addresses, as Broker.reset does."""
-        self._thread.run(self._broker.reset)
-
-    @property
-    def bootstrap(self) -> str:
-        """`host:port` of all brokers, those that are stopped too, for a client's `bootstrap.servers`."""
-        return self._thread.call(lambda: self._broker.bootstrap)
-
-    @property
-    def brokers(self) -> dict[int, str]:
-        """`host:port` of the first listener of each broker, by node id."""
-        return self._thread.call(lambda: self._broker.brokers)
-
-    @property
-    def admin(self) -> str | None:
-        """Where the admin HTTP port is, if there is one."""
-        return self._thread.call(lambda: self._broker.admin)
+    reset = waits(Broker.reset)
+    bootstrap = reads(Broker.bootstrap)
+    brokers = reads(Broker.brokers)
+    admin = reads(Broker.admin)
+    quotas = reads(Broker.quotas)
+    quota = opens(SyncQuota, Broker.quota)
+    client = opens(SyncClient, Broker.client)
+    run_scenario = waits(Broker.run_scenario)
+    start_scenario = opens(SyncScenario, Broker.start_scenario)
 
     @property
     def cluster(self) -> SyncClusterControl:
         """The brokers, topics and leaders, and what can be done to them."""
-        return SyncClusterControl(self._broker, self._thread)
+        return SyncClusterControl(self._thread.call(lambda: self._target.cluster), self._thread)
 
     @property
     def faults(self) -> SyncFaults:
         """The fault rules: what the broker does wrong on command."""
-        return SyncFaults(self._broker, self._thread)
+        return SyncFaults(self._thread.call(lambda: self._target.faults), self._thread)
 
     @property
     def journal(self) -> SyncJournal:
         """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
-        return SyncJournal(self._broker, self._thread)
-
-    @property
-    def quotas(self) -> list[QuotasSet]:
-        """The quotas that are set now, whoever has set them, those of properties left out."""
-        return self._thread.call(lambda: self._broker.quotas)
-
-    def quota(
-        self,
-        *,
-        client_id: str | None = None,
-        user: str | None = None,
-        produce: float | str | None = None,
-        fetch: float | str | None = None,
-        request_percentage: float | None = None,
-    ) -> SyncQuota:
-        """Sets quotas, as Broker.quota does, until what is returned is removed."""
-        quota = self._thread.call(
-            lambda: self._broker.quota(
-                client_id=client_id,
-                user=user,
-                produce=produce,
-                fetch=fetch,
-                request_percentage=request_percentage,
-            )
-        )
-        return SyncQuota(quota, self._thread)
-
-    def client(self, client_id: str = CLIENT_ID) -> SyncClient:
-        """Puts records into topics and takes them out, where the client is not what the test is about."""
-        return SyncClient(self._thread.call(lambda: self._broker.client(client_id)), self._thread)
+        return SyncJournal(self._thread.call(lambda: self._target.journal), self._thread)
 
     @overload
     def wait_for(
@@ -159,23 +115,7 @@ class SyncBroker(JournalAssertions):
         broker: int | Collection[int] = (),
         timeout_s: float = WAIT_S,
     ) -> object:
-        """Returns when something has happened, as Broker.wait_for does; functions are called in the caller's thread."""
-        if isinstance(what, SyncFault):
-            return self._until(HitsWait(self._journal_if_any, what, times), timeout_s)
-        if is_event_type(what):
-            filters = Filters(after, client_id, api, broker)
-            return self._until(EventsWait(self.journal, what, filters, where, times), timeout_s)
-        return self._until(TruthWait(self._journal_if_any, what), timeout_s)
-
-    def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
-        """Runs a scenario, as Broker.run_scenario does, and returns what was done when it has ended."""
-        return self._thread.run(lambda: self._broker.run_scenario(scenario))
-
-    def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> SyncScenario:
-        """Begins a scenario, as Broker.start_scenario does."""
-        return SyncScenario(self._thread.call(lambda: self._broker.start_scenario(scenario)), self._thread)
-
-    def _until(self, wait: Wait[_T], timeout_s: float) -> _T:
+        wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._thread.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
         while (found := wait.look()) is None:
@@ -185,9 +125,4 @@ class SyncBroker(JournalAssertions):
             self._thread.pause(LOOK_EVERY_MS)
         return found
 
-    @property
-    def _journal_if_any(self) -> SyncJournal | None:
-        try:
-            return self.journal
-        except ConfigError:
-            return None
+    wait_for.__doc__ = Broker.wait_for.__doc__

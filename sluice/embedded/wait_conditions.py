@@ -9,7 +9,7 @@ from inspect import isawaitable
 from typing import Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from sluice.broker.journal.format_event import in_words
-from sluice.errors import SluiceError
+from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import KINDS, AnyEvent, Event
 
 from .fault_control import raise_problem
@@ -55,6 +55,14 @@ class Fault(Protocol):
     def problem(self) -> str: ...
 
 
+class HasJournal(Protocol):
+    """A broker whose journal can be read, unless it has none."""
+
+    @property
+    def journal(self) -> Journal:
+        """Raises ConfigError if there is none."""
+
+
 class Wait(Protocol[_T_co]):
     """Something that is waited for."""
 
@@ -80,11 +88,6 @@ class Meanwhile:
         lines = "".join(f"\n  {in_words(event)}" for event in last)
         happened = f"meanwhile the journal has {count} more events" if count else "meanwhile nothing happened"
         return f"{happened}; the last of all are:{lines}" if last else f"{happened}, nor before"
-
-
-def is_event_type(what: type[_E] | Callable[[], object]) -> TypeGuard[type[_E]]:
-    """Whether this is a type of events, which could be called as well."""
-    return isinstance(what, type) and issubclass(what, Event)
 
 
 class Filters(NamedTuple):
@@ -179,3 +182,24 @@ class HitsWait:
         fault = self._fault
         found = f"fault {fault.id} has hit {fault.hits} of {self._times} times, of {fault.matched} that matched"
         return f"after {timeout_s:g} s: {found}; {self._meanwhile.told()}"
+
+
+def wait_condition(
+    broker: HasJournal,
+    what: type[_E] | Fault | Callable[[], object],
+    where: Callable[[_E], object] | None,
+    times: int,
+    filters: Filters,
+) -> Wait[object]:
+    """Return the condition that the arguments of `Broker.wait_for` describe."""
+    if _is_event_type(what):
+        return EventsWait(broker.journal, what, filters, where, times)
+    try:
+        journal = broker.journal
+    except ConfigError:
+        journal = None
+    return TruthWait(journal, what) if callable(what) else HitsWait(journal, what, times)
+
+
+def _is_event_type(what: type[_E] | Fault | Callable[[], object]) -> TypeGuard[type[_E]]:
+    return isinstance(what, type) and issubclass(what, Event)

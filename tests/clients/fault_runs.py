@@ -281,7 +281,7 @@ def _wait(is_so: Callable[[], bool]) -> None:
 
 def _values_in_log(broker: SyncBroker) -> Counter[str]:
     """How often each is there. Looked up where it is kept: a client would have to speak TLS, or log in."""
-    cluster = broker._broker._started.cluster
+    cluster = broker._target._started.cluster
     log = cluster.topics[TOPIC].partitions[PARTITION].log
     read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))
     return Counter(value.decode() for value in _VALUE.findall(b"".join(read.parts)))

@@ -73,11 +73,11 @@ def shape(member: object) -> str:
 
 
 @pytest.mark.parametrize(("one", "twin"), TWINS.items(), ids=[one.__name__ for one in TWINS])
-def test_the_twins_have_the_same_members(one: type, twin: type) -> None:
-    found = {name: shape(member) for name, member in members(twin).items()}
-    expected = {name: shape(member) for name, member in members(one).items()}
-    if "__init__" in expected and one is not Broker:
-        del expected["__init__"], found["__init__"]  # nobody makes one but its broker
+def test_twins_have_the_same_members_signatures_and_docstrings(one: type, twin: type) -> None:
+    found = {name: (shape(member), member.__doc__) for name, member in members(twin).items()}
+    expected = {name: (shape(member), member.__doc__) for name, member in members(one).items()}
+    if one is not Broker:  # the constructor of a handle is not public
+        expected.pop("__init__", None)
     assert found == expected
     for name, member in members(twin).items():
         assert not inspect.iscoroutinefunction(member), name
