@@ -11,7 +11,9 @@ from functools import lru_cache
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, Topic
 from sluice.broker.replica.inter_broker import leader_known_to
 from sluice.broker.server.broker import Broker
+from sluice.protocol.codec.compile import encoder
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import COORDINATOR
@@ -93,6 +95,13 @@ class CoordinatorLog:
 def coordinator_of(broker: Broker, topic: str, key: str) -> Broker | None:
     """The broker that coordinates a key, as far as this one knows; None while nobody does."""
     return leader_known_to(broker, CoordinatorLog(broker, topic).partition_of(key))
+
+
+def encode_record(number: int, message: Message, version: int) -> bytes:
+    """Encode a key or a value: its type or version in two bytes, then the message in `version`."""
+    parts: list[bytes | memoryview] = [number.to_bytes(2)]
+    encoder(type(message), version)(message, parts)
+    return b"".join(parts)
 
 
 @lru_cache(4096)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.common.coordinator_log import encode_record
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, bytes_, int32, string
 
@@ -80,9 +81,7 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
             TopicPartition(topic=topic.name, partitions=sorted(those)) for topic, those in topics if topic is not None
         ]
     )
-    parts: list[bytes | memoryview] = [version.to_bytes(2)]
-    encoder(MemberAssignment, version)(assignment, parts)
-    return b"".join(parts)
+    return encode_record(version, assignment, version)
 
 
 def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:

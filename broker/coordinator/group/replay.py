@@ -12,22 +12,15 @@ from typing import NamedTuple
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
 from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerParts
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
 from .group import Group
 from .offsets import CommittedOffset, TopicPartition
-from .records import (
-    GROUP_METADATA,
-    LEGACY_OFFSET_COMMIT,
-    OFFSET_COMMIT,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from .record_keys import GROUP_METADATA, GroupMetadataKey
+from .records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, OffsetCommitKey, OffsetCommitValue
 
 _NO_TIME = -1  # of a commit that does not expire by itself; of a group in a version before 2
 _NO_REBALANCE_TIMEOUT = -1  # in version 0

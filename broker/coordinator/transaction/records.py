@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from struct import Struct
 from typing import Annotated, ClassVar
 
-from sluice.protocol.codec.compile import encoder
+from sluice.broker.coordinator.common.coordinator_log import encode_record
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
 
 from .metadata import EMPTY, TransactionMetadata
 
 KEY_VERSION = 0
-_pack_version = Struct(">h").pack
 
 
 class TransactionLogKey(Message):
@@ -57,7 +55,7 @@ class TransactionLogValue(Message):
 
 def key_bytes(transactional_id: str) -> bytes:
     """The key of all records about a transactional id."""
-    return _versioned(TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
+    return encode_record(KEY_VERSION, TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 
 def value_bytes(metadata: TransactionMetadata, transaction_version: int) -> bytes:
@@ -74,7 +72,8 @@ def value_bytes(metadata: TransactionMetadata, transaction_version: int) -> byte
         transaction_start_timestamp_ms=metadata.start_ms,
         client_transaction_version=metadata.client_version,
     )
-    return _versioned(value, 1 if transaction_version >= 1 else 0)
+    version = 1 if transaction_version >= 1 else 0
+    return encode_record(version, value, version)
 
 
 def _by_topic(metadata: TransactionMetadata) -> list[PartitionsSchema]:
@@ -82,9 +81,3 @@ def _by_topic(metadata: TransactionMetadata) -> list[PartitionsSchema]:
         PartitionsSchema(topic=topic, partition_ids=[partition.partition for partition in partitions])
         for topic, partitions in groupby(sorted(metadata.partitions), attrgetter("topic"))
     ]
-
-
-def _versioned(message: Message, version: int) -> bytes:
-    parts: list[bytes | memoryview] = [_pack_version(version)]
-    encoder(type(message), version)(message, parts)
-    return b"".join(parts)

@@ -37,7 +37,7 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from sluice.broker.coordinator.group.group import Commit
 from sluice.broker.coordinator.group.offsets import CommittedOffset
-from sluice.broker.coordinator.group.records import group_tombstone
+from sluice.broker.coordinator.group.record_keys import group_tombstone
 from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode

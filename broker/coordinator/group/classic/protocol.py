@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sluice.broker.coordinator.group.group import CONSUMER, UNKNOWN_MEMBER_ID, Group
-from sluice.broker.coordinator.group.records import group_metadata, new_group_metadata
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -43,6 +42,7 @@ from .group import (
     ClassicGroup,
 )
 from .member import ClassicMember
+from .records import group_metadata, new_group_metadata
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.group.coordinator import GroupCoordinator

@@ -37,7 +37,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .member import ConsumerMember, PartitionEpochs
 from .metadata_hash import metadata_hash
-from .records import group_tombstones
+from .record_keys import group_tombstones
 from .topic_regex import ResolvedRegex
 
 # OffsetCommit knows member epochs from this version on.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.classic.records import group_metadata
 from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
     by_topic_id,
@@ -23,7 +24,6 @@ from sluice.broker.coordinator.group.consumer_protocol import (
     read_subscription,
     write_assignment,
 )
-from sluice.broker.coordinator.group.records import group_metadata
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
 

@@ -25,15 +25,8 @@ from .current_assignment import Goal, Owned, reconcile
 from .group import ConsumerGroup, TimerKind
 from .member import ConsumerMember, MemberState
 from .migration import Migration
-from .records import (
-    current_assignment,
-    group_epoch,
-    member_metadata,
-    member_tombstones,
-    partition_metadata_tombstone,
-    regular_expression_tombstone,
-    target_assignment,
-)
+from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
+from .records import current_assignment, group_epoch, member_metadata, target_assignment
 from .regexes import Regexes
 from .target_assignment import update_target
 

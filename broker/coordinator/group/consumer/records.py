@@ -4,50 +4,26 @@ GroupCoordinatorRecordHelpers and the ConsumerGroup* message definitions of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.records import encode_record
+from sluice.broker.coordinator.common.coordinator_log import KeyValue, encode_record
+from sluice.broker.coordinator.group.assignors.spec import Assignment
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, Versions, bytes_, int8, int32, int64, string, uuid
 
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.assignors.spec import Assignment
-
-    from .group import ConsumerGroup
-    from .member import ConsumerMember, PartitionEpochs
-    from .topic_regex import ResolvedRegex
-
-# Record types. 4, the topics of a group one by one, is not written since 4.1: the metadata hash is there for them.
-GROUP_METADATA, PARTITION_METADATA, MEMBER_METADATA = 3, 4, 5
-TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGULAR_EXPRESSION = 6, 7, 8, 16
-
-
-class GroupKey(Message):
-    """Which consumer group."""
-
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
-
-    group_id: string = ""
-
-
-class MemberKey(Message):
-    """Which member."""
-
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
-
-    group_id: string = ""
-    member_id: string = ""
-
-
-class RegularExpressionKey(Message):
-    """Which regular expression that members subscribe to."""
-
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
-
-    group_id: string = ""
-    regular_expression: string = ""
+from .group import ConsumerGroup
+from .member import ConsumerMember, PartitionEpochs
+from .record_keys import (
+    CURRENT_ASSIGNMENT,
+    GROUP_METADATA,
+    MEMBER_METADATA,
+    TARGET_MEMBER,
+    TARGET_METADATA,
+    group_key,
+    member_key,
+    regex_key,
+)
+from .topic_regex import ResolvedRegex
 
 
 class ConsumerGroupMetadataValue(Message):
@@ -170,7 +146,7 @@ class ConsumerGroupRegularExpressionValue(Message):
 def group_epoch(group: ConsumerGroup) -> KeyValue:
     """The group's epoch and metadata hash as they are."""
     value = ConsumerGroupMetadataValue(epoch=group.group_epoch, metadata_hash=group.metadata_hash)
-    return _group_key(GROUP_METADATA, group.group_id), _value(value)
+    return group_key(GROUP_METADATA, group.group_id), _value(value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
@@ -192,7 +168,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
             supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
         ),
     )
-    return _member_key(MEMBER_METADATA, group_id, member.member_id), _value(value)
+    return member_key(MEMBER_METADATA, group_id, member.member_id), _value(value)
 
 
 def target_epoch(group: ConsumerGroup) -> KeyValue:
@@ -200,14 +176,14 @@ def target_epoch(group: ConsumerGroup) -> KeyValue:
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assignment_timestamp_ms
     )
-    return _group_key(TARGET_METADATA, group.group_id), _value(value)
+    return group_key(TARGET_METADATA, group.group_id), _value(value)
 
 
 def target_assignment(group_id: str, member_id: str, target: Assignment) -> KeyValue:
     """What the member shall have."""
     topics = [TargetTopicPartitions(topic_id=topic, partitions=sorted(those)) for topic, those in target.items()]
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
-    return _member_key(TARGET_MEMBER, group_id, member_id), _value(value)
+    return member_key(TARGET_MEMBER, group_id, member_id), _value(value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
@@ -219,7 +195,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
         assigned_partitions=_with_epochs(member.assigned),
         partitions_pending_revocation=_with_epochs(member.pending_revocation),
     )
-    return _member_key(CURRENT_ASSIGNMENT, group_id, member.member_id), _value(value)
+    return member_key(CURRENT_ASSIGNMENT, group_id, member.member_id), _value(value)
 
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
@@ -227,37 +203,7 @@ def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> Ke
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
-    return _regex_key(group_id, regex), _value(value)
-
-
-def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
-    """Nobody subscribes to it any more."""
-    return _regex_key(group_id, regex), None
-
-
-def partition_metadata_tombstone(group_id: str) -> KeyValue:
-    """The topics are not told one by one any more."""
-    return _group_key(PARTITION_METADATA, group_id), None
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
-    """The member is no more."""
-    kinds = CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA
-    return [(_member_key(kind, group_id, member_id), None) for kind in kinds]
-
-
-def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[KeyValue]:
-    """The group is no more."""
-    members = list(member_ids)
-    return [
-        *((_member_key(CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
-        *((_member_key(TARGET_MEMBER, group_id, member_id), None) for member_id in members),
-        (_group_key(TARGET_METADATA, group_id), None),
-        *((_member_key(MEMBER_METADATA, group_id, member_id), None) for member_id in members),
-        *(regular_expression_tombstone(group_id, regex) for regex in regexes),
-        partition_metadata_tombstone(group_id),
-        (_group_key(GROUP_METADATA, group_id), None),
-    ]
+    return regex_key(group_id, regex), _value(value)
 
 
 def _with_epochs(partitions: PartitionEpochs) -> list[TopicPartitions]:
@@ -265,19 +211,6 @@ def _with_epochs(partitions: PartitionEpochs) -> list[TopicPartitions]:
         TopicPartitions(topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values()))
         for topic, epochs in partitions.items()
     ]
-
-
-def _group_key(kind: int, group_id: str) -> bytes:
-    return encode_record(kind, GroupKey(group_id=group_id), 0)
-
-
-def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
-    return encode_record(kind, MemberKey(group_id=group_id, member_id=member_id), 0)
-
-
-def _regex_key(group_id: str, regex: str) -> bytes:
-    key = RegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return encode_record(REGULAR_EXPRESSION, key, 0)
 
 
 def _value(message: Message) -> bytes:

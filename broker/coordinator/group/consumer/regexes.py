@@ -15,7 +15,8 @@ from sluice.broker.security.acl.auth_helper import refused
 
 from .group import ConsumerGroup
 from .member import ConsumerMember
-from .records import regular_expression, regular_expression_tombstone
+from .record_keys import regular_expression_tombstone
+from .records import regular_expression
 from .topic_regex import ResolvedRegex, resolve
 
 _MIN_REFRESH_INTERVAL_MS = 10_000  # Kafka's own

@@ -10,32 +10,41 @@ from collections.abc import Iterable
 from sluice.broker.coordinator.common.loader import RecordType
 from sluice.protocol.message import Message
 
-from . import records as records
 from .group import ConsumerGroup
 from .member import ClassicMetadata, ConsumerMember, MemberState
+from .record_keys import (
+    CURRENT_ASSIGNMENT,
+    GROUP_METADATA,
+    MEMBER_METADATA,
+    PARTITION_METADATA,
+    REGULAR_EXPRESSION,
+    TARGET_MEMBER,
+    TARGET_METADATA,
+    GroupKey,
+    MemberKey,
+    RegularExpressionKey,
+)
 from .records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
-    GroupKey,
-    MemberKey,
-    RegularExpressionKey,
     TopicPartitions,
 )
 from .topic_regex import ResolvedRegex
 
 _V0 = range(1)
 CONSUMER_RECORD_TYPES = {
-    records.GROUP_METADATA: RecordType(GroupKey, ConsumerGroupMetadataValue, _V0),
-    records.PARTITION_METADATA: RecordType(GroupKey, records.ConsumerGroupPartitionMetadataValue, _V0),
-    records.MEMBER_METADATA: RecordType(MemberKey, ConsumerGroupMemberMetadataValue, _V0),
-    records.TARGET_METADATA: RecordType(GroupKey, ConsumerGroupTargetAssignmentMetadataValue, _V0),
-    records.TARGET_MEMBER: RecordType(MemberKey, ConsumerGroupTargetAssignmentMemberValue, _V0),
-    records.CURRENT_ASSIGNMENT: RecordType(MemberKey, ConsumerGroupCurrentMemberAssignmentValue, _V0),
-    records.REGULAR_EXPRESSION: RecordType(RegularExpressionKey, ConsumerGroupRegularExpressionValue, _V0),
+    GROUP_METADATA: RecordType(GroupKey, ConsumerGroupMetadataValue, _V0),
+    PARTITION_METADATA: RecordType(GroupKey, ConsumerGroupPartitionMetadataValue, _V0),
+    MEMBER_METADATA: RecordType(MemberKey, ConsumerGroupMemberMetadataValue, _V0),
+    TARGET_METADATA: RecordType(GroupKey, ConsumerGroupTargetAssignmentMetadataValue, _V0),
+    TARGET_MEMBER: RecordType(MemberKey, ConsumerGroupTargetAssignmentMemberValue, _V0),
+    CURRENT_ASSIGNMENT: RecordType(MemberKey, ConsumerGroupCurrentMemberAssignmentValue, _V0),
+    REGULAR_EXPRESSION: RecordType(RegularExpressionKey, ConsumerGroupRegularExpressionValue, _V0),
 }
 
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.coordinator.group import records
+from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
+from sluice.broker.coordinator.group.record_keys import GroupMetadataKey
+from sluice.broker.coordinator.group.records import OffsetCommitKey, OffsetCommitValue
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.codec.compile import decoder
@@ -29,8 +31,8 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 MINUTE_MS = 60_000
 # Kept for two minutes, looked for every minute.
 RETENTION = ("offsets.retention.minutes=2", f"offsets.retention.check.interval.ms={MINUTE_MS}")
-KEYS: dict[int, type[Message]] = {1: records.OffsetCommitKey, 2: records.GroupMetadataKey}
-VALUES: dict[int, type[Message]] = {1: records.OffsetCommitValue, 2: records.GroupMetadataValue}
+KEYS: dict[int, type[Message]] = {1: OffsetCommitKey, 2: GroupMetadataKey}
+VALUES: dict[int, type[Message]] = {1: OffsetCommitValue, 2: GroupMetadataValue}
 
 
 def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, int | None, Any]]:
@@ -77,8 +79,8 @@ def test_a_simple_groups_offsets_age_one_by_one_and_it_goes_with_the_last() -> N
     broker.advance(MINUTE_MS)
     assert broker.broker.groups.groups == {}
     assert [(type(key), value) for key, _, value in written(broker)[-2:]] == [
-        (records.OffsetCommitKey, None),
-        (records.GroupMetadataKey, None),
+        (OffsetCommitKey, None),
+        (GroupMetadataKey, None),
     ]
 
 
@@ -152,7 +154,7 @@ def test_offsets_go_with_their_topic_and_the_group_stays() -> None:
     client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
     assert offsets(broker, "t", "u") == ["u"]
     key, _, value = written(broker)[-1]
-    assert (key, value) == (records.OffsetCommitKey(group="group", topic="t", partition=0), None)
+    assert (key, value) == (OffsetCommitKey(group="group", topic="t", partition=0), None)
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -164,9 +166,9 @@ def test_a_commit_is_written_down() -> None:
     broker.client().ask(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
     assert written(broker) == [
         (
-            records.OffsetCommitKey(group="group", topic="t", partition=0),
+            OffsetCommitKey(group="group", topic="t", partition=0),
             4,
-            records.OffsetCommitValue(
+            OffsetCommitValue(
                 offset=5, leader_epoch=3, metadata="m", commit_timestamp=WALL_START_MS, topic_id=topic.topic_id
             ),
         )
@@ -190,20 +192,20 @@ def test_the_life_of_a_classic_group_is_written_down() -> None:
     member.client.take_answers()
     member.leave()
     broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
-    key = records.GroupMetadataKey(group="group")
+    key = GroupMetadataKey(group="group")
     assert written(broker) == [
-        (key, 3, records.GroupMetadataValue(current_state_timestamp=WALL_START_MS)),
+        (key, 3, GroupMetadataValue(current_state_timestamp=WALL_START_MS)),
         (
             key,
             3,
-            records.GroupMetadataValue(
+            GroupMetadataValue(
                 protocol_type="consumer",
                 generation=1,
                 protocol="range",
                 leader=member.member_id,
                 current_state_timestamp=WALL_START_MS + 3_000,
                 members=[
-                    records.MemberMetadata(
+                    MemberMetadata(
                         member_id=member.member_id,
                         group_instance_id="i",
                         client_id="me",
@@ -219,9 +221,7 @@ def test_the_life_of_a_classic_group_is_written_down() -> None:
         (
             key,
             3,
-            records.GroupMetadataValue(
-                protocol_type="consumer", generation=2, current_state_timestamp=WALL_START_MS + 3_000
-            ),
+            GroupMetadataValue(protocol_type="consumer", generation=2, current_state_timestamp=WALL_START_MS + 3_000),
         ),
         (key, None, None),
     ]

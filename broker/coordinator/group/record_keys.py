@@ -1,0 +1,29 @@
+"""The keys of classic groups in __consumer_offsets, and their tombstones; the values are in classic/records.py."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue, encode_record
+from sluice.protocol.message import Message
+from sluice.protocol.types import Versions, string
+
+GROUP_METADATA = 2  # the record type
+
+
+class GroupMetadataKey(Message):
+    """A classic group."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
+
+    group: string = ""
+
+
+def group_tombstone(group_id: str) -> KeyValue:
+    """Return the record that deletes a classic group."""
+    return group_metadata_key(group_id), None
+
+
+def group_metadata_key(group_id: str) -> bytes:
+    """Encode the key of a classic group's record."""
+    return encode_record(GROUP_METADATA, GroupMetadataKey(group=group_id), 0)
