@@ -13,11 +13,11 @@ from sluice.audit.judge.model.observation import Observation, SubjectInfo
 from sluice.audit.judge.model.statements import Statement
 from sluice.audit.judge.model.verdict import Fit, Series, Sort, State, Verdict
 
-from .completed_calls import apart
+from .completed_calls import split_calls
 from .expected import Backoff, Tolerance, longest_lag_ms, number, tolerance
 from .fit import fit
 from .observer import sequences
-from .waits import Track, most_telling, tracks
+from .waits import Track, longest_tracks, tracks
 
 
 class Evidence(TypedDict, total=False):
@@ -27,7 +27,7 @@ class Evidence(TypedDict, total=False):
     series: list[Series]
 
 
-class Told(Evidence, total=False):
+class VerdictDetails(Evidence, total=False):
     """What a verdict is made of beside its words."""
 
     measured: dict[str, float | str]
@@ -38,7 +38,7 @@ _NS_PER_MS = 1_000_000
 # What failed so often and was never tried again is not by chance the last thing that was looked at.
 _GIVEN_UP = 2
 
-SortOut = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
+Regroup = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
 
 # The failures that clients take differently, by the probes that make them.
 PATHS = {
@@ -78,7 +78,7 @@ class Case:
     @cached_property
     def found(self) -> list[list[AttemptSequence]]:
         """All sequences of attempts, by run."""
-        return [apart(sequences(each.events), each.callbacks) for each in self.observations]
+        return [split_calls(sequences(each.events), each.callbacks) for each in self.observations]
 
     @cached_property
     def lag_ms(self) -> float:
@@ -104,12 +104,12 @@ class Case:
             expected={"lag_ms": f"at most {most_ms:.0f} ms"},
         )
 
-    def tracks(self, kinds: Sequence[Kind], sort_out: SortOut | None = None) -> list[Track]:
-        """The waits of all sequences of these kinds that have any; `sort_out` says what belongs together in a run."""
+    def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
+        """Return the waits of all sequences of these kinds that have any; `regroup` rearranges those of a run."""
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
-            for each in tracks(self._given_up(_sorted_out(found, kinds, sort_out)), observation.repetition)
+            for each in tracks(self._given_up(_regrouped(found, kinds, regroup)), observation.repetition)
             if each.waits
         ]
 
@@ -122,17 +122,17 @@ class Case:
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
 
-    def passes(self, why: str, **told: Unpack[Told]) -> Verdict:
-        return self._verdict(State.PASS, why, **told)
+    def passes(self, why: str, **details: Unpack[VerdictDetails]) -> Verdict:
+        return self._verdict(State.PASS, why, **details)
 
-    def deviates(self, why: str, **told: Unpack[Told]) -> Verdict:
-        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement), **told)
+    def deviates(self, why: str, **details: Unpack[VerdictDetails]) -> Verdict:
+        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement), **details)
 
     def not_observable(self, why: str) -> Verdict:
         return self._verdict(State.NOT_OBSERVABLE, why)
 
-    def inconclusive(self, why: str, *, runs_needed: int | None, **told: Unpack[Told]) -> Verdict:
-        return self._verdict(State.INCONCLUSIVE, why, runs_needed=runs_needed, **told)
+    def inconclusive(self, why: str, *, runs_needed: int | None, **details: Unpack[VerdictDetails]) -> Verdict:
+        return self._verdict(State.INCONCLUSIVE, why, runs_needed=runs_needed, **details)
 
     def _verdict(
         self,
@@ -140,7 +140,7 @@ class Case:
         why: str,
         sort: Sort | None = None,
         runs_needed: int | None = None,
-        **told: Unpack[Told],
+        **details: Unpack[VerdictDetails],
     ) -> Verdict:
         return Verdict(
             statement=self.statement.id,
@@ -150,22 +150,22 @@ class Case:
             path=PATHS.get(self.probe, ""),
             runs=self.runs,
             runs_needed=runs_needed,
-            **told,
+            **details,
         )
 
     def evidence(self, found: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
         """The series and the fit of waits, as a verdict has them."""
         return {
-            "series": [each.series(backoff, allowed) for each in most_telling(found)],
+            "series": [each.series(backoff, allowed) for each in longest_tracks(found)],
             "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling is no secret)
         }
 
 
-def _sorted_out(
-    found: Sequence[AttemptSequence], kinds: Sequence[Kind], sort_out: SortOut | None
+def _regrouped(
+    found: Sequence[AttemptSequence], kinds: Sequence[Kind], regroup: Regroup | None
 ) -> list[AttemptSequence]:
     wanted = [one for one in found if one.kind in kinds]
-    return wanted if sort_out is None else sort_out(wanted)
+    return wanted if regroup is None else regroup(wanted)
 
 
 def _ended(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:
@@ -181,20 +181,20 @@ def _ended(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:
     return msgspec.structs.replace(sequence, attempts=[*ended, attempts[-1]])
 
 
-Judged = Callable[[Case, list[Track], Backoff], Verdict]
+WaitJudge = Callable[[Case, list[Track], Backoff], Verdict]
 
 
-def judged_waits(
-    case: Case, kinds: Sequence[Kind], backoff: Backoff, judged: Judged, sort_out: SortOut | None = None
+def judge_waits(
+    case: Case, kinds: Sequence[Kind], backoff: Backoff, judge_tracks: WaitJudge, regroup: Regroup | None = None
 ) -> Verdict:
     """Judges the waits of these kinds, of the runs in which the machine was not too busy for that."""
     prompt = case.prompt(min(backoff.base_ms, backoff.max_ms))
     if isinstance(prompt, Verdict):
         return prompt
-    found = prompt.tracks(kinds, sort_out)
+    found = prompt.tracks(kinds, regroup)
     if not found:
         return _not_tried_again(prompt, kinds)
-    return judged(prompt, found, backoff)
+    return judge_tracks(prompt, found, backoff)
 
 
 def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:

@@ -1,4 +1,4 @@
-"""Where a driver told that a call had come to its end, what comes afterwards is another call, and no retry.
+"""Splits sequences of attempts where a driver reported the end of a call: what follows is another call, not a retry.
 
 An admin's call, or a commit, that its client gives up raises in the application, and that calls again when it likes:
 the wait in between is the application's. So is one between two clients that were made one after the other.
@@ -15,14 +15,14 @@ from sluice.audit.judge.model.observation import Callback
 from .waits import ended_ns
 
 _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
-# A client's first try comes after it is made: what is told to be made within so long of that is this client.
+# A client reports its start this shortly before its first attempt; a later report is of the next client.
 _SAME_NS = 1_000_000
 
 
-def apart(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> list[AttemptSequence]:
-    """The same sequences, each of one call, by when the first attempt came."""
-    failed = [told.at_ns for told in callbacks if told.event == "call-failed"]
-    made = [told.at_ns for told in callbacks if told.event == "started"]
+def split_calls(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> list[AttemptSequence]:
+    """Return the sequences split into one per call, ordered by first attempt."""
+    failed = [callback.at_ns for callback in callbacks if callback.event == "call-failed"]
+    made = [callback.at_ns for callback in callbacks if callback.event == "started"]
     parts = [part for sequence in found for part in _parts(sequence, made, failed if sequence.kind in _CALLED else [])]
     return sorted(parts, key=lambda sequence: sequence.attempts[0].at_ns)
 

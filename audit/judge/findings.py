@@ -18,7 +18,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 from .expected import Tolerance
 from .observer import sequences
-from .records import looked_until_ns, records
+from .records import observed_until_ns, records
 from .waits import Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
@@ -48,9 +48,9 @@ def findings(observations: Sequence[Observation]) -> list[Finding]:
     """All there is to tell of these runs of one probe with one client: of each kind the worst, once."""
     runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
     found: list[Finding] = []
-    for look in _LOOKS:
-        seen = [each for run in runs for each in look(run)]
-        if look is _wrapped:
+    for detect in _DETECTORS:
+        seen = [each for run in runs for each in detect(run)]
+        if detect is _wrapped:
             seen = [each for each in seen if not _is_refuted(each[1], runs)]
         worst = max(seen, key=lambda pair: pair[0], default=None)
         if worst is not None:
@@ -58,10 +58,10 @@ def findings(observations: Sequence[Observation]) -> list[Finding]:
     return found
 
 
-Weighed = tuple[float, Finding]
+WeightedFinding = tuple[float, Finding]
 
 
-def _storms(run: _Run) -> Iterator[Weighed]:
+def _storms(run: _Run) -> Iterator[WeightedFinding]:
     times: dict[str, list[int]] = {}
     for event in run.observation.events:
         if isinstance(event, ConnectionOpened):
@@ -99,24 +99,24 @@ def _most_within(at_ns: Sequence[int]) -> int:
     return most
 
 
-def _stalls(run: _Run) -> Iterator[Weighed]:
+def _stalls(run: _Run) -> Iterator[WeightedFinding]:
     one = run.observation
     if one.fault_until_ns is None:
         return
-    until_ns = looked_until_ns(one)
-    looked_ms = (until_ns - one.fault_until_ns) / _NS_PER_MS
-    if looked_ms < _STALL_MS or _is_done(one):
+    until_ns = observed_until_ns(one)
+    observed_ms = (until_ns - one.fault_until_ns) / _NS_PER_MS
+    if observed_ms < _STALL_MS or _is_done(one):
         return
     came = _came_ns(one)
     if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
         return  # it never came at all, which is a problem of the run; or it goes on
     yield (
-        looked_ms,
+        observed_ms,
         Finding(
             kind=FindingKind.STALL,
             probe=one.probe,
-            why=f"sent nothing for {looked_ms / 1e3:.0f} s after the fault had ended",
-            measured={"silent_ms": looked_ms, "repetition": _number(run)},
+            why=f"sent nothing for {observed_ms / 1e3:.0f} s after the fault had ended",
+            measured={"silent_ms": observed_ms, "repetition": _number(run)},
         ),
     )
 
@@ -136,7 +136,7 @@ def _is_done(one: Observation) -> bool:
     return bool(sent) and all(each.end and each.ended_ns <= one.fault_until_ns for each in sent)
 
 
-def _duplicates(run: _Run) -> Iterator[Weighed]:
+def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
     cut = _cut_short(run.observation)
     again = [sequence for sequence in run.found if sequence.kind is Kind.PRODUCE and _is_sent_again(sequence, cut)]
     if again:
@@ -173,7 +173,7 @@ def _cut_short(one: Observation) -> set[tuple[int, int]]:
     }
 
 
-def _wrapped(run: _Run) -> Iterator[Weighed]:
+def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
     for waited in tracks(_alone(run.found), run.observation.repetition):
         fell = _fell_back(waited.waits)
         if fell is None:
@@ -216,8 +216,8 @@ def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
     """The first of two waits in a row that are short after many that were long, and how long those were."""
     in_row: list[float] = []
-    told = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
-    for wait, following in pairwise(told):
+    bounded = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
+    for wait, following in pairwise(bounded):
         if wait.failures == 0:
             in_row.clear()
         if len(in_row) >= _WRAPPED_FROM:
@@ -256,4 +256,4 @@ def _number(run: _Run) -> int:
     return run.observation.repetition
 
 
-_LOOKS: Iterable[Callable[[_Run], Iterator[Weighed]]] = (_storms, _stalls, _duplicates, _wrapped)
+_DETECTORS: Iterable[Callable[[_Run], Iterator[WeightedFinding]]] = (_storms, _stalls, _duplicates, _wrapped)

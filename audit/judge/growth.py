@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sluice.audit.judge.model.verdict import Fit, Verdict
 
-from .case import Case, Told
+from .case import Case, VerdictDetails
 from .expected import Backoff, Tolerance
 from .fit import CONSTANT, LINEAR
 from .waits import Track, Wait
@@ -33,7 +33,7 @@ class _Off(NamedTuple):
     long: list[Wait]
 
 
-def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance) -> Verdict:
+def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance) -> Verdict:
     """Whether all these waits are within the rule's band."""
     waits = [wait for track in tracks for wait in track.waits]
     steps = max((wait.failures for wait in waits), default=-1) + 1
@@ -46,27 +46,27 @@ def judged_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed
     measured, expected = numbers(waits, backoff)
     measured |= {"waits": len(waits), "too_short": len(off.short), "too_long": len(off.long)}
     expected |= {"waits": f"{_LEAST_WAITS} at least", "too_short": "0", "too_long": "0"}
-    told: Told = {**evidence, "measured": measured, "expected": expected}
+    details: VerdictDetails = {**evidence, "measured": measured, "expected": expected}
     if is_off:
         fit = evidence["fit"]
-        return case.deviates(_how(waits, off, backoff, fit if isinstance(fit, Fit) else None), **told)
+        return case.deviates(_how(waits, off, backoff, fit if isinstance(fit, Fit) else None), **details)
     if len(waits) < _LEAST_WAITS or steps < needed_steps:
         missing = max(1, ceil((_LEAST_WAITS - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
-            f"{len(waits)} waits after up to {steps} failures in a row are too few", runs_needed=missing, **told
+            f"{len(waits)} waits after up to {steps} failures in a row are too few", runs_needed=missing, **details
         )
     if off.short and len(off.short) > _SHORT_SHARE * len(waits):
         return case.inconclusive(
-            f"one of {len(waits)} waits is too short, which may be chance", runs_needed=case.runs, **told
+            f"one of {len(waits)} waits is too short, which may be chance", runs_needed=case.runs, **details
         )
     doubtful_share = _LONG_SHARE if len(off.long) < _SURELY_LONG else _DOUBTFUL_SHARE
     if len(off.long) > doubtful_share * len(waits):
         return case.inconclusive(
             f"{len(off.long)} of {len(waits)} waits are too long, which may be the machine's",
             runs_needed=case.runs,
-            **told,
+            **details,
         )
-    return case.passes(f"{len(waits)} waits are {backoff.in_words()}", **told)
+    return case.passes(f"{len(waits)} waits are {backoff.in_words()}", **details)
 
 
 def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
@@ -96,20 +96,20 @@ def share_is_off(short: int, long: int, waits: int) -> bool:
 
 
 def _how(waits: Sequence[Wait], off: _Off, backoff: Backoff, fit: Fit | None) -> str:
-    told = fit if fit is not None and fit.jitter < _ALIKE and not backoff.is_constant else None
-    if told is not None and told.model == CONSTANT:
+    shown = fit if fit is not None and fit.jitter < _ALIKE and not backoff.is_constant else None
+    if shown is not None and shown.model == CONSTANT:
         about_ms = median(wait.waited_ms for wait in waits)
         return f"waits about {about_ms:.0f} ms each time, where {backoff.in_words()} are to be waited"
-    if told is not None and told.model == LINEAR:
+    if shown is not None and shown.model == LINEAR:
         return (
-            f"waits {told.multiplier:.0f} ms more each time, from {told.base_ms:.0f} ms on, "
+            f"waits {shown.multiplier:.0f} ms more each time, from {shown.base_ms:.0f} ms on, "
             f"where {backoff.in_words()} are to be waited"
         )
     which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
-    told_of = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
-    low, high = backoff.band_ms(told_of.failures)
+    example = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
+    low, high = backoff.band_ms(example.failures)
     return (
-        f"{len(which)} waits are too {word}, such as {told_of.waited_ms:.0f} ms after failure {told_of.failures + 1} "
+        f"{len(which)} waits are too {word}, such as {example.waited_ms:.0f} ms after failure {example.failures + 1} "
         f"in a row, where {_range(low, high)} are to be waited"
     )
 

@@ -15,7 +15,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 
 from .case import Case
 from .expected import Settings, reconnect_backoff, retry_backoff, static_backoff, tolerance
-from .growth import judged_growth
+from .growth import judge_growth
 from .kips import kip13, kip91, kip144, kip580
 from .waits import track
 
@@ -66,14 +66,10 @@ def _follows(name: str, subject: SubjectInfo) -> bool:
 
 
 def _refused(statement: Statement, observations: Sequence[Observation]) -> str:
-    """What a client said that refused the settings of each run; "" where there is a run in which it did not."""
+    """Return why a client rejected its settings in every run; "" if it accepted them in one."""
     runs = [one for one in observations if one.probe in statement.probes]
-    said = [told.text or told.error for one in runs for told in one.callbacks if told.event == "rejected"]
-    return said[0] if runs and all(_is_refused(one) for one in runs) else ""
-
-
-def _is_refused(one: Observation) -> bool:
-    return any(told.event == "rejected" for told in one.callbacks)
+    reasons = [[each.text or each.error for each in one.callbacks if each.event == "rejected"] for one in runs]
+    return reasons[0][0] if runs and all(reasons) else ""
 
 
 def _undecided(statement: Statement, state: State, why: str, runs_needed: int | None = None) -> Verdict:
@@ -117,5 +113,5 @@ def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
     subject = SubjectInfo(name=sequence.key, role=Role.PRODUCER, settings=dict(settings))
     case = Case(statement, [Observation(probe="", subject=subject)])
     allowed = tolerance(backoff.base_ms, 0.0, virtual=False)
-    verdict = judged_growth(case, [track(sequence)], backoff, allowed)
+    verdict = judge_growth(case, [track(sequence)], backoff, allowed)
     return msgspec.structs.replace(verdict, path=sequence.path)

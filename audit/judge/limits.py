@@ -6,7 +6,7 @@ from statistics import median
 
 from sluice.audit.judge.model.verdict import Verdict
 
-from .case import Case, Told
+from .case import Case, VerdictDetails
 from .expected import JITTER, Backoff
 from .growth import share_is_off
 from .waits import Track
@@ -15,7 +15,7 @@ _LEAST_AT_CAP = 3
 _LEAST_FIRST = 3
 
 
-def judged_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
+def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
     """Whether waits, once they have grown, are 80 % of the maximum to `above` times it."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
@@ -34,7 +34,7 @@ def judged_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, abov
     measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short), "too_long": len(long)}
     if waits:
         measured |= {"shortest_ms": min(waits), "median_ms": median(waits), "longest_ms": max(every)}
-    told: Told = {
+    details: VerdictDetails = {
         **evidence,
         "measured": measured,
         "expected": {
@@ -47,23 +47,23 @@ def judged_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, abov
         worst = f"{min(short):.0f} ms" if short else f"{max(long):.0f} ms"
         return case.deviates(
             f"waits {worst} when waits have grown to the maximum, where {low:.0f} to {high:.0f} ms are to be waited",
-            **told,
+            **details,
         )
     if len(waits) < _LEAST_AT_CAP:
         needed = max(1, ceil((_LEAST_AT_CAP - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
-            f"{len(waits)} waits came after {backoff.steps_to_cap + 1} failures or more", runs_needed=needed, **told
+            f"{len(waits)} waits came after {backoff.steps_to_cap + 1} failures or more", runs_needed=needed, **details
         )
     if short or len(long) > len(waits) / 4:
-        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **told)
+        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **details)
     if max(waits) > backoff.max_ms + allowed.late_ms:
         return case.passes(
-            f"waits up to {max(waits):.0f} ms: jitter comes after the maximum, as the KIP has it", **told
+            f"waits up to {max(waits):.0f} ms: jitter comes after the maximum, as the KIP has it", **details
         )
-    return case.passes(f"{len(waits)} waits are {min(waits):.0f} to {max(waits):.0f} ms", **told)
+    return case.passes(f"{len(waits)} waits are {min(waits):.0f} to {max(waits):.0f} ms", **details)
 
 
-def judged_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
+def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
     """Whether the first wait of each row is the base, 20 % more or less."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
@@ -74,7 +74,7 @@ def judged_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdi
     measured: dict[str, float | str] = {"waits": len(first), "too_short": len(short), "too_long": len(long)}
     if first:
         measured["first_wait_ms"] = median(wait.waited_ms for wait in first)
-    told: Told = {
+    details: VerdictDetails = {
         **evidence,
         "measured": measured,
         "expected": {"waits": f"{_LEAST_FIRST} at least", "first_wait_ms": f"{low:g} to {high:g} ms"},
@@ -82,17 +82,17 @@ def judged_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdi
     if share_is_off(len(short), len(long), len(first)):
         which = median(wait.waited_ms for wait in max(short, long, key=len))
         return case.deviates(
-            f"waits {which:.0f} ms at first, where {low:.0f} to {high:.0f} ms are to be waited", **told
+            f"waits {which:.0f} ms at first, where {low:.0f} to {high:.0f} ms are to be waited", **details
         )
     if len(first) < _LEAST_FIRST:
         needed = max(1, ceil((_LEAST_FIRST - len(first)) * case.runs / max(1, len(first))))
-        return case.inconclusive(f"{len(first)} first waits are too few", runs_needed=needed, **told)
+        return case.inconclusive(f"{len(first)} first waits are too few", runs_needed=needed, **details)
     if short or len(long) > len(first) / 4:
-        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **told)
-    return case.passes(f"{len(first)} first waits are about {measured['first_wait_ms']:.0f} ms", **told)
+        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **details)
+    return case.passes(f"{len(first)} first waits are about {measured['first_wait_ms']:.0f} ms", **details)
 
 
-def judged_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
+def judge_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
     """Whether there is a wait, of the base at least; it may be longer, as there may be nothing to do."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
@@ -102,9 +102,9 @@ def judged_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict
     measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short)}
     if waits:
         measured["first_wait_ms"] = median(waits)
-    told: Told = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"{low:g} ms at least"}}
+    details: VerdictDetails = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"{low:g} ms at least"}}
     if share_is_off(len(short), 0, len(waits)):
-        return case.deviates(f"waits {median(short):.0f} ms, where {low:.0f} ms at least are to be waited", **told)
+        return case.deviates(f"waits {median(short):.0f} ms, where {low:.0f} ms at least are to be waited", **details)
     if len(waits) < _LEAST_FIRST or short:
-        return case.inconclusive(f"{len(waits)} waits are too few", runs_needed=max(1, case.runs), **told)
-    return case.passes(f"{len(waits)} waits are {min(waits):.0f} ms or longer", **told)
+        return case.inconclusive(f"{len(waits)} waits are too few", runs_needed=max(1, case.runs), **details)
+    return case.passes(f"{len(waits)} waits are {min(waits):.0f} ms or longer", **details)

@@ -1,13 +1,12 @@
-"""Which connections of a client to one broker are tries of the same thing, where it keeps several at once: as far as
-the backoff allows it, such that none came too early.
+"""Separates the connections that a client keeps to one broker at the same time into lanes, each with its own backoff.
 
-The observer tells them apart by when the next try was due, without knowing what is configured. Where rows of tries are
-mixed (Kafka's client goes back to its bootstrap addresses when it loses a broker) that can be wrong, and waits would
-seem too short that are not. So a connection is given to a row for which it did not come too early, if there is one: of
-several to the one that had to wait the longest. There are as many rows as connections were ever open at once.
+The observer tells connections apart by when the next attempt was due, without knowing what is configured. Where lanes
+are mixed (Kafka's client returns to its bootstrap addresses when it loses a broker) that can be wrong, and waits would
+seem too short that are not. So a connection goes to a lane for which it did not come too early, if there is one; of
+several, to the one that had to wait the longest. There are as many lanes as connections were ever open at once.
 
-A client that waits too little may so be taken for two that take turns; one that was told not to go back to its
-bootstrap addresses (`metadata.recovery.strategy=none`) is not given that chance.
+A client that waits too little may so be taken for two that take turns. One that is configured not to return to its
+bootstrap addresses (`metadata.recovery.strategy=none`) is not judged by lanes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ from .waits import ended_ns
 _NS_PER_MS = 1_000_000
 
 
-class _Row:
+class _Lane:
     def __init__(self, key: str, path: str) -> None:
         self.key, self.path = key, path
         self.attempts: list[Attempt] = []
@@ -44,44 +43,48 @@ class _Row:
         self.attempts.append(attempt)
 
 
-def rethreaded(found: Iterable[AttemptSequence], backoff: Backoff, early_ms: float) -> list[AttemptSequence]:
-    """The same attempts, in rows that keep the backoff where that is possible."""
+def separate_lanes(found: Iterable[AttemptSequence], backoff: Backoff, early_ms: float) -> list[AttemptSequence]:
+    """Return the same attempts in lanes that keep the backoff where that is possible."""
     by_client: dict[str, list[AttemptSequence]] = {}
     for sequence in found:
         by_client.setdefault(sequence.key.partition(" as ")[0], []).append(sequence)
     made: list[AttemptSequence] = []
     for sequences in by_client.values():
         most = _open_at_once(sequences)
-        made += sequences if most == 1 else _rows(sequences, most, backoff, early_ms)
+        made += sequences if most == 1 else _in_lanes(sequences, most, backoff, early_ms)
     return sorted(made, key=lambda sequence: sequence.attempts[0].at_ns)
 
 
-def _rows(sequences: Sequence[AttemptSequence], most: int, backoff: Backoff, early_ms: float) -> list[AttemptSequence]:
-    rows: list[_Row] = []
-    done: list[_Row] = []
+def _in_lanes(
+    sequences: Sequence[AttemptSequence], most: int, backoff: Backoff, early_ms: float
+) -> list[AttemptSequence]:
+    lanes: list[_Lane] = []
+    done: list[_Lane] = []
     attempts = [(attempt, sequence) for sequence in sequences for attempt in sequence.attempts]
     for attempt, sequence in sorted(attempts, key=lambda pair: pair[0].at_ns):
-        row = _row_for(attempt, rows, backoff, early_ms)
-        if row is None or (len(rows) < most and row.too_early_ms(attempt, backoff) > early_ms):
-            row = _Row(sequence.key, sequence.path)
-            rows.append(row)
-        elif row.is_free:
-            rows.remove(row)
-            done.append(row)
-            row = _Row(sequence.key, sequence.path)
-            rows.append(row)
+        lane = _lane_for(attempt, lanes, backoff, early_ms)
+        if lane is None or (len(lanes) < most and lane.too_early_ms(attempt, backoff) > early_ms):
+            lane = _Lane(sequence.key, sequence.path)
+            lanes.append(lane)
+        elif lane.is_free:
+            lanes.remove(lane)
+            done.append(lane)
+            lane = _Lane(sequence.key, sequence.path)
+            lanes.append(lane)
         was_ended = attempt is sequence.attempts[-1] and attempt.ended_ns is not None
-        row.append(attempt, is_free=was_ended and attempt.outcome is Outcome.SUCCEEDED)
+        lane.append(attempt, is_free=was_ended and attempt.outcome is Outcome.SUCCEEDED)
     kind = sequences[0].kind
-    return [AttemptSequence(kind=kind, key=row.key, attempts=row.attempts, path=row.path) for row in (*done, *rows)]
+    return [
+        AttemptSequence(kind=kind, key=lane.key, attempts=lane.attempts, path=lane.path) for lane in (*done, *lanes)
+    ]
 
 
-def _row_for(attempt: Attempt, rows: Sequence[_Row], backoff: Backoff, early_ms: float) -> _Row | None:
-    early = [(row.too_early_ms(attempt, backoff), row) for row in rows]
-    able = [row for too_early, row in early if too_early <= early_ms]
+def _lane_for(attempt: Attempt, lanes: Sequence[_Lane], backoff: Backoff, early_ms: float) -> _Lane | None:
+    early = [(lane.too_early_ms(attempt, backoff), lane) for lane in lanes]
+    able = [lane for too_early, lane in early if too_early <= early_ms]
     if able:
-        return max(able, key=lambda row: (row.least_ms(backoff), ended_ns(row.attempts[-1])))
-    ended = [(too_early, row) for too_early, row in early if too_early < inf]
+        return max(able, key=lambda lane: (lane.least_ms(backoff), ended_ns(lane.attempts[-1])))
+    ended = [(too_early, lane) for too_early, lane in early if too_early < inf]
     return min(ended, key=lambda pair: pair[0])[1] if ended else None
 
 

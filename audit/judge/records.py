@@ -51,7 +51,7 @@ def records(callbacks: Iterable[Callback]) -> list[Record]:
     ]
 
 
-def looked_until_ns(observation: Observation) -> int:
+def observed_until_ns(observation: Observation) -> int:
     """Until when the client was at work: it closes what it has when it is told to end."""
     closed = [callback.at_ns for callback in observation.callbacks if callback.event == "closed"]
     return min([observation.ended_ns, *closed])

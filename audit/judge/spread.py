@@ -10,7 +10,7 @@ from statistics import median, quantiles
 
 from sluice.audit.judge.model.verdict import Verdict
 
-from .case import Case, Told
+from .case import Case, VerdictDetails
 from .expected import JITTER, Backoff, Tolerance
 from .fit import CONSTANT
 from .waits import Track, Wait
@@ -28,24 +28,24 @@ _EDGE = 0.97
 # Waits after as many failures of which the third quarter is so many times the first are not of one rule, with jitter or
 # without: rows of others are among them, or waits for other things. Of fewer than eight it may be chance: a sixteenth
 # of all fours that are drawn from 0 to twice as much differs so much.
-_ONE_RULE, _QUARTERS, _TELLING = 12.0, 4, 8
+_ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10
 _SHORTEST_MS = 0.5
 
 
-def judged_jitter(
+def judge_jitter(
     case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance, *, least: int, is_one_draw: bool
 ) -> Verdict:
     """Whether waits spread as Kafka's jitter has it. `least`: so many are needed."""
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
         return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
-    every = _telling([wait for track in tracks for wait in track.waits], backoff, least)
+    every = _conclusive([wait for track in tracks for wait in track.waits], backoff, least)
     waits = _of_one_rule(every)
     spread = _spread(waits, backoff)
     low, high = (_JITTER_FROM, _JITTER_TO) if is_one_draw else (_SOME_JITTER, _JITTER_TO)
-    told: Told = {
+    details: VerdictDetails = {
         **evidence,
         "measured": {"waits": len(waits), "jitter": round(spread, 4)},
         "expected": {"waits": f"{least} at least", "jitter": f"{JITTER:g}, seen as {low:g} to {high:g}"},
@@ -55,28 +55,30 @@ def judged_jitter(
             f"{len(every) - len(waits)} of {len(every)} waits differ so much after as many failures that they "
             "are not of one rule, with jitter or without",
             runs_needed=None,
-            **told,
+            **details,
         )
     if len(waits) < least:
         needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
-        return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **told)
+        return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **details)
     fit, shortest_ms = evidence["fit"], min(wait.waited_ms for wait in waits)
     if fit is not None and fit.model == CONSTANT and shortest_ms >= _EDGE * _first_quarter_ms(waits):
         return case.deviates(
-            f"waits without jitter: {len(waits)} waits are {shortest_ms:.0f} ms or longer, and none is less", **told
+            f"waits without jitter: {len(waits)} waits are {shortest_ms:.0f} ms or longer, and none is less", **details
         )
     if spread < (_NO_JITTER if is_one_draw or len(waits) >= 2 * least else _SURELY_NO_JITTER):
-        return case.deviates(f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **told)
+        return case.deviates(
+            f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **details
+        )
     if low <= spread <= high:
-        return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **told)
+        return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **details)
     if is_one_draw and (len(waits) >= 2 * least or spread > _SURELY_TOO_MUCH):
-        return case.deviates(f"{len(waits)} waits spread by {spread:.0%} to both sides, not by {JITTER:.0%}", **told)
+        return case.deviates(f"{len(waits)} waits spread by {spread:.0%} to both sides, not by {JITTER:.0%}", **details)
     return case.inconclusive(
-        f"{len(waits)} waits spread by {spread:.1%} to both sides, which says neither", runs_needed=case.runs, **told
+        f"{len(waits)} waits spread by {spread:.1%} to both sides, which says neither", runs_needed=case.runs, **details
     )
 
 
-def _telling(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
+def _conclusive(waits: Sequence[Wait], backoff: Backoff, least: int) -> list[Wait]:
     below_cap = [
         wait
         for wait in waits
@@ -99,7 +101,7 @@ def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
 
 
 def _differ(waits: Sequence[float]) -> bool:
-    if len(waits) < _TELLING:
+    if len(waits) < _LEAST_OF_ONE_STEP:
         return False
     first, _, third = quantiles(waits, n=_QUARTERS)
     return third > _ONE_RULE * first

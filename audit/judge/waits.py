@@ -125,6 +125,6 @@ def partition_of(sequence: AttemptSequence) -> str:
     return sequence.key.partition("@")[0].partition("~")[0]
 
 
-def most_telling(found: Sequence[Track]) -> list[Track]:
+def longest_tracks(found: Sequence[Track]) -> list[Track]:
     """Those with the most attempts, as many as a report has room for."""
     return sorted(found, key=lambda each: -len(each.waits))[:_MOST_SERIES]

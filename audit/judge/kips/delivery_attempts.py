@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.audit.judge.case import Case, Told
+from sluice.audit.judge.case import Case, VerdictDetails
 from sluice.audit.judge.expected import Tolerance, number
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Series, Verdict
-from sluice.audit.judge.records import looked_until_ns
+from sluice.audit.judge.records import observed_until_ns
 from sluice.audit.judge.waits import ended_ns as ended_ns_of
-from sluice.audit.judge.waits import most_telling, track
+from sluice.audit.judge.waits import longest_tracks, track
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 _NS_PER_MS = 1_000_000
@@ -46,7 +46,7 @@ class _Batch(NamedTuple):
     def is_delivered(self) -> bool:
         return any(attempt.outcome is Outcome.SUCCEEDED for attempt in self.sequence.attempts)
 
-    def was_seen_for(self, ms: float) -> bool:
+    def was_observed_for(self, ms: float) -> bool:
         """Whether anybody looked for so long from the first attempt on."""
         return (self.until_ns - self.first_ns) / _NS_PER_MS >= ms
 
@@ -55,12 +55,12 @@ def _batches(case: Case) -> Iterator[_Batch]:
     for observation, found in zip(case.observations, case.found, strict=True):
         for sequence in found:
             if sequence.kind is Kind.PRODUCE and sequence.attempts[0].outcome is not Outcome.SUCCEEDED:
-                yield _Batch(sequence, looked_until_ns(observation), observation)
+                yield _Batch(sequence, observed_until_ns(observation), observation)
 
 
 def _series(case: Case, batches: list[_Batch]) -> list[Series]:
     tracks = [track(batch.sequence, batch.observation.repetition) for batch in batches]
-    return [each.series(None, _NOTHING) for each in most_telling(tracks)]
+    return [each.series(None, _NOTHING) for each in longest_tracks(tracks)]
 
 
 def _setting(case: Case, name: str) -> float:
@@ -73,9 +73,9 @@ def _ends_in_time(case: Case) -> Verdict:
     timeout_ms = _setting(case, "delivery.timeout.ms")
     late_ms = case.tolerance(0).late_ms + _PASS_MS
     batches = [batch for batch in _batches(case) if not batch.is_delivered]
-    seen = [batch for batch in batches if batch.was_seen_for(timeout_ms + late_ms)]
+    seen = [batch for batch in batches if batch.was_observed_for(timeout_ms + late_ms)]
     latest_ms = max((batch.last_ms for batch in batches), default=0.0)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"batches": len(seen), "last_attempt_ms": latest_ms},
         "expected": {"batches": "1 at least", "last_attempt_ms": f"{timeout_ms:g} ms at most"},
         "series": _series(case, batches),
@@ -83,13 +83,13 @@ def _ends_in_time(case: Case) -> Verdict:
     if latest_ms > timeout_ms + late_ms:
         return case.deviates(
             f"sends a batch {latest_ms / 1e3:.1f} s after the first time, where delivery.timeout.ms is {timeout_ms:g}",
-            **told,
+            **details,
         )
     if not seen:
         return case.inconclusive(
-            "no batch failed for longer than delivery.timeout.ms while anybody looked", runs_needed=None, **told
+            "no batch failed for longer than delivery.timeout.ms while anybody looked", runs_needed=None, **details
         )
-    return case.passes(f"sends no batch later than {latest_ms / 1e3:.1f} s after the first time", **told)
+    return case.passes(f"sends no batch later than {latest_ms / 1e3:.1f} s after the first time", **details)
 
 
 def _mute(case: Case) -> Verdict:
@@ -108,7 +108,7 @@ def _mute(case: Case) -> Verdict:
         for before, after in pairwise(batch.sequence.attempts)
     )
     last_ms = max((batch.last_ms for batch in batches), default=0.0)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {
             "batches": len(batches),
             "shortest_gap_ms": min(gaps_ms, default=0.0),
@@ -123,20 +123,23 @@ def _mute(case: Case) -> Verdict:
         "series": _series(case, batches),
     }
     if not batches:
-        return case.inconclusive("no batch was left without an answer", runs_needed=1, **told)
+        return case.inconclusive("no batch was left without an answer", runs_needed=1, **details)
     if gaps_ms and min(gaps_ms) < request_ms - _AROUND_MS - allowed.early_ms:
         return case.deviates(
-            f"sends a batch again after {min(gaps_ms):.0f} ms, where request.timeout.ms is {request_ms:g}", **told
+            f"sends a batch again after {min(gaps_ms):.0f} ms, where request.timeout.ms is {request_ms:g}", **details
         )
     if same:
-        return case.deviates("sends a batch again on a connection on which it has not been answered", **told)
+        return case.deviates("sends a batch again on a connection on which it has not been answered", **details)
     if last_ms > delivery_ms + allowed.late_ms + _PASS_MS:
         return case.deviates(
-            f"sends a batch {last_ms:.0f} ms after the first time, where delivery.timeout.ms is {delivery_ms:g}", **told
+            f"sends a batch {last_ms:.0f} ms after the first time, where delivery.timeout.ms is {delivery_ms:g}",
+            **details,
         )
     if not gaps_ms:
-        return case.inconclusive("no batch was sent again", runs_needed=1, **told)
-    return case.passes(f"sends it again after {min(gaps_ms):.0f} ms, and at the latest after {last_ms:.0f} ms", **told)
+        return case.inconclusive("no batch was sent again", runs_needed=1, **details)
+    return case.passes(
+        f"sends it again after {min(gaps_ms):.0f} ms, and at the latest after {last_ms:.0f} ms", **details
+    )
 
 
 def _held_since_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
@@ -175,20 +178,20 @@ def _leaves_connection(case: Case) -> Verdict:
             continue
         batches.append(batch)
         kept.append((left_ns - since_ns) / _NS_PER_MS)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"batches": len(kept), "connection_left_ms": min(kept, default=0.0)},
         "expected": {"connection_left_ms": f"{request_ms:g} ms at least, after the request"},
         "series": _series(case, batches),
     }
     if not kept:
-        return case.inconclusive("no batch ran out of time while its request was on its way", runs_needed=1, **told)
+        return case.inconclusive("no batch ran out of time while its request was on its way", runs_needed=1, **details)
     if min(kept) < request_ms - _AROUND_MS - case.tolerance(0).early_ms:
         return case.deviates(
             f"leaves the connection {min(kept):.0f} ms after the request whose batch ran out of time, "
             f"where request.timeout.ms is {request_ms:g}",
-            **told,
+            **details,
         )
-    return case.passes(f"keeps the connection for {min(kept):.0f} ms after the request", **told)
+    return case.passes(f"keeps the connection for {min(kept):.0f} ms after the request", **details)
 
 
 def _left_ns(batch: _Batch) -> int | None:
@@ -224,19 +227,19 @@ def _ignores_late_answer(case: Case) -> Verdict:
             again += sequence.attempts[-1] is not answered
             closed += (
                 end_ns is not None
-                and end_ns < looked_until_ns(observation)
+                and end_ns < observed_until_ns(observation)
                 and 0 <= (end_ns - ended_ns) / _NS_PER_MS < _STAYS_MS
             )
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"late_answers": late, "sent_again": again, "connections_closed": closed},
         "expected": {"late_answers": "1 at least", "sent_again": "0", "connections_closed": "0"},
     }
     if not late:
-        return case.inconclusive("no answer came after delivery.timeout.ms", runs_needed=1, **told)
+        return case.inconclusive("no answer came after delivery.timeout.ms", runs_needed=1, **details)
     if again or closed:
         what = "sends a batch again" if again else "closes the connection"
-        return case.deviates(f"{what} after an answer that came too late", **told)
-    return case.passes(f"takes {late} answers that came too late without a word", **told)
+        return case.deviates(f"{what} after an answer that came too late", **details)
+    return case.passes(f"takes {late} answers that came too late without a word", **details)
 
 
 def _late_answer(sequence: AttemptSequence, delivery_ms: float) -> Attempt | None:
@@ -263,15 +266,15 @@ def _one_in_flight(case: Case) -> Verdict:
                     continue
                 slow += 1
                 overlapping += after.received_ns < before.written_ns
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"slow_answers": slow, "sent_meanwhile": overlapping},
         "expected": {"slow_answers": "1 at least", "sent_meanwhile": "0"},
     }
     if overlapping:
-        return case.deviates(f"sends {overlapping} requests before the one before is answered", **told)
+        return case.deviates(f"sends {overlapping} requests before the one before is answered", **details)
     if not slow:
-        return case.inconclusive("no request came after one whose answer took long", runs_needed=1, **told)
-    return case.passes(f"waits for {slow} answers that took long", **told)
+        return case.inconclusive("no request came after one whose answer took long", runs_needed=1, **details)
+    return case.passes(f"waits for {slow} answers that took long", **details)
 
 
 def _refuses_configuration(case: Case) -> Verdict:
@@ -280,16 +283,16 @@ def _refuses_configuration(case: Case) -> Verdict:
         return case.not_observable("delivery.timeout.ms is not below linger.ms + request.timeout.ms here")
     connected = sum(isinstance(event, ConnectionOpened) for each in case.observations for event in each.events)
     refused = sum(callback.event == "rejected" for each in case.observations for callback in each.callbacks)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"connections": connected, "refused": refused},
         "expected": {"connections": "0"},
     }
     if connected:
         what = "refuses the configuration, but connects before" if refused else "takes the configuration, and connects"
-        return case.deviates(what, **told)
+        return case.deviates(what, **details)
     if not refused:
-        return case.inconclusive("it does not connect, but nobody says why", runs_needed=None, **told)
-    return case.passes("refuses the configuration, and connects to nobody", **told)
+        return case.inconclusive("it does not connect, but nobody says why", runs_needed=None, **details)
+    return case.passes("refuses the configuration, and connects to nobody", **details)
 
 
 def _counts_retries(case: Case) -> Verdict:
@@ -300,21 +303,21 @@ def _counts_retries(case: Case) -> Verdict:
     tries = [
         len(batch.sequence.attempts)
         for batch in batches
-        if batch.last_ms < delivery_ms / 2 and batch.was_seen_for(_gave_up_ms(batch) + rest_ms)
+        if batch.last_ms < delivery_ms / 2 and batch.was_observed_for(_gave_up_ms(batch) + rest_ms)
     ]
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"batches": len(tries), "most_attempts": max(tries, default=0), "attempts": min(tries, default=0)},
         "expected": {"most_attempts": f"{retries + 1:g}", "attempts": f"{retries + 1:g}"},
         "series": _series(case, batches),
     }
     longest = max((len(batch.sequence.attempts) for batch in batches), default=0)
     if longest > retries + 1:
-        return case.deviates(f"sends a batch {longest} times, where retries is {retries:g}", **told)
+        return case.deviates(f"sends a batch {longest} times, where retries is {retries:g}", **details)
     if not tries:
-        return case.inconclusive("no batch failed for good", runs_needed=1, **told)
+        return case.inconclusive("no batch failed for good", runs_needed=1, **details)
     if min(tries) < retries + 1:
-        return case.deviates(f"sends a batch {min(tries)} times only, where retries is {retries:g}", **told)
-    return case.passes(f"sends a batch {longest} times", **told)
+        return case.deviates(f"sends a batch {min(tries)} times only, where retries is {retries:g}", **details)
+    return case.passes(f"sends a batch {longest} times", **details)
 
 
 def _goes_on(case: Case) -> Verdict:
@@ -323,10 +326,10 @@ def _goes_on(case: Case) -> Verdict:
     late_ms = 1.2 * longest_wait_ms + case.tolerance(longest_wait_ms).late_ms + _PASS_MS
     batches = list(_batches(case))
     early = [batch for batch in batches if not batch.is_delivered and _gave_up_ms(batch) + late_ms < delivery_ms]
-    early = [batch for batch in early if batch.was_seen_for(_gave_up_ms(batch) + 2 * late_ms)]
+    early = [batch for batch in early if batch.was_observed_for(_gave_up_ms(batch) + 2 * late_ms)]
     tried = max((len(batch.sequence.attempts) for batch in batches), default=0)
     to_the_end = [batch for batch in batches if not batch.is_delivered and _gave_up_ms(batch) + late_ms >= delivery_ms]
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"batches": len(batches), "given_up_early": len(early), "most_attempts": tried},
         "expected": {"given_up_early": "0"},
         "series": _series(case, early or batches),
@@ -334,11 +337,11 @@ def _goes_on(case: Case) -> Verdict:
     if early:
         return case.deviates(
             f"gives up a batch after {_gave_up_ms(early[0]) / 1e3:.1f} s, where delivery.timeout.ms is {delivery_ms:g}",
-            **told,
+            **details,
         )
     if not to_the_end and tried < _MANY_TRIES:
-        return case.inconclusive(f"no batch failed more than {tried} times", runs_needed=1, **told)
-    return case.passes(f"sends a batch {tried} times", **told)
+        return case.inconclusive(f"no batch failed more than {tried} times", runs_needed=1, **details)
+    return case.passes(f"sends a batch {tried} times", **details)
 
 
 def _gave_up_ms(batch: _Batch) -> float:
@@ -350,16 +353,16 @@ def _gave_up_ms(batch: _Batch) -> float:
 def _fails_for_good(case: Case) -> Verdict:
     batches = [batch for batch in _batches(case) if _FOR_GOOD.intersection(batch.sequence.attempts[0].error_codes)]
     again = [batch for batch in batches if len(batch.sequence.attempts) > 1]
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"batches": len(batches), "sent_again": len(again)},
         "expected": {"batches": "1 at least", "sent_again": "0"},
         "series": _series(case, again or batches),
     }
     if not batches:
-        return case.inconclusive("no batch failed for good", runs_needed=1, **told)
+        return case.inconclusive("no batch failed for good", runs_needed=1, **details)
     if again:
-        return case.deviates(f"sends {len(again)} of {len(batches)} batches again that failed for good", **told)
-    return case.passes(f"sends none of {len(batches)} batches again that failed for good", **told)
+        return case.deviates(f"sends {len(again)} of {len(batches)} batches again that failed for good", **details)
+    return case.passes(f"sends none of {len(batches)} batches again that failed for good", **details)
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-from sluice.audit.judge.case import Case, Told
+from sluice.audit.judge.case import Case, VerdictDetails
 from sluice.audit.judge.expected import number
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.throttles import throttled_spans
-from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, looked_until_ns, records
+from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, observed_until_ns, records
 
 _NS_PER_MS = 1_000_000
 # From the end of a batch to the application being told: a pass of the sender, and a process that tells its driver.
@@ -37,15 +37,15 @@ def _ends_in_time(case: Case) -> Verdict:
         each
         for run in case.observations
         for each in records(run.callbacks)
-        if each.end == FAILED and each.ended_ns < looked_until_ns(run) - _CLOSING_NS
+        if each.end == FAILED and each.ended_ns < observed_until_ns(run) - _CLOSING_NS
     ]
     never = sum(
-        not each.end and (looked_until_ns(run) - each.sent_ns) / _NS_PER_MS > high
+        not each.end and (observed_until_ns(run) - each.sent_ns) / _NS_PER_MS > high
         for run in case.observations
         for each in records(run.callbacks)
     )
     took_ms = sorted(each.took_ms for each in failed)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {
             "failed": len(failed),
             "never_ended": never,
@@ -60,19 +60,19 @@ def _ends_in_time(case: Case) -> Verdict:
         },
     }
     if never:
-        return case.deviates(f"never tells what became of {never} records", **told)
+        return case.deviates(f"never tells what became of {never} records", **details)
     if not failed:
-        return case.inconclusive("no record failed", runs_needed=1, **told)
+        return case.inconclusive("no record failed", runs_needed=1, **details)
     if took_ms[-1] > high:
         return case.deviates(
-            f"fails a record after {took_ms[-1] / 1e3:.1f} s, where delivery.timeout.ms is {timeout_ms:g}", **told
+            f"fails a record after {took_ms[-1] / 1e3:.1f} s, where delivery.timeout.ms is {timeout_ms:g}", **details
         )
     if took_ms[0] < low:
         return case.deviates(
             f"fails a record already after {took_ms[0]:.0f} ms, where delivery.timeout.ms is {timeout_ms:g}",
-            **told,
+            **details,
         )
-    return case.passes(f"fails {len(failed)} records after {took_ms[0]:.0f} to {took_ms[-1]:.0f} ms", **told)
+    return case.passes(f"fails {len(failed)} records after {took_ms[0]:.0f} to {took_ms[-1]:.0f} ms", **details)
 
 
 def _in_order(case: Case) -> Verdict:
@@ -91,15 +91,15 @@ def _in_order(case: Case) -> Verdict:
                 before.ended_ns > after.ended_ns + _NS_PER_MS
                 for before, after in pairwise(sorted(of_partition, key=lambda each: each.number))
             )
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"failed": failed, "swapped": swapped},
         "expected": {"failed": "2 at least", "swapped": "0"},
     }
     if swapped:
-        return case.deviates(f"fails {swapped} records before one that was sent earlier", **told)
+        return case.deviates(f"fails {swapped} records before one that was sent earlier", **details)
     if failed < 2:
-        return case.inconclusive("fewer than two records failed", runs_needed=1, **told)
-    return case.passes(f"fails {failed} records in the order in which they were sent", **told)
+        return case.inconclusive("fewer than two records failed", runs_needed=1, **details)
+    return case.passes(f"fails {failed} records in the order in which they were sent", **details)
 
 
 def _keeps_through_outage(case: Case) -> Verdict:
@@ -118,17 +118,17 @@ def _keeps_through_outage(case: Case) -> Verdict:
             waited += 1
             delivered += each.end == DELIVERED
             failed += each.end == FAILED and each.took_ms < timeout_ms - _TOLD_MS
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"records": waited, "delivered": delivered, "failed_early": failed},
         "expected": {"records": "1 at least", "failed_early": "0"},
     }
     if failed:
-        return case.deviates(f"fails {failed} of {waited} records before delivery.timeout.ms is over", **told)
+        return case.deviates(f"fails {failed} of {waited} records before delivery.timeout.ms is over", **details)
     if not delivered:
         return case.inconclusive(
-            "no record waited longer than request.timeout.ms for the end of the outage", runs_needed=1, **told
+            "no record waited longer than request.timeout.ms for the end of the outage", runs_needed=1, **details
         )
-    return case.passes(f"delivers {delivered} records that waited longer than request.timeout.ms", **told)
+    return case.passes(f"delivers {delivered} records that waited longer than request.timeout.ms", **details)
 
 
 def _time_runs_throttled(case: Case) -> Verdict:
@@ -150,21 +150,21 @@ def _time_runs_throttled(case: Case) -> Verdict:
             overdue += 1
             failed += each.end == FAILED
             delivered += each.end == DELIVERED and each.ended_ns > over_ns
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"records": overdue, "failed": failed, "delivered_late": delivered},
         "expected": {"records": "1 at least", "delivered_late": "0"},
     }
     if delivered:
-        return case.deviates(f"delivers {delivered} of {overdue} records after delivery.timeout.ms was over", **told)
+        return case.deviates(f"delivers {delivered} of {overdue} records after delivery.timeout.ms was over", **details)
     if throttles >= _MANY and not failed:
         return case.not_observable(
             f"in none of {throttles} throttles does a record wait so long: it is sent meanwhile, or elsewhere"
         )
     if not failed:
         return case.inconclusive(
-            "no record waited for a throttle that is longer than delivery.timeout.ms", runs_needed=1, **told
+            "no record waited for a throttle that is longer than delivery.timeout.ms", runs_needed=1, **details
         )
-    return case.passes(f"fails {failed} records whose time ran out during a throttle", **told)
+    return case.passes(f"fails {failed} records whose time ran out during a throttle", **details)
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {

@@ -7,7 +7,7 @@ way are none that came too early.
 from collections.abc import Callable
 from statistics import median
 
-from sluice.audit.judge.case import Case, Told
+from sluice.audit.judge.case import Case, VerdictDetails
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.throttles import ThrottledSpan, throttled_spans
 
@@ -27,7 +27,7 @@ def _obeys(case: Case) -> Verdict:
     ignored = [span for span in spans if span.early_ms]
     followed = [span for span in spans if span.early_ms or span.next_ms is not None]
     early = sum(len(span.early_ms) for span in spans)
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"throttles": len(spans), "followed": len(followed), "ignored": len(ignored), "early": early},
         "expected": {"throttles": f"{_LEAST} at least", "ignored": "0", "early": "0"},
     }
@@ -36,18 +36,20 @@ def _obeys(case: Case) -> Verdict:
         return prompt.deviates(
             f"sends {early} requests too early: one {first.early_ms[0]:.0f} ms after {first.api} told it to wait "
             f"{first.throttle_time_ms} ms",
-            **told,
+            **details,
         )
     if not spans:
         return prompt.inconclusive(
-            "no answer told a throttle time in a version whose clients wait by themselves", runs_needed=1, **told
+            "no answer told a throttle time in a version whose clients wait by themselves", runs_needed=1, **details
         )
     if early or len(followed) < _LEAST:
         return prompt.inconclusive(
-            f"{len(followed)} throttles were followed by a request, which are too few", runs_needed=prompt.runs, **told
+            f"{len(followed)} throttles were followed by a request, which are too few",
+            runs_needed=prompt.runs,
+            **details,
         )
     late_ms = median(span.next_ms - span.throttle_time_ms for span in followed if span.next_ms is not None)
-    return prompt.passes(f"waits through {len(followed)} throttles, and {late_ms:.0f} ms more", **told)
+    return prompt.passes(f"waits through {len(followed)} throttles, and {late_ms:.0f} ms more", **details)
 
 
 def _spans(case: Case) -> list[ThrottledSpan]:

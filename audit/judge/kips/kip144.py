@@ -13,16 +13,16 @@ from functools import partial
 from itertools import pairwise
 from statistics import median
 
-from sluice.audit.judge.case import Case, Judged, Told, judged_waits
+from sluice.audit.judge.case import Case, VerdictDetails, WaitJudge, judge_waits
 from sluice.audit.judge.expected import JITTER, Backoff, reconnect_backoff
-from sluice.audit.judge.growth import judged_growth
-from sluice.audit.judge.limits import judged_any, judged_at_cap, judged_first
+from sluice.audit.judge.growth import judge_growth
+from sluice.audit.judge.limits import judge_any, judge_at_cap, judge_first
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.connections import connections, most_half_open
-from sluice.audit.judge.parallel_connections import rethreaded
-from sluice.audit.judge.spread import judged_jitter
+from sluice.audit.judge.parallel_connections import separate_lanes
+from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track
 
 _JITTER_WAITS = 12
@@ -38,24 +38,24 @@ def _growth(case: Case) -> Verdict:
     if case.probe == "reconnect-refused":
         return case.not_observable("a connection that is refused is seen by nobody but the client")
 
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         # What is above the maximum is for KIP-144/2 to judge.
         above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms
-        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
+        return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
 
-    return _judged(case, judged)
+    return _judge(case, judge_tracks)
 
 
 def _cap(case: Case) -> Verdict:
-    return _judged(case, lambda case, tracks, backoff: judged_at_cap(case, tracks, backoff, above=1 + JITTER))
+    return _judge(case, lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff, above=1 + JITTER))
 
 
 def _reset_by_api_versions(case: Case) -> Verdict:
-    return _judged(case, lambda case, tracks, backoff: judged_first(case, _after_success(tracks), backoff))
+    return _judge(case, lambda case, tracks, backoff: judge_first(case, _after_success(tracks), backoff))
 
 
 def _no_reset_by_accepting(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         evidence = case.evidence(tracks, backoff, case.tolerance(backoff.base_ms))
         if backoff.is_constant:
             return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
@@ -65,7 +65,7 @@ def _no_reset_by_accepting(case: Case) -> Verdict:
         later = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures >= since + _LATER]
         if not first or len(later) < _LEAST_LATER:
             return case.inconclusive(f"there were not {since + 3} failures in a row", runs_needed=1, **evidence)
-        told: Told = {
+        details: VerdictDetails = {
             **evidence,
             "measured": {"early_wait_ms": median(first), "later_wait_ms": median(later)},
             "expected": {
@@ -75,18 +75,18 @@ def _no_reset_by_accepting(case: Case) -> Verdict:
         }
         # Where backoff is not reset by a success either, they may have grown before.
         if median(later) >= min(_GROWS * median(first), backoff.value_ms(since + _LATER) / 2):
-            return case.passes("waits grow although connections are accepted", **told)
-        return case.deviates("waits do not grow where connections are accepted and then closed", **told)
+            return case.passes("waits grow although connections are accepted", **details)
+        return case.deviates("waits do not grow where connections are accepted and then closed", **details)
 
-    return _judged(case, judged)
+    return _judge(case, judge_tracks)
 
 
 def _waits_after_loss(case: Case) -> Verdict:
-    return _judged(case, lambda case, tracks, backoff: judged_any(case, _after_success(tracks), backoff))
+    return _judge(case, lambda case, tracks, backoff: judge_any(case, _after_success(tracks), backoff))
 
 
 def _by_host(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         failing = {
             track.sequence.attempts[0].broker
             for track in tracks
@@ -97,9 +97,9 @@ def _by_host(case: Case) -> Verdict:
             return case.inconclusive(
                 "one broker has to fail several times, and another to lose a connection meanwhile", runs_needed=1
             )
-        return judged_first(case, others, backoff)
+        return judge_first(case, others, backoff)
 
-    return _judged(case, judged)
+    return _judge(case, judge_tracks)
 
 
 def _constant_where_set_alone(case: Case) -> Verdict:
@@ -107,52 +107,52 @@ def _constant_where_set_alone(case: Case) -> Verdict:
         return case.not_observable("it has no reconnect.backoff.ms")
     if "reconnect.backoff.max.ms" in case.subject.settings:
         return case.not_observable("reconnect.backoff.max.ms is set here as well")
-    return _judged(case, _constant)
+    return _judge(case, _constant)
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
     backoff = reconnect_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms <= backoff.max_ms:
         return case.not_observable("reconnect.backoff.ms is not above its maximum here")
-    return _judged(case, _constant)
+    return _judge(case, _constant)
 
 
 def _constant(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-    return judged_growth(case, tracks, backoff, case.tolerance(backoff.max_ms))
+    return judge_growth(case, tracks, backoff, case.tolerance(backoff.max_ms))
 
 
 def _jitter(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         allowed = case.tolerance(backoff.base_ms)
-        return judged_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=True)
+        return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=True)
 
-    return _judged(case, judged)
+    return _judge(case, judge_tracks)
 
 
 def _one_at_a_time(case: Case) -> Verdict:
     most = max(most_half_open(connections(each.events)) for each in case.observations)
     allowed = _KINDS_OF_CONNECTIONS[case.subject.role]
-    told: Told = {
+    details: VerdictDetails = {
         "measured": {"connections_being_made": most},
         "expected": {"connections_being_made": f"{allowed} at most, one of each kind"},
     }
     if most == 0:
-        return case.inconclusive("it did not connect", runs_needed=1, **told)
+        return case.inconclusive("it did not connect", runs_needed=1, **details)
     if most > allowed:
-        return case.deviates(f"{most} connections to one broker are being made at once", **told)
-    return case.passes(f"{most} connections to a broker are being made at once, at most", **told)
+        return case.deviates(f"{most} connections to one broker are being made at once", **details)
+    return case.passes(f"{most} connections to a broker are being made at once, at most", **details)
 
 
-def _judged(case: Case, judged: Judged) -> Verdict:
+def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
     """Judges waits before connections by the backoff that is configured."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
     strategy = "metadata.recovery.strategy"
     if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
-        return judged_waits(case, (Kind.CONNECT,), backoff, judged)
+        return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks)
     early_ms = case.tolerance(backoff.base_ms).early_ms
-    rethread = partial(rethreaded, backoff=backoff, early_ms=early_ms)
-    return judged_waits(case, (Kind.CONNECT,), backoff, judged, rethread)
+    separate = partial(separate_lanes, backoff=backoff, early_ms=early_ms)
+    return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks, separate)
 
 
 def _after_success(tracks: list[Track]) -> list[Track]:

@@ -7,14 +7,14 @@ offsets and producer ids both are taken as right.
 
 from collections.abc import Callable, Sequence
 
-from sluice.audit.judge.case import Case, Judged, SortOut, Told, judged_waits
+from sluice.audit.judge.case import Case, Regroup, VerdictDetails, WaitJudge, judge_waits
 from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff, retry_backoff, static_backoff
-from sluice.audit.judge.growth import judged_growth
-from sluice.audit.judge.limits import judged_at_cap, judged_first
+from sluice.audit.judge.growth import judge_growth
+from sluice.audit.judge.limits import judge_at_cap, judge_first
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
-from sluice.audit.judge.spread import judged_jitter
+from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track, partition_of
 
 from .heartbeats import without_regular
@@ -31,7 +31,7 @@ def _produce_growth(case: Case) -> Verdict:
 
 
 def _cap(case: Case) -> Verdict:
-    return _judged(case, (Kind.PRODUCE,), lambda case, tracks, backoff: judged_at_cap(case, tracks, backoff))
+    return _judge(case, (Kind.PRODUCE,), lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff))
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
@@ -49,7 +49,7 @@ def _constant_at_maximum(case: Case) -> Verdict:
 
 
 def _by_batch(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         partitions: dict[str, list[Track]] = {}
         for track in tracks:
             partitions.setdefault(partition_of(track.sequence), []).append(track)
@@ -57,20 +57,20 @@ def _by_batch(case: Case) -> Verdict:
             return case.inconclusive("batches of two partitions have to fail", runs_needed=1)
         # Each for itself: the one that failed first has waits that are right, as many as the other has wrong ones.
         allowed = case.tolerance(backoff.base_ms)
-        verdicts = [judged_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
+        verdicts = [judge_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
         return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))
 
-    return _judged(case, (Kind.PRODUCE,), judged)
+    return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _reset_by_success(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         later = [track for track in tracks if _comes_after_success(case, track)]
         if not later:
             return case.inconclusive("no batch failed after another had succeeded", runs_needed=1)
-        return judged_first(case, later, backoff)
+        return judge_first(case, later, backoff)
 
-    return _judged(case, (Kind.PRODUCE,), judged)
+    return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _comes_after_success(case: Case, track: Track) -> bool:
@@ -88,7 +88,7 @@ def _comes_after_success(case: Case, track: Track) -> bool:
 
 
 def _no_wait_for_new_leader(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         allowed = case.tolerance(backoff.base_ms)
         moved = [
             wait.waited_ms for track in tracks for wait in track.waits if wait.may_be_shorter and wait.failures == 0
@@ -96,21 +96,21 @@ def _no_wait_for_new_leader(case: Case) -> Verdict:
         evidence = case.evidence(tracks, None, allowed)
         if not moved:
             return case.inconclusive("no batch was sent again to another broker after its first failure", runs_needed=1)
-        told: Told = {
+        details: VerdictDetails = {
             **evidence,
             "measured": {"waits": len(moved), "shortest_ms": min(moved), "longest_ms": max(moved)},
             "expected": {"longest_ms": f"below {_AT_ONCE * backoff.base_ms:g} ms"},
         }
         at_once = sum(waited_ms <= _AT_ONCE * backoff.base_ms for waited_ms in moved)
         if at_once == len(moved):
-            return case.passes(f"sends it to the new leader after {max(moved):.0f} ms at most", **told)
+            return case.passes(f"sends it to the new leader after {max(moved):.0f} ms at most", **details)
         if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
-            return case.deviates(f"waits {min(moved):.0f} ms or more, although there is a new leader", **told)
+            return case.deviates(f"waits {min(moved):.0f} ms or more, although there is a new leader", **details)
         return case.inconclusive(
-            f"sends {at_once} of {len(moved)} batches to the new leader at once", runs_needed=case.runs, **told
+            f"sends {at_once} of {len(moved)} batches to the new leader at once", runs_needed=case.runs, **details
         )
 
-    return _judged(case, (Kind.PRODUCE,), judged)
+    return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _metadata_growth(case: Case) -> Verdict:
@@ -118,13 +118,13 @@ def _metadata_growth(case: Case) -> Verdict:
 
 
 def _metadata_disconnect(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         reconnect = reconnect_backoff(case.subject.settings)
         assert reconnect is not None, "the statement says that it needs it"
         late_ms = (1 + JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
-        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
+        return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
 
-    return _judged(case, (Kind.METADATA,), judged)
+    return _judge(case, (Kind.METADATA,), judge_tracks)
 
 
 def _coordinator_growth(case: Case) -> Verdict:
@@ -141,11 +141,11 @@ def _heartbeat_growth(case: Case) -> Verdict:
     backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
     assert backoff is not None, "the statement says that it needs it"
 
-    def sort_out(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+    def regroup(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         late_ms = case.tolerance(backoff.base_ms).late_ms
         return [part for one in found for part in without_regular(one, backoff, interval_ms or 0.0, late_ms)]
 
-    return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS, sort_out=sort_out)
+    return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS, regroup=regroup)
 
 
 def _join_static(case: Case) -> Verdict:
@@ -165,31 +165,31 @@ def _admin_growth(case: Case) -> Verdict:
 
 
 def _jitter(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         allowed = case.tolerance(backoff.base_ms)
-        return judged_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
+        return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
 
-    return _judged(case, (Kind.PRODUCE,), judged)
+    return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _first_second(case: Case) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         allowed = case.tolerance(backoff.base_ms)
         most = _most_sends(backoff, allowed.early_ms)
         sends = max(_sends(track.sequence) for track in tracks)
         for_long = sum(_failed_for_a_second(track.sequence) for track in tracks)
-        told: Told = {
+        details: VerdictDetails = {
             **case.evidence(tracks, backoff, allowed),
             "measured": {"batches_that_failed_for_a_second": for_long, "sends": sends},
             "expected": {"batches_that_failed_for_a_second": "1 at least", "sends": f"{most} at most"},
         }
         if sends > most:
-            return case.deviates(f"sends a batch {sends} times in a second, where {most} are the most", **told)
+            return case.deviates(f"sends a batch {sends} times in a second, where {most} are the most", **details)
         if not for_long:
-            return case.inconclusive("no batch failed for a second", runs_needed=1, **told)
-        return case.passes(f"sends a batch {sends} times in its first second at most", **told)
+            return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
+        return case.passes(f"sends a batch {sends} times in its first second at most", **details)
 
-    return _judged(case, (Kind.PRODUCE,), judged)
+    return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _most_sends(backoff: Backoff, early_ms: float) -> int:
@@ -225,23 +225,23 @@ def _grows(
     *kinds: Kind,
     late_ms: float = 0.0,
     backoff: Backoff | None = None,
-    sort_out: SortOut | None = None,
+    regroup: Regroup | None = None,
 ) -> Verdict:
-    def judged(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         # A consumer with nothing on its way looks again every retry.backoff.ms.
         polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
-        return judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
+        return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
 
-    return _judged(case, kinds, judged, backoff, sort_out)
+    return _judge(case, kinds, judge_tracks, backoff, regroup)
 
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
     backoff = static_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
-    return _judged(
+    return _judge(
         case,
         kinds,
-        lambda case, tracks, backoff: judged_growth(case, tracks, backoff, case.tolerance(backoff.base_ms)),
+        lambda case, tracks, backoff: judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms)),
         backoff,
     )
 
@@ -254,17 +254,17 @@ def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
     return static if growing.state is State.DEVIATES else growing
 
 
-def _judged(
+def _judge(
     case: Case,
     kinds: tuple[Kind, ...],
-    judged: Judged,
+    judge_tracks: WaitJudge,
     backoff: Backoff | None = None,
-    sort_out: SortOut | None = None,
+    regroup: Regroup | None = None,
 ) -> Verdict:
     """Judges waits before retries by a backoff, the one that is configured if no other is given."""
     backoff = backoff or retry_backoff(case.subject.settings)
     assert backoff is not None, "the statement says that it needs it"
-    return judged_waits(case, kinds, backoff, judged, sort_out)
+    return judge_waits(case, kinds, backoff, judge_tracks, regroup)
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {

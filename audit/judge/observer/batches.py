@@ -17,7 +17,7 @@ import msgspec
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
 
-from .outcomes import Ends
+from .outcomes import Outcomes
 
 
 class Sent(NamedTuple):
@@ -31,7 +31,7 @@ class Sent(NamedTuple):
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Each batch with all tries to send it, by the first of them."""
     events = list(events)
-    ends = Ends(events)
+    outcomes = Outcomes(events)
     made: dict[str, list[Sent]] = {}
     unnumbered = _Unnumbered()
     for sent in _sent(events):
@@ -40,7 +40,7 @@ def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
         AttemptSequence(
             kind=Kind.PRODUCE,
             key=key,
-            attempts=[_attempt(one, ends, is_last=number == len(tries)) for number, one in enumerate(tries, 1)],
+            attempts=[_attempt(one, outcomes, is_last=number == len(tries)) for number, one in enumerate(tries, 1)],
         )
         for key, tries in made.items()
     ]
@@ -98,8 +98,8 @@ def _ended_ns(request: Request) -> int:
     return request.at_ns if request.written_ns is None else request.written_ns
 
 
-def _attempt(sent: Sent, ends: Ends, *, is_last: bool) -> Attempt:
-    attempt = ends.attempt(sent.request)
+def _attempt(sent: Sent, outcomes: Outcomes, *, is_last: bool) -> Attempt:
+    attempt = outcomes.attempt(sent.request)
     if attempt.outcome is Outcome.ERROR and is_last and not sent.is_alone:
         return msgspec.structs.replace(attempt, outcome=Outcome.SUCCEEDED, error_codes=[])
     return attempt

@@ -22,7 +22,7 @@ import msgspec
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.journal_events import AnyEvent, Request
 
-from .outcomes import Ends
+from .outcomes import Outcomes
 
 KINDS = {
     "Metadata": Kind.METADATA,
@@ -70,9 +70,9 @@ _MOST_TOPICS_IN_KEY = 3
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Calls that failed, with the calls that came of it, by the first one."""
     events = list(events)
-    ends = Ends(events)
+    outcomes = Outcomes(events)
     requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)
-    calls = _calls(sorted(requests, key=lambda each: (each.received_ns, each.seq)), ends)
+    calls = _calls(sorted(requests, key=lambda each: (each.received_ns, each.seq)), outcomes)
     open_ones: dict[str, AttemptSequence] = {}
     incidents: dict[str, int] = {}
     made: list[AttemptSequence] = []
@@ -107,12 +107,12 @@ def _kind(request: Request) -> Kind:
     return KINDS[_SAME.get(request.api, request.api)]
 
 
-def _calls(requests: Iterable[Request], ends: Ends) -> list[tuple[Request, Attempt]]:
+def _calls(requests: Iterable[Request], outcomes: Outcomes) -> list[tuple[Request, Attempt]]:
     """Requests as tries, joins as one, in the order in which they began."""
     calls: list[tuple[Request, Attempt]] = []
     begun: dict[str, int] = {}  # by client and group: which of these is the first half of a try
     for request in requests:
-        attempt = ends.attempt(request)
+        attempt = outcomes.attempt(request)
         what = _what(request)
         number = begun.pop(what, None)
         if number is not None and _is_second_half(calls[number], request):

@@ -1,16 +1,19 @@
-"""Connections as the journal tells of them, and which of them are tries of the same thing (KIP-144).
+"""Connections as the journal reports them, and which of them are attempts at the same thing (KIP-144).
 
-Theory of operation. A client keeps its connections apart by what they are for: to a bootstrap address, to a broker, to
-a group's coordinator; each has a backoff of its own. So one broker may see several rows of tries at once, even of
-several clients; and who a client is it sees only once that has said something, which it cannot where it is closed at
-once.
+Theory of operation. A client keeps a separate backoff for each thing it connects to: a bootstrap address, a broker, a
+group's coordinator. So one broker may see several sequences of attempts at once, even of several clients. It learns
+which client a connection belongs to only from the first request, which it never receives on a connection that is
+closed at once.
 
-So each connection is appended to one of the *rows* that it may belong to: those of the same host to the same broker
-whose last connection has ended, that are not known to be another client's (client id, KIP-511 name and version) or for
-something else (the APIs asked for). Rows whose last connection was lost come before those whose last one the client
-itself ended when it was done with it. Of several it is the one whose next try was due then: after as long as it waited
-the last time, or twice as long. Where that does not tell them apart, source ports that are next to each other do. A row
-begins where there is no such row, that is, where all that there are have a connection that is open.
+Each connection is appended to one of the *sequences* that it may continue. These are the sequences of the same host to
+the same broker whose last connection has ended, and that are not known to belong to another client (client id, KIP-511
+name and version) or to another purpose (the APIs requested).
+
+- Sequences whose last connection was lost precede those whose last connection the client itself closed after use.
+- Of several, the connection continues the one whose next attempt was due: after the same wait as the last time, or
+  twice that wait.
+- Where that does not decide, the one with the nearest source port.
+- Where no sequence can be continued, that is, where all have an open connection, a new sequence begins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,8 +48,8 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# How far from what was due a row is taken to be that has not waited since it worked, as the factor between them; and
-# further, where such a wait would be shorter or longer than first waits are.
+# How far from due a sequence is that has not waited since it worked, as a factor; farther where such a wait would be
+# shorter or longer than first waits are.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1
@@ -146,8 +149,8 @@ def _begun(event: ClientEvent) -> Connection:
     )
 
 
-class Row:
-    """Connections that are tries of the same thing."""
+class ConnectionSequence:
+    """Connections that are attempts at the same thing."""
 
     def __init__(self, first: Connection) -> None:
         self.connections = [first]
@@ -212,17 +215,17 @@ def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
     return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
 
 
-def rows(found: Sequence[Connection]) -> list[Row]:
-    """Connections, by what they are tries of."""
-    made: list[Row] = []
+def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
+    """Group connections by what they are attempts at."""
+    made: list[ConnectionSequence] = []
     for one in found:
-        able = [row for row in made if row.may_have(one)]
+        able = [sequence for sequence in made if sequence.may_have(one)]
         if able:
-            lost = [row for row in able if not row.is_at_its_end]
+            lost = [sequence for sequence in able if not sequence.is_at_its_end]
             able = lost or able
-            min(able, key=lambda row: row.unlikelihood(one)).append(one)
+            min(able, key=lambda sequence: sequence.unlikelihood(one)).append(one)
         else:
-            made.append(Row(one))
+            made.append(ConnectionSequence(one))
     return made
 
 
@@ -233,7 +236,11 @@ def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     sequence.
     """
     used: dict[str, count[int]] = {}
-    return [_sequence(row, part, used) for row in rows(connections(events)) for part in _between_ends(row.connections)]
+    return [
+        _sequence(sequence, part, used)
+        for sequence in group_connections(connections(events))
+        for part in _between_ends(sequence.connections)
+    ]
 
 
 def _between_ends(found: Sequence[Connection]) -> list[list[Connection]]:
@@ -245,10 +252,12 @@ def _between_ends(found: Sequence[Connection]) -> list[list[Connection]]:
     return [part for part in parts if part]
 
 
-def _sequence(row: Row, part: Sequence[Connection], used: dict[str, "count[int]"]) -> AttemptSequence:
-    role = " and ".join(sorted(row.roles)) or "bootstrap"
-    who = row.client_id or row.software[0] or part[0].host
-    name = f"{who} to broker {row.broker} as {role}"
+def _sequence(
+    sequence: ConnectionSequence, part: Sequence[Connection], used: dict[str, "count[int]"]
+) -> AttemptSequence:
+    role = " and ".join(sorted(sequence.roles)) or "bootstrap"
+    who = sequence.client_id or sequence.software[0] or part[0].host
+    name = f"{who} to broker {sequence.broker} as {role}"
     number = next(used.setdefault(name, count(1)))
     paths = [one.path for one in part if one.path]
     return AttemptSequence(

@@ -16,7 +16,7 @@ _HELD_NS = 50 * _NS_PER_MS
 _AT_ONCE_NS = 20 * _NS_PER_MS
 
 
-class Ends:
+class Outcomes:
     """How the requests among some events ended."""
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:

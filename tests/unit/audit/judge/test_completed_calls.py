@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.audit.judge import judge
-from sluice.audit.judge.completed_calls import apart
+from sluice.audit.judge.completed_calls import split_calls
 from sluice.audit.judge.model.observation import Callback, Role
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.judge.observer.calls import call_sequences
@@ -35,7 +35,7 @@ def failing(api: str, *at_ms: float) -> Journal:
     ],
 )
 def test_what_comes_after(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
-    found = apart(call_sequences(failing(api, 0, 100, 300, 400).events), [callback(event, at_ms)])
+    found = split_calls(call_sequences(failing(api, 0, 100, 300, 400).events), [callback(event, at_ms)])
     assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
 
 

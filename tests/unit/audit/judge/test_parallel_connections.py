@@ -6,7 +6,7 @@ import pytest
 
 from sluice.audit.judge.expected import Backoff
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
-from sluice.audit.judge.parallel_connections import rethreaded
+from sluice.audit.judge.parallel_connections import separate_lanes
 from tests.support.audit_events import ns
 
 BACKOFF = Backoff(50, 1000)
@@ -29,7 +29,7 @@ def waits(found: Sequence[AttemptSequence]) -> list[list[float]]:
 
 def test_one_connection_at_a_time_is_left_as_it_is() -> None:
     alone = row((0, 1, FAILED), (21, 22, FAILED), (42, 43, FAILED))
-    assert rethreaded([alone], BACKOFF, 2) == [alone]
+    assert separate_lanes([alone], BACKOFF, 2) == [alone]
 
 
 def test_of_two_rows_that_were_mixed_up_each_keeps_its_backoff() -> None:
@@ -39,7 +39,7 @@ def test_of_two_rows_that_were_mixed_up_each_keeps_its_backoff() -> None:
         row((0, 51, FAILED), (51, 52, FAILED), (202, 203, FAILED)),
     ]
     assert waits(mixed) == [[100, 50], [0, 150]]
-    assert waits(rethreaded(mixed, BACKOFF, 2)) == [[50, 100], [50, 100]]
+    assert waits(separate_lanes(mixed, BACKOFF, 2)) == [[50, 100], [50, 100]]
 
 
 def test_who_comes_too_early_for_any_row_stays_too_early() -> None:
@@ -47,7 +47,7 @@ def test_who_comes_too_early_for_any_row_stays_too_early() -> None:
         row((0, 10, FAILED), (20, 30, FAILED), (40, 50, FAILED)),
         row((5, 15, FAILED), (25, 35, FAILED), (45, 55, FAILED), key="app to broker 1 as broker"),
     ]
-    found = rethreaded(storming, BACKOFF, 2)
+    found = separate_lanes(storming, BACKOFF, 2)
     assert sum(len(sequence.attempts) for sequence in found) == 6
     assert max(max(each) for each in waits(found)) <= 20, "no wait is made where there was none"
 
@@ -56,17 +56,17 @@ def test_what_the_client_ended_itself_is_nothing_to_wait_after() -> None:
     at_once = row((0, 100, WORKED))
     beside = row((0, 300, FAILED), key="app to broker 1 as broker")
     following = row((110, 120, FAILED), (165, 170, FAILED), key="app to broker 1 as broker #2")
-    assert waits(rethreaded([at_once, beside, following], BACKOFF, 2)) == [[], [], [45]]
+    assert waits(separate_lanes([at_once, beside, following], BACKOFF, 2)) == [[], [], [45]]
 
 
 @pytest.mark.parametrize("end_ms", [None, 1000.0], ids=["to the end", "for long"])
 def test_a_connection_that_is_open_is_followed_by_none(end_ms: float | None) -> None:
     kept = row((0, end_ms, WORKED))
     tries = row((1, 2, FAILED), (52, 53, FAILED), (153, 154, FAILED), key="app to broker 1 as broker")
-    assert waits(rethreaded([kept, tries], BACKOFF, 2)) == [[], [50, 100]]
+    assert waits(separate_lanes([kept, tries], BACKOFF, 2)) == [[], [50, 100]]
 
 
 def test_clients_are_not_mixed() -> None:
     one = row((0, 1, FAILED), (20, 21, FAILED), key="one to broker 1 as bootstrap")
     other = row((0, 1, FAILED), (60, 61, FAILED), key="other to broker 1 as bootstrap")
-    assert rethreaded([one, other], BACKOFF, 2) == [one, other]
+    assert separate_lanes([one, other], BACKOFF, 2) == [one, other]

@@ -1,4 +1,4 @@
-"""KIP-91 by what a driver told of records: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
+"""KIP-91 by what a driver timed of records: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from tests.support.audit_events import Journal, callback, observed
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
 # Of a record: when it was sent, what became of it, and when.
-Told = tuple[float, str, float]
+TimedCallback = tuple[float, str, float]
 
 
-def callbacks(*told: Told) -> list[Callback]:
+def callbacks(*timed: TimedCallback) -> list[Callback]:
     found: list[Callback] = []
-    for number, (sent_ms, end, ended_ms) in enumerate(told):
+    for number, (sent_ms, end, ended_ms) in enumerate(timed):
         found.append(callback("sent", sent_ms, number))
         if end:
             found.append(callback(end, ended_ms, number))
@@ -30,12 +30,12 @@ def test_what_an_application_is_told_is_not_seen_of_a_client_without_a_driver(st
     assert judge(statement, [run]).state is State.NOT_OBSERVABLE
 
 
-def in_time(*told: Told, probe: str = "delivery-mute") -> Verdict:
-    return judge("KIP-91/2", [observed(probe, [], callbacks=callbacks(*told), ended_ms=20_000)])
+def in_time(*timed: TimedCallback, probe: str = "delivery-mute") -> Verdict:
+    return judge("KIP-91/2", [observed(probe, [], callbacks=callbacks(*timed), ended_ms=20_000)])
 
 
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("timed", "state"),
     [
         pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails when the time is over"),
         pytest.param([(0, "failed", 5400)], DEVIATES, id="fails later"),
@@ -45,8 +45,8 @@ def in_time(*told: Told, probe: str = "delivery-mute") -> Verdict:
         pytest.param([(0, "delivered", 20)], INCONCLUSIVE, id="is delivered"),
     ],
 )
-def test_kip_91_2_a_record_that(told: list[Told], state: State) -> None:
-    assert in_time(*told).state is state
+def test_kip_91_2_a_record_that(timed: list[TimedCallback], state: State) -> None:
+    assert in_time(*timed).state is state
 
 
 def test_kip_91_2_the_numbers_are_told() -> None:
@@ -59,7 +59,7 @@ def test_kip_91_2_the_numbers_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("timed", "state"),
     [
         pytest.param([(0, "failed", 5000), (10, "failed", 5010)], PASS, id="as they were sent"),
         pytest.param([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES, id="the other way round"),
@@ -67,20 +67,20 @@ def test_kip_91_2_the_numbers_are_told() -> None:
         pytest.param([(0, "delivered", 5010), (10, "failed", 5000)], INCONCLUSIVE, id="but one was delivered"),
     ],
 )
-def test_kip_91_8_records_of_a_partition_fail(told: list[Told], state: State) -> None:
-    run = observed("delivery-mute", [], callbacks=callbacks(*told), ended_ms=20_000)
+def test_kip_91_8_records_of_a_partition_fail(timed: list[TimedCallback], state: State) -> None:
+    run = observed("delivery-mute", [], callbacks=callbacks(*timed), ended_ms=20_000)
     assert judge("KIP-91/8", [run]).state is state
 
 
 def test_kip_91_8_partitions_have_no_order_between_them() -> None:
-    told = [callback("sent", 0, 0, 0), callback("sent", 1, 1, 1), callback("sent", 2, 2, 1)]
+    timed = [callback("sent", 0, 0, 0), callback("sent", 1, 1, 1), callback("sent", 2, 2, 1)]
     ends = [callback("failed", 5000, 1, 1), callback("failed", 5010, 2, 1), callback("failed", 5050, 0, 0)]
-    run = observed("delivery-mute", [], callbacks=[*told, *ends], ended_ms=20_000)
+    run = observed("delivery-mute", [], callbacks=[*timed, *ends], ended_ms=20_000)
     assert judge("KIP-91/8", [run]).state is PASS
 
 
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("timed", "state"),
     [
         pytest.param([(1500, "delivered", 5500)], PASS, id="is delivered when it is over"),
         pytest.param([(1500, "failed", 3500)], DEVIATES, id="fails after request.timeout.ms"),
@@ -89,22 +89,22 @@ def test_kip_91_8_partitions_have_no_order_between_them() -> None:
         pytest.param([(1001, "failed", 6001)], INCONCLUSIVE, id="fails when its own time is over"),
     ],
 )
-def test_kip_91_13_a_record_that_waits_for_the_end_of_an_outage(told: list[Told], state: State) -> None:
+def test_kip_91_13_a_record_that_waits_for_the_end_of_an_outage(timed: list[TimedCallback], state: State) -> None:
     """From 1000 to 5500 ms nobody can be reached."""
-    run = observed("delivery-long-outage", [], callbacks=callbacks(*told), fault_ms=(1000, 5500), ended_ms=20_000)
+    run = observed("delivery-long-outage", [], callbacks=callbacks(*timed), fault_ms=(1000, 5500), ended_ms=20_000)
     assert judge("KIP-91/13", [run]).state is state
 
 
-def throttled(told: Sequence[Told], throttle_ms: int) -> Verdict:
+def throttled(timed: Sequence[TimedCallback], throttle_ms: int) -> Verdict:
     journal = Journal()
     journal.request("Produce", 0, 1, throttle_ms=throttle_ms)
     return judge(
-        "KIP-91/16", [observed("delivery-throttled", journal.events, callbacks=callbacks(*told), ended_ms=20_000)]
+        "KIP-91/16", [observed("delivery-throttled", journal.events, callbacks=callbacks(*timed), ended_ms=20_000)]
     )
 
 
 @pytest.mark.parametrize(
-    ("told", "throttle_ms", "state"),
+    ("timed", "throttle_ms", "state"),
     [
         pytest.param([(100, "failed", 5100)], 9000, PASS, id="fails when its time is over"),
         pytest.param([(100, "delivered", 9100)], 9000, DEVIATES, id="is delivered after the throttle"),
@@ -112,5 +112,7 @@ def throttled(told: Sequence[Told], throttle_ms: int) -> Verdict:
         pytest.param([(4500, "delivered", 9100)], 9000, INCONCLUSIVE, id="comes so late that it has time"),
     ],
 )
-def test_kip_91_16_a_record_that_waits_for_a_throttle(told: list[Told], throttle_ms: int, state: State) -> None:
-    assert throttled(told, throttle_ms).state is state
+def test_kip_91_16_a_record_that_waits_for_a_throttle(
+    timed: list[TimedCallback], throttle_ms: int, state: State
+) -> None:
+    assert throttled(timed, throttle_ms).state is state

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sluice.audit.judge.model.attempts import AFTER_VERSIONS, CLOSED, LOST, SILENT, AttemptSequence, Outcome
-from sluice.audit.judge.observer.connections import connect_sequences, connections, most_half_open, rows
+from sluice.audit.judge.observer.connections import connect_sequences, connections, group_connections, most_half_open
 from sluice.journal_events import AnyEvent, ClientEvent
 from tests.support.audit_events import Journal, closed_connections
 
@@ -120,7 +120,7 @@ class TestTheKeyOfAReconnect:
         journal = Journal()
         for at_ms, port in ((0, 40000), (0.5, 50000), (51, 50001), (51.2, 40001)):
             journal.connection(at_ms, at_ms + 1, port=port)
-        by_port = [[one.port for one in row.connections] for row in rows(connections(journal.events))]
+        by_port = [[one.port for one in row.connections] for row in group_connections(connections(journal.events))]
         assert by_port == [[40000, 40001], [50000, 50001]]
 
 

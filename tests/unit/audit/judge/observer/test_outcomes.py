@@ -1,12 +1,12 @@
 from sluice.audit.judge.model.attempts import Outcome
-from sluice.audit.judge.observer.outcomes import Ends
+from sluice.audit.judge.observer.outcomes import Outcomes
 from sluice.journal_events import Request
 from tests.support.audit_events import Journal
 
 
 def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
     """Of each request, and whether anybody knows when it was over."""
-    found = Ends(journal.events)
+    found = Outcomes(journal.events)
     attempts = [found.attempt(event) for event in journal.events if isinstance(event, Request)]
     return [(attempt.outcome, attempt.ended_ns is not None) for attempt in attempts]
 
