@@ -44,7 +44,7 @@ async def measured(work: Callable[[int], Awaitable[None]], records: int) -> dict
 
 
 async def ours_produces(bootstrap: str, topic: str, codec: str, batch_bytes: int, records: int) -> dict[str, float]:
-    from sluice.client.producer.producer import Producer
+    from sluice.client.producer import Producer
 
     config: dict[str, str | int] = {"bootstrap.servers": bootstrap, "batch.size": batch_bytes, "linger.ms": 5}
     config |= {"compression.type": codec, "acks": 1, "enable.idempotence": False}
@@ -87,7 +87,7 @@ async def aiokafka_produces(bootstrap: str, topic: str, codec: str, batch_bytes:
 
 
 async def ours_consumes(bootstrap: str, topic: str, codec: str, batch_bytes: int, records: int) -> dict[str, float]:
-    from sluice.client.consumer.consumer import Consumer, TopicPartition
+    from sluice.client.consumer import Consumer, TopicPartition
 
     config: dict[str, str | int] = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
     config |= {"max.poll.records": _MAX_POLL_RECORDS, "max.partition.fetch.bytes": _FETCH_BYTES}
@@ -132,7 +132,7 @@ async def lateness(bootstrap: str, topic: str, delivery_timeout_ms: int, batches
     """How many ms after `delivery.timeout.ms` the end of each batch was told; a batch is one record here. They are made
     over about as long as that, so that some are new, some between retries, some on their way when others end.
     """
-    from sluice.client.producer.producer import Producer
+    from sluice.client.producer import Producer
 
     config: dict[str, str | int] = {"bootstrap.servers": bootstrap, "batch.size": 1, "linger.ms": 0}
     config |= {"buffer.memory": 1 << 30}

@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Literal
 
-from sluice.client.network.sasl import jaas_options
 from sluice.config.value_types import INT_MAX, Value, Values, text_of
 from sluice.errors import ConfigError
 from sluice.text.did_you_mean import did_you_mean
@@ -37,6 +36,7 @@ from .backoff import (
     Uniform,
 )
 from .config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
+from .jaas import jaas_options
 
 log = logging.getLogger("sluice.client")
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection
 
 from sluice.cli.logs import set_up_logging
-from sluice.client.consumer.consumer import Consumer, RebalanceListener, TopicPartition
+from sluice.client.consumer import Consumer, RebalanceListener, TopicPartition
 
 
 class Telling(RebalanceListener):

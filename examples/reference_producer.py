@@ -12,7 +12,7 @@ from itertools import count
 
 from sluice.cli.logs import set_up_logging
 from sluice.client.errors import KafkaException
-from sluice.client.producer.producer import Producer, RecordMetadata
+from sluice.client.producer import Producer, RecordMetadata
 
 
 async def tell(number: int, sent: "asyncio.Future[RecordMetadata]") -> None:

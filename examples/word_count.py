@@ -14,7 +14,7 @@ import logging
 import sys
 
 from sluice.cli.logs import set_up_logging
-from sluice.client.admin.admin import AdminClient, NewTopic
+from sluice.client.admin import AdminClient, NewTopic
 from sluice.streams.processor import Context, Record
 from sluice.streams.streams import Streams
 from sluice.streams.topology import Topology

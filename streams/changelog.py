@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from sluice.client.admin.admin import LATEST
+from sluice.client.admin import LATEST
 from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from typing import NamedTuple, Protocol, TypeVar
 
 from sluice.client import errors
-from sluice.client.admin.admin import NewTopic
+from sluice.client.admin import NewTopic
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.clock import Clock, sleep_ms
 

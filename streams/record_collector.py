@@ -27,7 +27,7 @@ from sluice.client.config import Profile
 from sluice.client.consumer.record import Header
 from sluice.client.errors import KafkaException, RetriableException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.producer import RecordMetadata
+from sluice.client.producer import RecordMetadata
 
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .processor import Record

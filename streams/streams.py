@@ -20,13 +20,13 @@ from random import Random  # noqa: TID251  (a runtime's one source of chance is 
 from types import TracebackType
 from uuid import UUID
 
-from sluice.client.admin.admin import AdminClient
+from sluice.client.admin import AdminClient
 from sluice.client.config import Given, Profile
-from sluice.client.consumer.consumer import Consumer
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.group.assignors import Assignor
 from sluice.client.consumer.offset_reset import offset_reset
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.clock import Clock, LoopClock
 
 from .assignor import stream_assignor

@@ -18,7 +18,7 @@ from enum import Enum
 from types import coroutine
 from typing import Protocol
 
-from sluice.client.consumer.consumer import RebalanceListener
+from sluice.client.consumer import RebalanceListener
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition

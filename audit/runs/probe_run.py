@@ -17,8 +17,8 @@ from msgspec import UNSET
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.audit.probes import GROUP, RECORDS, TOPIC, Begin, Probe
 from sluice.audit.subjects import Running, Subject
-from sluice.client.consumer.consumer import Consumer, OffsetAndMetadata, TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
+from sluice.client.producer import Producer
 from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep

@@ -18,7 +18,6 @@ from types import TracebackType
 
 from sluice.client.config import Given, Profile, admin_config
 from sluice.client.errors import raise_for
-from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.network.in_flight import request_of
@@ -29,34 +28,13 @@ from sluice.clock import Clock
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
-from .access import AccessAdmin, Acl, AclFilter, ScramMechanism, quota_entity
-from .calls import AdminCalls, Outcomes, least_loaded
-from .configs import Alteration, AlterOperation, ConfigAdmin, ConfigResource, ResourceType
-from .groups import GroupAdmin, OffsetAndMetadata
-from .partitions import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP, PartitionAdmin
-from .topics import NewTopic, TopicAdmin
+from .access import AccessAdmin
+from .calls import AdminCalls, least_loaded
+from .configs import ConfigAdmin
+from .groups import GroupAdmin
+from .partitions import PartitionAdmin
+from .topics import TopicAdmin
 from .transactions import TransactionAdmin
-
-__all__ = [
-    "EARLIEST",
-    "EARLIEST_LOCAL",
-    "LATEST",
-    "LATEST_TIERED",
-    "MAX_TIMESTAMP",
-    "Acl",
-    "AclFilter",
-    "AdminClient",
-    "AlterOperation",
-    "Alteration",
-    "ConfigResource",
-    "NewTopic",
-    "OffsetAndMetadata",
-    "Outcomes",
-    "ResourceType",
-    "ScramMechanism",
-    "TopicPartition",
-    "quota_entity",
-]
 
 # As Kafka's: calls to one broker wait for each other.
 _MAX_IN_FLIGHT = 1

@@ -1,19 +1,14 @@
 """The consumer: `Consumer`, the types of its calls, and its exceptions."""
 
-from typing import TYPE_CHECKING
+from sluice.client.metadata.cluster import TopicPartition
 
-if TYPE_CHECKING:
-    from .consumer import CommitFailedError as CommitFailedError
-    from .consumer import Consumer as Consumer
-    from .consumer import ConsumerRecord as ConsumerRecord
-    from .consumer import LogTruncationError as LogTruncationError
-    from .consumer import NoOffsetForPartitionError as NoOffsetForPartitionError
-    from .consumer import NoSubscriptionError as NoSubscriptionError
-    from .consumer import OffsetAndMetadata as OffsetAndMetadata
-    from .consumer import OffsetAndTimestamp as OffsetAndTimestamp
-    from .consumer import OffsetOutOfRangeError as OffsetOutOfRangeError
-    from .consumer import RebalanceListener as RebalanceListener
-    from .consumer import TopicPartition as TopicPartition
+from .consumer import Consumer, NoOffsetForPartitionError
+from .fetch.fetcher import OffsetOutOfRangeError
+from .fetch.offset_fetcher import LogTruncationError
+from .group.consumer_coordinator import RebalanceListener
+from .group.offsets import CommitFailedError
+from .record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from .subscription_state import NoSubscriptionError
 
 __all__ = [
     "CommitFailedError",
@@ -28,12 +23,3 @@ __all__ = [
     "RebalanceListener",
     "TopicPartition",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name on first use: the other modules of this package are often used without it."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import consumer
-
-    return getattr(consumer, name)

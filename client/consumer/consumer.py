@@ -24,12 +24,11 @@ from types import TracebackType, coroutine
 
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
 from sluice.client.consumer.fetch.completed_fetch import FetchSettings
-from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings, OffsetOutOfRangeError
-from sluice.client.consumer.fetch.offset_fetcher import LogTruncationError, OffsetFetcher
+from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
+from sluice.client.consumer.fetch.offset_fetcher import OffsetFetcher
 from sluice.client.consumer.group.assignors import Assignor
 from sluice.client.consumer.group.consumer_coordinator import ConsumerGroup, RebalanceListener, assignors_of
 from sluice.client.consumer.group.membership import Generation
-from sluice.client.consumer.group.offsets import CommitFailedError
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
@@ -41,20 +40,6 @@ from .offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP
 from .record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from .subscription_state import NO_OFFSET, FetchPosition, NoSubscriptionError, SubscriptionState
 from .topic_offsets import TopicOffsets
-
-__all__ = [
-    "CommitFailedError",
-    "Consumer",
-    "ConsumerRecord",
-    "LogTruncationError",
-    "NoOffsetForPartitionError",
-    "NoSubscriptionError",
-    "OffsetAndMetadata",
-    "OffsetAndTimestamp",
-    "OffsetOutOfRangeError",
-    "RebalanceListener",
-    "TopicPartition",
-]
 
 # As Kafka's ConsumerNetworkClient: fetches wait for nothing that is on its way to the same broker.
 _MAX_IN_FLIGHT = 100

@@ -9,7 +9,6 @@ since 1.0 speaks; so nobody authenticates anew on a connection (KIP-368), a brok
 
 import hashlib
 import hmac
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Mapping
 from secrets import token_urlsafe
@@ -30,18 +29,6 @@ HANDSHAKE_VERSION = 1
 AUTHENTICATE_VERSION = 0
 _NONCE_BYTES = 18
 _LEAST_ITERATIONS = 4096  # of Kafka's ScramMechanism
-_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
-
-
-def jaas_options(text: str) -> dict[str, str]:
-    """The options of the one login module in `sasl.jaas.config`. Raises ValueError, which does not repeat them."""
-    module, _, rest = text.strip().partition(" ")
-    if not rest or not text.rstrip().endswith(";") or "=" in module:
-        raise ValueError('must be: MODULE required username="..." password="...";')
-    return {
-        name: re.sub(r"\\(.)", r"\1", next(value for value in values if value is not None))
-        for name, *values in (match.groups() for match in _OPTION.finditer(rest))
-    }
 
 
 def plain(options: Mapping[str, str]) -> Tokens:

@@ -39,8 +39,6 @@ from .transaction_manager import TransactionManager
 from .transaction_requests import GroupMetadata, Result
 from .transactions import Transactions
 
-__all__ = ["Producer", "RecordMetadata"]
-
 _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Future[RecordMetadata]]
 
 log = logging.getLogger("sluice.client")

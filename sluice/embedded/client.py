@@ -11,8 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.client.consumer.consumer import ConsumerRecord
-    from sluice.client.producer.producer import RecordMetadata
+    from sluice.client.consumer import ConsumerRecord
+    from sluice.client.producer import RecordMetadata
 
 # Duration of a poll, which bounds how late a timeout of `receive` is raised.
 _POLL_MS = 100.0
@@ -31,7 +31,7 @@ class LocalClient:
 
         Raises the errors of `sluice.client.errors`.
         """
-        from sluice.client.producer.producer import Producer  # few ask for a client
+        from sluice.client.producer import Producer  # few ask for a client
 
         async with Producer(self._config) as producer:
             sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
@@ -43,7 +43,7 @@ class LocalClient:
 
         Raises TimeoutError where there are not so many within `timeout_s`; it says how many there were.
         """
-        from sluice.client.consumer.consumer import Consumer, TopicPartition  # as above
+        from sluice.client.consumer import Consumer, TopicPartition  # as above
 
         found: list[ConsumerRecord] = []
         config = {**self._config, "auto.offset.reset": "earliest"}

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from sluice.client import errors
-from sluice.client.admin.admin import (
+from sluice.client.admin import (
     EARLIEST,
     LATEST,
     Alteration,

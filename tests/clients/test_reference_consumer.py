@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from sluice.client.consumer.consumer import (
+from sluice.client.consumer import (
     CommitFailedError,
     NoOffsetForPartitionError,
     OffsetAndMetadata,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from sluice.client.errors import ApiException, KafkaException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.protocol.errors import ErrorCode
 from tests.support.mishearing import LOST, mishear
 from tests.support.place import At, Place

@@ -7,9 +7,9 @@ the clock. Nothing here is ours alone: no faults, no journal.
 import pytest
 
 from sluice.client import errors
-from sluice.client.admin.admin import quota_entity
-from sluice.client.consumer.consumer import ConsumerRecord
-from sluice.client.producer.producer import Producer
+from sluice.client.admin import quota_entity
+from sluice.client.consumer import ConsumerRecord
+from sluice.client.producer import Producer
 from sluice.client.producer.transaction_requests import GroupMetadata
 from tests.support.place import At, Place, numbers
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from sluice.client.admin.admin import ConfigResource, NewTopic, ResourceType
+from sluice.client.admin import ConfigResource, NewTopic, ResourceType
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException
 from sluice.streams.processor import Context, Record

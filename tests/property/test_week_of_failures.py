@@ -18,7 +18,7 @@ from sluice.broker.faults.actions import AnyAction
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import BlackHole, Close
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.errors import SluiceError
 from tests.support.producing import TOPIC, values_in
 

@@ -17,7 +17,7 @@ from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from tests.support.producing import TOPIC, committed_in
 
 DURATION_S = 300

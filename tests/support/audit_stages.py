@@ -15,7 +15,7 @@ from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.client.config import Given
 from sluice.client.errors import KafkaException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError, SluiceError
 from tests.support.synthetic_clients import Policy, Settings
 

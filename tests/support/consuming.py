@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from sluice import Broker, testing
 from sluice.client.config import Profile
-from sluice.client.consumer.consumer import Consumer, ConsumerRecord, TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
+from sluice.client.producer import Producer
 from sluice.journal_events import Fault, Request
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from sluice.client.network.in_flight import Exchange, OnComplete, Request
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.protocol.apis.produce import ProduceResponse
 from sluice.protocol.errors import ErrorCode
 

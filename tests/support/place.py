@@ -5,9 +5,9 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from sluice.client.admin.admin import AdminClient, NewTopic
-from sluice.client.consumer.consumer import Consumer, TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.admin import AdminClient, NewTopic
+from sluice.client.consumer import Consumer, TopicPartition
+from sluice.client.producer import Producer
 
 Settings = dict[str, str | int | float | bool | Sequence[str]]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sluice import Broker, testing
 from sluice.client.config import Profile
-from sluice.client.producer.producer import Producer, RecordMetadata
+from sluice.client.producer import Producer, RecordMetadata
 from sluice.journal_events import ConnectionClosed, Fault, Request
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records

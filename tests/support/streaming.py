@@ -7,13 +7,13 @@ from random import Random
 from typing import TypeVar
 
 from sluice import Broker, testing
-from sluice.client.admin.admin import AdminClient
+from sluice.client.admin import AdminClient
 from sluice.client.config import Profile
-from sluice.client.consumer.consumer import Consumer
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.journal_events import Request
 from sluice.streams.errors import TaskId
 from sluice.streams.processor import Context, Record

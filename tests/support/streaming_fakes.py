@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from sluice import testing
 from sluice.client import errors
-from sluice.client.admin.admin import NewTopic, Outcomes
-from sluice.client.consumer.consumer import RebalanceListener
+from sluice.client.admin import NewTopic, Outcomes
+from sluice.client.consumer import RebalanceListener
 from sluice.client.consumer.offset_reset import EARLIEST, OffsetReset
 from sluice.client.consumer.record import ConsumerRecord, Header, OffsetAndMetadata, OffsetAndTimestamp
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.producer import RecordMetadata
+from sluice.client.producer import RecordMetadata
 from sluice.clock import LoopClock
 from sluice.streams.changelog import ChangelogReader
 from sluice.streams.errors import TaskId

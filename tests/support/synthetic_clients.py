@@ -10,7 +10,7 @@ from random import Random
 from sluice.audit.judge.model.verdict import FindingKind, State
 from sluice.client.backoff import Backoff
 from sluice.client.network.connection_states import ClusterConnectionStates, ConnectionState
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 
 Patch = Callable[[Producer, Random], None]
 Wait = Callable[[int, Random], float]  # ms after so many failures, not counting the last

@@ -7,11 +7,11 @@ from random import Random
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, Tell
-from sluice.client.admin.admin import AdminClient
+from sluice.client.admin import AdminClient
 from sluice.client.config import Given
-from sluice.client.consumer.consumer import Consumer, TopicPartition
+from sluice.client.consumer import Consumer, TopicPartition
 from sluice.client.errors import KafkaException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 
 from .client_lifetimes import live

@@ -8,8 +8,8 @@ import pytest
 from sluice.client.backoff import ExponentialBackoff, KipReconnectBackoff, KipRetryBackoff
 from sluice.client.config import ClientConfig, Given, admin_config, consumer_config, producer_config
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
-from sluice.client.consumer.consumer import Consumer
-from sluice.client.producer.producer import Producer
+from sluice.client.consumer import Consumer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 
 SERVERS = {"bootstrap.servers": "127.0.0.1:9092"}

@@ -15,7 +15,7 @@ from sluice import Broker, testing
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
 from sluice.broker.faults.actions.no_response import Close
 from sluice.client.errors import SaslAuthenticationException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.journal_events import ConnectionClosed, ConnectionOpened
 from tests.support.producing import TOPIC, Stage, on_stage
 

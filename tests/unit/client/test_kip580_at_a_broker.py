@@ -9,9 +9,9 @@ import pytest
 from sluice import Broker, testing
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
-from sluice.client.admin.admin import AdminClient
+from sluice.client.admin import AdminClient
 from sluice.client.errors import TimeoutException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from tests.support.consuming import gaps, within
 
 STEPS = [100, 200, 400, 800, 1000, 1000]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from sluice.client import errors
-from sluice.client.admin.admin import Outcomes
+from sluice.client.admin import Outcomes
 from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition

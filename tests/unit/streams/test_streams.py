@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from sluice.client.admin.admin import AdminClient, ConfigResource, ResourceType
+from sluice.client.admin import AdminClient, ConfigResource, ResourceType
 from sluice.errors import ConfigError
 from sluice.streams.errors import StreamsException, TopologyException
 from sluice.streams.processor import Context, Processor, Record

@@ -10,8 +10,7 @@ import pytest
 from sluice import Broker, testing
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.client import errors
-from sluice.client.admin import admin as admin_module
-from sluice.client.admin.admin import (
+from sluice.client.admin import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -28,6 +27,7 @@ from sluice.client.admin.admin import (
     TopicPartition,
     quota_entity,
 )
+from sluice.client.admin import admin as admin_module
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 

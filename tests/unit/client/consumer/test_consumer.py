@@ -11,7 +11,7 @@ from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.records import CorruptRecords
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.client import errors
-from sluice.client.consumer.consumer import (
+from sluice.client.consumer import (
     Consumer,
     LogTruncationError,
     NoOffsetForPartitionError,
@@ -21,7 +21,7 @@ from sluice.client.consumer.consumer import (
     TopicPartition,
 )
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from tests.support.consuming import P0, TOPIC, Reading, gaps, reading
 
 THREE: dict[str, str | float] = {"num.partitions": 3}

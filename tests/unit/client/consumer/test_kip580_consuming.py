@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from sluice.broker.faults.actions.error_response import Error
-from sluice.client.consumer.consumer import OffsetAndMetadata
+from sluice.client.consumer import OffsetAndMetadata
 from tests.support.consuming import P0, Reading, Settings, gaps, reading, within
 
 # Metadata goes first, where it is due at the same time: the question leaves when it is answered.

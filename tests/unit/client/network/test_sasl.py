@@ -5,7 +5,7 @@ from base64 import b64encode
 import pytest
 
 from sluice.client.errors import ApiException, SaslAuthenticationException
-from sluice.client.network.sasl import conversation, jaas_options, plain, scram
+from sluice.client.network.sasl import conversation, plain, scram
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sluice.protocol.errors import ErrorCode
@@ -71,30 +71,6 @@ def answered(first: bytes, final: bytes) -> None:
     next(tokens)
     tokens.send(first)
     tokens.send(final)
-
-
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        pytest.param(
-            'M required username="alice" password="a b";', {"username": "alice", "password": "a b"}, id="quoted"
-        ),
-        pytest.param(
-            "M required username='al\"ice' password=secret;",
-            {"username": 'al"ice', "password": "secret"},
-            id="other marks",
-        ),
-        pytest.param('M required password="a\\"b;c" ;', {"password": 'a"b;c'}, id="escaped"),
-    ],
-)
-def test_options_of_a_login_module(text: str, options: dict[str, str]) -> None:
-    assert jaas_options(text) == options
-
-
-@pytest.mark.parametrize("text", ["", "M", 'M required username="alice"', 'username="alice";'])
-def test_what_is_no_login_module_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^must be: MODULE required "):
-        jaas_options(text)
 
 
 class TestConversations:

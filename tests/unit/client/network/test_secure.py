@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice import Broker, testing
-from sluice.client.admin.admin import AdminClient
+from sluice.client.admin import AdminClient
 from sluice.client.config import admin_config
 from sluice.client.errors import AuthenticationException, SaslAuthenticationException, SslAuthenticationException
 from sluice.errors import ConfigError

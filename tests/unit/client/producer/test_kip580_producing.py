@@ -10,7 +10,7 @@ import pytest
 
 from sluice import Broker, testing
 from sluice.broker.faults.actions.error_response import Error
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from tests.support.producing import Stage, on_stage
 
 STEPS = [100, 200, 400, 800, 1000, 1000]

@@ -14,7 +14,7 @@ from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.client.config import producer_config
 from sluice.client.errors import ApiException, TimeoutException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 from tests.support.producing import Stage, on_stage
 

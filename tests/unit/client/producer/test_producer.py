@@ -13,7 +13,7 @@ from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.client import errors
 from sluice.client.errors import KafkaException, TimeoutException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 from sluice.protocol.errors import ErrorCode
 from tests.support.producing import TOPIC, Stage, on_stage, values_in

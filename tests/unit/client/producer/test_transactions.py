@@ -16,7 +16,7 @@ from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.client.errors import ApiException, KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.client.producer.transaction_requests import GroupMetadata
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import pytest
 
 from sluice import Broker, testing
 from sluice.client.errors import KafkaException
-from sluice.client.producer.producer import Producer
+from sluice.client.producer import Producer
 from sluice.faults import Close, Error
 
 

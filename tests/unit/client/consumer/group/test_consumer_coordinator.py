@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from sluice.client.consumer.consumer import (
+from sluice.client.consumer import (
     CommitFailedError,
     Consumer,
     NoSubscriptionError,
