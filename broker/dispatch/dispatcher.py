@@ -1,7 +1,7 @@
-"""The way of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
+"""The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
-A handler is a plain function `handle(ctx, request)` that returns the response, `NO_RESPONSE`, or `PARKED` after it
-handed a delayed operation to a purgatory; that operation's completion comes back here, to `Dispatcher.complete`.
+A handler is a plain function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
+it handed a delayed operation to a purgatory, whose completion calls `Dispatcher.complete`.
 """
 
 from bisect import bisect_left
@@ -26,6 +26,7 @@ from .registry import HANDLERS, Handler
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import Faults
     from sluice.broker.faults.requests.route_faults import RouteFaults
+    from sluice.broker.handlers.services import AllServices
     from sluice.broker.journal.about import Reader
     from sluice.broker.journal.journal import Journal
     from sluice.broker.server.broker import Broker
@@ -64,7 +65,7 @@ class Route:
     )
 
     def __init__(
-        self, handler: Handler, version: int, finish: Callable[["Dispatcher", RequestContext, Message | Outcome], None]
+        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
     ) -> None:
         api = API_KEYS[handler.api_key]
         self.api_key = api.key
@@ -170,7 +171,7 @@ class Dispatcher:
 
     def context(self, connection: Connection) -> RequestContext:
         """What a new connection's requests are handled with."""
-        return RequestContext(self._broker, connection)
+        return RequestContext(self._broker, connection, self)
 
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 
@@ -218,9 +219,9 @@ class Dispatcher:
         ctx.error_code = 0
         if self.journal is not None:
             ctx.about = route.about(request)
-        outcome = route.handle(ctx, request)
+        outcome = route.handle(ctx, request, self._broker)
         if outcome is not PARKED:
-            route.finish(self, ctx, outcome)
+            route.finish(ctx, outcome)
             return
         if self._enforcement.quotas.request is not None:
             self._enforcement.request_time.park(ctx)
@@ -241,7 +242,7 @@ class Dispatcher:
             if ctx.fault is not None and outcome is not PARKED:
                 outcome = ctx.fault.after(outcome)
             if outcome is not PARKED:
-                ctx.route.finish(self, ctx, outcome)
+                ctx.route.finish(ctx, outcome)
         except Exception:
             connection.fail()
             return
@@ -306,10 +307,10 @@ class Dispatcher:
         if route.handle is before:  # no fault rules stand before it
             route.handle = route.serve
 
-    def _keep_waiting(self, ctx: RequestContext, request: Message) -> Outcome:
+    def _keep_waiting(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
         from .forwarding import Forwarded  # few brokers are ever cut off
 
-        forwarded = Forwarded(ctx, request)
+        forwarded = Forwarded(ctx, request, broker)
         self._holding.append(forwarded)
         ctx.connection.park(forwarded.force_complete)
         self._broker.scheduler.delay(forwarded)
@@ -356,7 +357,7 @@ class Dispatcher:
             ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
             if self.journal is not None:
                 ctx.about = self.journal.about_nothing
-            self.answer(ctx, unsupported_version(ctx))
+            self.answer(ctx, unsupported_version(ctx, self._broker))
             return
         api = API_KEYS.get(api_key)
         name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"

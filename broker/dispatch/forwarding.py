@@ -6,6 +6,7 @@ whatever time the client has given its request. In one process a request is pass
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import (
@@ -26,6 +27,9 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import AllServices
+
 # How long BrokerServer lets its channel to the controller try.
 FORWARDING_TIMEOUT_MS = 60_000
 _CODE = ErrorCode.REQUEST_TIMED_OUT
@@ -34,21 +38,22 @@ _CODE = ErrorCode.REQUEST_TIMED_OUT
 class Forwarded(DelayedOperation):
     """A request that waits for the controller to be reached."""
 
-    __slots__ = ("_answer", "_ctx", "_request")
+    __slots__ = ("_answer", "_broker", "_ctx", "_request")
 
-    def __init__(self, ctx: RequestContext, request: Message) -> None:
+    def __init__(self, ctx: RequestContext, request: Message, broker: "AllServices") -> None:
         super().__init__(FORWARDING_TIMEOUT_MS)
         self._ctx = ctx
         self._request = request
+        self._broker = broker
         self._answer: Callable[[], Message | Outcome] = self._time_out
 
     def pass_on(self) -> None:
         """The controller is reached; does nothing for a request that was answered already."""
-        self._answer = partial(self._ctx.route.serve, self._ctx, self._request)
+        self._answer = partial(self._ctx.route.serve, self._ctx, self._request, self._broker)
         self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._answer)
 
     def _time_out(self) -> Message:
         self._ctx.error_code = _CODE

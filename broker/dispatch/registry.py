@@ -6,11 +6,16 @@ loaded with the first request of its API: knowing what is served costs no import
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import AllServices
+
+Handle = Callable[[RequestContext, Message, "AllServices"], Message | Outcome]
 
 
 class Handler(NamedTuple):
@@ -21,13 +26,13 @@ class Handler(NamedTuple):
     max_version: int
     folder: str
 
-    def load(self) -> Callable[[RequestContext, Message], Message | Outcome]:
+    def load(self) -> Handle:
         """The function that handles its requests.
 
         It takes what the decoder of its API gives; the type checker cannot see that both are of one API.
         """
         handle = import_module(f"sluice.broker.handlers.{self.folder}.{API_KEYS[self.api_key].module}").handle
-        return cast("Callable[[RequestContext, Message], Message | Outcome]", handle)
+        return cast("Handle", handle)
 
 
 HANDLERS = {

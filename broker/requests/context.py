@@ -1,10 +1,11 @@
 """What a handler is given, and what it may return besides a response."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sluice.config.broker_config import EVERYWHERE, Endpoint
+from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -31,6 +32,31 @@ FIXED_HEADER = ">Ii"
 def header_of(id_bytes: int) -> Struct:
     """Reads a request header whose client id has `id_bytes` bytes: two numbers, then the id behind its length."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
+
+
+class Node(Protocol):
+    """A broker of the cluster, as clients see it."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]: ...
+
+
+class Responder(Protocol):
+    """The dispatcher, as operations that respond later see it."""
+
+    def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
+        """Encode and send a response; NO_RESPONSE is counted and not sent."""
+
+    def send(self, ctx: "RequestContext", body: list[bytes | memoryview], size: int) -> None:
+        """Send an encoded response of `size` bytes; an empty body is no response."""
+
+    def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
+        """Resume a parked request: `answer` returns its response, or parks it again."""
+
+    def end_turn(self) -> None:
+        """Complete what the requests of this event-loop iteration made possible."""
 
 
 class Outcome:
@@ -65,6 +91,7 @@ class RequestContext:
         "id_as_sent",
         "now_ms",
         "request_bytes",
+        "responder",
         "route",
         "sasl",
         "seen",
@@ -76,8 +103,9 @@ class RequestContext:
         "worked_ms",
     )
 
-    def __init__(self, broker: "Broker", connection: "Connection") -> None:
+    def __init__(self, broker: "Broker", connection: "Connection", responder: "Responder") -> None:
         self.broker = broker
+        self.responder = responder
         self.connection = connection
         self.user = ANONYMOUS
         self.sasl: SaslAuthenticator | None = None  # who has yet to find out, or will again, whose connection it is
@@ -122,15 +150,15 @@ class RequestContext:
         purgatory.watch(operation, keys)
         return PARKED
 
-    def endpoint_of(self, broker: "Broker") -> Endpoint:
-        """Where the client is told to find a broker: at its listener of the name of that which the client came to.
+    def endpoint_of(self, node: Node) -> Endpoint:
+        """Return the address of a broker for this client: its listener of the same name as the client's own.
 
-        This broker, and others that listen everywhere: under the address that the client used.
+        For this broker, and for others that listen on all addresses, the host is the one that the client connected to.
         """
         here = self.connection.advertised
-        if broker is self.broker:
+        if node.node_id == self.broker.node_id:
             return here
-        there = broker.endpoints[here.name]
+        there = node.endpoints[here.name]
         return Endpoint(here.name, here.host, there.port) if there.host in EVERYWHERE else there
 
     @property

@@ -22,7 +22,7 @@ def respond_when_done(
 
     def done(result: T) -> None:
         if parked:
-            ctx.broker.dispatcher.complete(ctx, lambda: respond(result))
+            ctx.responder.complete(ctx, lambda: respond(result))
         else:
             results.append(result)
 

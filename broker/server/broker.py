@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.group.coordinator import GroupCoordinator
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.replica.fetch_session import FetchSessionCache
+    from sluice.broker.security.acl.auth_helper import AuthHelper
     from sluice.broker.security.acl.authorizer import Authorizer
     from sluice.protocol.apis.api_versions import ApiVersion
 
@@ -83,7 +84,7 @@ class Broker:
         self.quotas = QuotaManagers(config, self.profile.rate, self._rules.of, cluster.quota_stores)
         throttle_times = ThrottleTimesByClient(config.integer("sluice.metrics.client.ids.max"))
         self.enforcement = Enforcement(
-            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times
+            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times, cluster.journal
         )
         self.authorizer = self._new_authorizer()
         self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn, cluster.journal)
@@ -177,6 +178,13 @@ class Broker:
         if partition.topic.name == TRANSACTION_STATE_TOPIC:
             return self.transactions if partition.log.log_end_offset else self.transactions_in_use
         return None
+
+    @cached_property
+    def auth(self) -> "AuthHelper":
+        """The authorization checks of handlers."""
+        from sluice.broker.security.acl.auth_helper import AuthHelper
+
+        return AuthHelper(self.authorizer)
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":

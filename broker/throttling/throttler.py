@@ -33,8 +33,8 @@ from .request_timer import RequestTime
 from .throttle_histogram import ThrottleTimesByClient
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Dispatcher
     from sluice.broker.handlers.records.fetch import Fetch
+    from sluice.broker.journal.journal import Journal
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 # WriteTxnMarkers: not held to request quotas, unless it is refused as no broker's (Kafka's `clusterAction`).
@@ -109,7 +109,7 @@ class _HeldFetch(_Wait):
         self._throttle_ms = throttle_ms
 
     def go_on(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._answer)
 
     def _answer(self) -> FetchResponse:
         response = self._read()
@@ -128,6 +128,7 @@ class Enforcement:
         throttled: DelayedOperationPurgatory,
         clock: Clock,
         throttle_times: ThrottleTimesByClient,
+        journal: "Journal | None" = None,
     ) -> None:
         self.profile = profile
         self.quotas = quotas
@@ -137,8 +138,10 @@ class Enforcement:
         self.request_time = RequestTime(clock)
         self._wall_ms = self._now_ms = 0  # of the last produce request
         self.throttle_times = throttle_times
+        self._clock = clock
+        self._journal = journal
 
-    def finisher(self, api_key: int) -> "Callable[[Dispatcher, RequestContext, Message | Outcome], None]":
+    def finisher(self, api_key: int) -> Callable[[RequestContext, Message | Outcome], None]:
         """What is done with the responses of an API."""
         if api_key == PRODUCE:
             return self.finish_produce
@@ -178,28 +181,28 @@ class Enforcement:
 
     # -- what is done with a response ----------------------------------------------------------------------------------
 
-    def finish(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+    def finish(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges any other request than those below, and answers it."""
         if self.quotas.request is None:
-            dispatcher.answer(ctx, response)
+            ctx.responder.answer(ctx, response)
         else:
             refused = ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             exempt = ctx.route.api_key in _OF_BROKERS and not refused
-            self._finish(dispatcher, ctx, response, 0, None, exempt=exempt)
+            self._finish(ctx, response, 0, None, exempt=exempt)
 
-    def finish_mutation(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+    def finish_mutation(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a request whose handler has charged its mutations, and found the throttle time in the response."""
         throttle_ms = response.throttle_time_ms if isinstance(response, _TellsThrottleTime) else 0
         if self.quotas.request is None and not throttle_ms:
-            dispatcher.answer(ctx, response)
+            ctx.responder.answer(ctx, response)
         else:
-            self._finish(dispatcher, ctx, response, throttle_ms, self.controller.mutation, exempt=False)
+            self._finish(ctx, response, throttle_ms, self.controller.mutation, exempt=False)
 
-    def finish_produce(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+    def finish_produce(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a produce request and answers it (acks=0: makes the connection wait without an answer)."""
         quotas = self.quotas
         if not quotas.produce.quotas_enabled and quotas.request is None:
-            dispatcher.answer(ctx, response)
+            ctx.responder.answer(ctx, response)
             return
         if ctx.now_ms != self._wall_ms:  # most often the requests of one turn follow each other
             self._wall_ms = ctx.now_ms
@@ -207,15 +210,15 @@ class Enforcement:
         now_ms = self._now_ms
         throttle_ms = quotas.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, now_ms)
         if throttle_ms <= 0 and quotas.request is None:
-            dispatcher.answer(ctx, response)
+            ctx.responder.answer(ctx, response)
             told = (ctx.told or _told_to(ctx)).produce
             told.zeros += 1
             if now_ms >= told.put_by_ms:
                 told.put_zeros(now_ms)
             return
-        self._finish(dispatcher, ctx, response, throttle_ms, quotas.produce, exempt=response is NO_RESPONSE)
+        self._finish(ctx, response, throttle_ms, quotas.produce, exempt=response is NO_RESPONSE)
 
-    def finish_fetch(self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
+    def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a fetch by the size of its response and answers it; over quota, with an empty response.
 
         A fetch that is to be held (KIP-13) was charged before it read anything, by `charge_before_read`; here the
@@ -228,7 +231,7 @@ class Enforcement:
             ctx.charged_bytes = 0
             if fetch is not None:
                 fetch.sent(response)
-            dispatcher.answer(ctx, response)
+            ctx.responder.answer(ctx, response)
             return
         body: list[bytes | memoryview] = []
         ctx.route.encode(response, body)
@@ -253,9 +256,9 @@ class Enforcement:
             ctx.route.encode(response, body)
             body_bytes = sum(map(len, body))
         if throttling is WITHHOLD and (throttle_ms > 0 or self.quotas.request is not None):
-            self._withhold(dispatcher, ctx, response, byte_ms, self.quotas.fetch)
+            self._withhold(ctx, response, byte_ms, self.quotas.fetch)
         elif throttle_ms <= 0:
-            dispatcher.send(ctx, body, body_bytes)
+            ctx.responder.send(ctx, body, body_bytes)
             if self.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # it may have been held before
                 told = (ctx.told or _told_to(ctx)).fetch
                 told.zeros += 1
@@ -265,7 +268,7 @@ class Enforcement:
             by = self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
             # What is not sent costs nothing: the client comes back for the same bytes.
             self.quotas.fetch.unrecord(ctx.user, ctx.client_id, size, now_ms)
-            dispatcher.answer(ctx, _throttled(ctx, fetch, throttle_ms))
+            ctx.responder.answer(ctx, _throttled(ctx, fetch, throttle_ms))
             self._wait(ctx, _Muted(ctx, by, throttle_ms))
 
     def charge_before_read(
@@ -287,7 +290,6 @@ class Enforcement:
 
     def _finish(
         self,
-        dispatcher: "Dispatcher",
         ctx: RequestContext,
         response: Message | Outcome,
         other_ms: int,
@@ -298,25 +300,24 @@ class Enforcement:
         """Charges request time, and answers; `manager` demands a wait of `other_ms` for something else."""
         throttling = self.profile.throttling_of(ctx.route.api_key, ctx.version)
         if throttling is WITHHOLD and not exempt:
-            self._withhold(dispatcher, ctx, response, other_ms, manager)
+            self._withhold(ctx, response, other_ms, manager)
             return
         now_ms = self.time.at(ctx.now_ms)
         request_ms = self._charge_time(ctx, now_ms, exempt=exempt)
         throttle_ms = max(other_ms, request_ms)
         if throttle_ms <= 0:
-            self._answer(dispatcher, ctx, response, exempt=exempt)
+            self._answer(ctx, response, exempt=exempt)
             return
         by = self._note(ctx, manager, other_ms, request_ms, now_ms)
         _tell(response, throttle_ms)
         if throttling is MUTE:
-            self._answer(dispatcher, ctx, response, exempt=exempt)
+            self._answer(ctx, response, exempt=exempt)
             self._wait(ctx, _Muted(ctx, by, throttle_ms))
         else:
-            self._wait(ctx, _Held(ctx, by, throttle_ms, lambda: dispatcher.answer(ctx, response)))
+            self._wait(ctx, _Held(ctx, by, throttle_ms, lambda: ctx.responder.answer(ctx, response)))
 
     def _withhold(
         self,
-        dispatcher: "Dispatcher",
         ctx: RequestContext,
         response: Message | Outcome,
         other_ms: int,
@@ -329,10 +330,10 @@ class Enforcement:
             request_ms = self._charge_time(ctx, now_ms, exempt=False)
             _tell(response, other_ms + request_ms)
             if request_ms <= 0:
-                self._answer(dispatcher, ctx, response)
+                self._answer(ctx, response)
                 return
             by = self._note(ctx, None, 0, request_ms, now_ms)
-            self._wait(ctx, _Held(ctx, by, request_ms, lambda: dispatcher.answer(ctx, response)))
+            self._wait(ctx, _Held(ctx, by, request_ms, lambda: ctx.responder.answer(ctx, response)))
 
         if other_ms <= 0:
             charge_time()
@@ -340,7 +341,7 @@ class Enforcement:
 
         def go_on() -> None:
             if not ctx.connection.closed:
-                ctx.now_ms = ctx.broker.clock.wall_ms()
+                ctx.now_ms = self._clock.wall_ms()
                 self.request_time.go_on()
                 charge_time()
 
@@ -349,10 +350,8 @@ class Enforcement:
             self.request_time.park(ctx)
         self._wait(ctx, _Held(ctx, by, other_ms, go_on))
 
-    def _answer(
-        self, dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome, *, exempt: bool = False
-    ) -> None:
-        dispatcher.answer(ctx, response)
+    def _answer(self, ctx: RequestContext, response: Message | Outcome, *, exempt: bool = False) -> None:
+        ctx.responder.answer(ctx, response)
         if not exempt:
             self._charge_time_no_throttle(ctx, self.time.at(ctx.now_ms))
 
@@ -388,9 +387,8 @@ class Enforcement:
         elif ctx.route.api_key == FETCH:
             (ctx.told or _told_to(ctx)).fetch.record(throttle_ms, now_ms)
         self.throttle_times.add(ctx.route.api_name, ctx.user, ctx.client_id, throttle_ms, now_ms)
-        journal = ctx.broker.dispatcher.journal
-        if journal is not None:
-            journal.throttled(ctx, by.kind, throttle_ms)
+        if self._journal is not None:
+            self._journal.throttled(ctx, by.kind, throttle_ms)
         return by
 
     def _wait(self, ctx: RequestContext, operation: DelayedOperation) -> None:
@@ -404,8 +402,8 @@ def _told_to(ctx: RequestContext) -> Told:
     return ctx.told
 
 
-def _answer(dispatcher: "Dispatcher", ctx: RequestContext, response: Message | Outcome) -> None:
-    dispatcher.answer(ctx, response)
+def _answer(ctx: RequestContext, response: Message | Outcome) -> None:
+    ctx.responder.answer(ctx, response)
 
 
 def _tell(response: Message | Outcome, throttle_ms: int) -> None:

@@ -1,10 +1,9 @@
 """Handlers that take time on the broker's one thread, in virtual time."""
 
-from collections.abc import Callable
-
 import pytest
 
-from sluice.broker.dispatch.registry import Handler
+from sluice.broker.dispatch.registry import Handle, Handler
+from sluice.broker.handlers.services import AllServices
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker
@@ -14,12 +13,12 @@ def slow_handlers(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_m
     """Makes every request whose API and version was not asked for yet take `work_ms` to handle."""
     load = Handler.load
 
-    def load_slow(handler: Handler) -> Callable[[RequestContext, Message], Message | Outcome]:
+    def load_slow(handler: Handler) -> Handle:
         handle = load(handler)
 
-        def work(ctx: RequestContext, request: Message) -> Message | Outcome:
+        def work(ctx: RequestContext, request: Message, services: AllServices) -> Message | Outcome:
             broker.clock.advance(work_ms)
-            return handle(ctx, request)
+            return handle(ctx, request, services)
 
         return work
 

@@ -156,7 +156,7 @@ def _fall_back(ctx: RequestContext) -> Message:
     route = ctx.broker.dispatcher.route(API_VERSIONS << 16)
     assert route is not None  # it is always served
     ctx.route = route
-    return unsupported_version(ctx)
+    return unsupported_version(ctx, ctx.broker)
 
 
 def _told(code: ErrorCode) -> str:

@@ -10,6 +10,7 @@ Only rules that are left then are asked about the request itself.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.action import Hit, RequestAction
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sluice.broker.dispatch.dispatcher import Route
     from sluice.broker.faults.engine import Faults
     from sluice.broker.faults.fault import Fault
+    from sluice.broker.handlers.services import AllServices
     from sluice.protocol.apis.produce import ProduceRequest
 
 # How many clients, and names of topics and the like for each, are remembered before all are forgotten.
@@ -54,7 +56,10 @@ class RouteFaults:
             del self.faults[fault]
             self._of_clients.clear()
 
-    def handle(self, ctx: RequestContext, request: Message) -> Message | Outcome:
+    def _serve(self, broker: "AllServices", ctx: RequestContext, request: Message) -> Message | Outcome:
+        return self._route.serve(ctx, request, broker)
+
+    def handle(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Message | Outcome:
         """In place of the route's handler."""
         who = (ctx.client_id, ctx.client_software, ctx.user, ctx.connection.advertised.name)
         try:
@@ -62,12 +67,12 @@ class RouteFaults:
         except KeyError:
             of_client = self._look_at(who)
         if of_client is None:
-            return self._route.serve(ctx, request)
+            return self._route.serve(ctx, request, broker)
         key = None
         if self._is_produce:
             key = _one_partition(request)  # type: ignore[arg-type]  # of that type
             if key in of_client.hit_nothing:
-                return self._route.serve(ctx, request)
+                return self._route.serve(ctx, request, broker)
         named = None
         faults: Sequence[Fault] = of_client.of_any
         if of_client.of_names:
@@ -76,12 +81,12 @@ class RouteFaults:
             if not faults and key is not None:
                 of_client.remember(key)
         if not faults or (JOURNAL_TOPIC in ctx.broker.cluster.topics and self._watches(ctx, request)):
-            return self._route.serve(ctx, request)
+            return self._route.serve(ctx, request, broker)
         hits = self._hits(ctx, faults, named)
         first = next(hits, None)
         if first is None:
-            return self._route.serve(ctx, request)
-        course = ctx.fault = Course(self._engine, ctx, request, self._route.serve, _again(first, hits))
+            return self._route.serve(ctx, request, broker)
+        course = ctx.fault = Course(self._engine, ctx, request, partial(self._serve, broker), _again(first, hits))
         return course.begin()
 
     def _hits(self, ctx: RequestContext, faults: "Sequence[Fault]", named: Named | None) -> Iterator[Hit]:

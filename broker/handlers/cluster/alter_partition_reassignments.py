@@ -4,13 +4,14 @@ Follows ReplicationControlManager.alterPartitionReassignments. Different on purp
 so when another reassignment that has it, too, takes the place of the first.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.reassignment import changes_factor, is_reassigned, plan, reverted
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -20,10 +21,15 @@ from sluice.protocol.apis.alter_partition_reassignments import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
 
-def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+
+def handle(
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices"
+) -> AlterPartitionReassignmentsResponse:
     """A result for each partition."""
-    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _denied(ctx, request, refusal)
     may_change_factor = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
@@ -32,7 +38,9 @@ def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> 
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
-                partitions=[_reassign(ctx, topic.name, wanted, may_change_factor) for wanted in topic.partitions],
+                partitions=[
+                    _reassign(ctx, broker, topic.name, wanted, may_change_factor) for wanted in topic.partitions
+                ],
             )
             for topic in request.topics
         ],
@@ -63,17 +71,17 @@ def _denied(
 
 
 def _reassign(
-    ctx: RequestContext, name: str, wanted: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: "ClusterServices", name: str, wanted: ReassignablePartition, may_change_factor: bool
 ) -> ReassignablePartitionResponse:
-    code, message = _begin(ctx, name, wanted, may_change_factor)
+    code, message = _begin(ctx, broker, name, wanted, may_change_factor)
     ctx.error_code = ctx.error_code or code
     return ReassignablePartitionResponse(partition_index=wanted.partition_index, error_code=code, error_message=message)
 
 
 def _begin(
-    ctx: RequestContext, name: str, wanted: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: "ClusterServices", name: str, wanted: ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
-    cluster = ctx.broker.cluster
+    cluster = broker.cluster
     topic = cluster.topics.get(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."

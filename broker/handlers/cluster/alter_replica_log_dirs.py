@@ -5,10 +5,10 @@ there needs nothing done, and anywhere else there is nothing.
 """
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -19,11 +19,16 @@ from sluice.protocol.errors import ErrorCode
 
 from .describe_log_dirs import LOG_DIR
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
 # While a replica moves, its new directory is called "<topic>-<partition>.<32 digits>-future"; file names end at 255.
 _MAX_NAME_CHARS = 255 - len(".-future") - 32
 
 
-def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def handle(
+    ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: "ClusterServices"
+) -> AlterReplicaLogDirsResponse:
     """One error code for each partition; of one that is to be in several directories the last counts."""
     wanted = {
         (topic.name, index): directory.path
@@ -31,9 +36,9 @@ def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterRep
         for topic in directory.topics
         for index in topic.partitions
     }
-    may = allowed_on_cluster(ctx, AclOperation.ALTER)
+    may = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes = {
-        partition: _move(ctx, *partition, path) if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        partition: _move(ctx, broker, *partition, path) if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         for partition, path in wanted.items()
     }
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
@@ -51,12 +56,12 @@ def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterRep
     )
 
 
-def _move(ctx: RequestContext, name: str, index: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext, broker: "ClusterServices", name: str, index: int, path: str) -> ErrorCode:
     if len(f"{name}-{index}") > _MAX_NAME_CHARS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != LOG_DIR:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    partition = ctx.broker.cluster.partition(name, index)
+    partition = broker.cluster.partition(name, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.NONE if ctx.broker.node_id in partition.replicas else ErrorCode.REPLICA_NOT_AVAILABLE
+    return ErrorCode.NONE if broker.node_id in partition.replicas else ErrorCode.REPLICA_NOT_AVAILABLE

@@ -7,6 +7,8 @@ client of any age can read it. Up to v3 no feature is listed whose lowest level 
 read one (KAFKA-17492).
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis import API_VERSIONS
 from sluice.protocol.apis.api_versions import (
@@ -17,6 +19,9 @@ from sluice.protocol.apis.api_versions import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 _NAMED_SINCE = 3
 _FEATURES_SINCE = 3
@@ -25,7 +30,7 @@ _ANY_NODE = -1
 _FEATURES_EPOCH = 0  # they never change
 
 
-def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
     """All that is served; INVALID_REQUEST for a software name or version that KIP-511 does not allow."""
     if ctx.version >= _NAMED_SINCE:
         name, version = request.client_software_name, request.client_software_version
@@ -34,7 +39,6 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.client_software = name, version
         ctx.seen = None
-    broker = ctx.broker
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,
         broker.node_id,
@@ -42,10 +46,10 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
         ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if ctx.version < _FEATURES_SINCE:
-        return ApiVersionsResponse(api_keys=ctx.broker.api_keys)
-    features = ctx.broker.features.values()
+        return ApiVersionsResponse(api_keys=broker.api_keys)
+    features = broker.features.values()
     return ApiVersionsResponse(
-        api_keys=ctx.broker.api_keys,
+        api_keys=broker.api_keys,
         supported_features=[
             SupportedFeatureKey(name=feature.name, min_version=feature.min_level, max_version=feature.max_level)
             for feature in features
@@ -62,10 +66,10 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     )
 
 
-def unsupported_version(ctx: RequestContext) -> ApiVersionsResponse:
+def unsupported_version(ctx: RequestContext, broker: "ClusterServices") -> ApiVersionsResponse:
     """The answer, in version 0, to a version of ApiVersions that is not served."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-    own = [api for api in ctx.broker.api_keys if api.api_key == API_VERSIONS]
+    own = [api for api in broker.api_keys if api.api_key == API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 

@@ -2,8 +2,9 @@
 are not to be had from a broker.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.security.acl.auth_helper import operations_on_cluster
 from sluice.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -11,10 +12,13 @@ from sluice.protocol.apis.describe_cluster import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 
 
-def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:
     """The brokers that are alive."""
     if request.endpoint_type == _CONTROLLERS:
         return _refused(
@@ -24,8 +28,8 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
         )
     if request.endpoint_type != _BROKERS:
         return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    cluster = ctx.broker.cluster
-    endpoints = {broker.node_id: ctx.endpoint_of(broker) for broker in ctx.broker.known_brokers}
+    cluster = broker.cluster
+    endpoints = {node.node_id: ctx.endpoint_of(node) for node in broker.known_brokers}
     response = DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
@@ -35,7 +39,7 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = operations_on_cluster(ctx)
+        response.cluster_authorized_operations = broker.auth.authorized_cluster_operations(ctx)
     return response
 
 

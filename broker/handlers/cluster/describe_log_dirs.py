@@ -6,11 +6,12 @@ Follows ReplicaManager.describeLogDirs. There is one directory, `log.dirs`, or e
 memory still takes records, by letting the oldest go.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -20,24 +21,25 @@ from sluice.protocol.apis.describe_log_dirs import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
 LOG_DIR = "memory"
 
 
-def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "ClusterServices") -> DescribeLogDirsResponse:
     """The partitions asked for, of those that are there; all of them for null."""
-    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
+    if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    topics = ctx.broker.cluster.topics
+    topics = broker.cluster.topics
     wanted: dict[str, set[int]] = {}
     if request.topics is None:
         wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
     for item in request.topics or ():
         wanted.setdefault(item.topic, set()).update(item.partitions)
-    described = [
-        _describe(ctx.broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics
-    ]
-    path, total_bytes, usable_bytes = _directory(ctx.broker.cluster.logs)
+    described = [_describe(broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics]
+    path, total_bytes, usable_bytes = _directory(broker.cluster.logs)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(

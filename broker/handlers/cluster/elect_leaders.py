@@ -3,11 +3,12 @@
 Follows ReplicationControlManager.electLeaders.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -16,40 +17,49 @@ from sluice.protocol.apis.elect_leaders import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
 _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 
 
-def handle(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> ElectLeadersResponse:
     """A result for each partition; for null, all topics, without the partitions that need no election: without any."""
-    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
-        topics = ctx.broker.cluster.topics.values()
-        return ElectLeadersResponse(replica_election_results=[_elect_all(ctx, topic, election) for topic in topics])
+        topics = broker.cluster.topics.values()
+        return ElectLeadersResponse(
+            replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in topics]
+        )
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=wanted.topic,
-                partition_result=[_elect(ctx, wanted.topic, index, election) for index in wanted.partitions],
+                partition_result=[_elect(ctx, broker, wanted.topic, index, election) for index in wanted.partitions],
             )
             for wanted in request.topic_partitions
         ]
     )
 
 
-def _elect_all(ctx: RequestContext, topic: Topic, election: Election) -> ReplicaElectionResult:
+def _elect_all(
+    ctx: RequestContext, broker: "ClusterServices", topic: Topic, election: Election
+) -> ReplicaElectionResult:
     before = ctx.error_code
-    results = [_elect(ctx, topic.name, partition.index, election) for partition in topic.partitions]
+    results = [_elect(ctx, broker, topic.name, partition.index, election) for partition in topic.partitions]
     needed = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
     ctx.error_code = before or next((result.error_code for result in needed if result.error_code), ErrorCode.NONE)
     return ReplicaElectionResult(topic=topic.name, partition_result=needed)
 
 
-def _elect(ctx: RequestContext, name: str, index: int, election: Election) -> PartitionResult:
-    cluster = ctx.broker.cluster
+def _elect(
+    ctx: RequestContext, broker: "ClusterServices", name: str, index: int, election: Election
+) -> PartitionResult:
+    cluster = broker.cluster
     topic = cluster.topics.get(name)
     if topic is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")

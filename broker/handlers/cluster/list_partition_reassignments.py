@@ -4,12 +4,12 @@ Follows ReplicationControlManager.listPartitionReassignments: what is unknown is
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.reassignment import is_reassigned
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -18,12 +18,17 @@ from sluice.protocol.apis.list_partition_reassignments import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
 
-def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+
+def handle(
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: "ClusterServices"
+) -> ListPartitionReassignmentsResponse:
     """Those that are in progress, of the partitions asked for; of all for null."""
-    if (refusal := refusal_on_cluster(ctx, AclOperation.DESCRIBE)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, refusal)
-    topics = ctx.broker.cluster.topics
+    topics = broker.cluster.topics
     if request.topics is None:
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
     else:

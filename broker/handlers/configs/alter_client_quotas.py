@@ -4,11 +4,11 @@ Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.qu
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -19,32 +19,37 @@ from sluice.protocol.apis.alter_client_quotas import (
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import Entity
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
 
-def handle(ctx: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+
+def handle(
+    ctx: RequestContext, request: AlterClientQuotasRequest, broker: "ConfigServices"
+) -> AlterClientQuotasResponse:
     """One answer an entity, altered as a whole or not at all. One that comes twice is altered as it first came, and has
     the answer of the second, an error, as in Kafka.
     """
-    if not allowed_on_cluster(ctx, AclOperation.ALTER_CONFIGS):
+    if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in request.entries:
         # Of a type that comes twice the last holds.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())
-        code, message = _alter(ctx, entity, entry, request.validate_only, again=identity in results)
+        code, message = _alter(ctx, broker, entity, entry, request.validate_only, again=identity in results)
         results[identity] = _result(ctx, entity, code, message)
     return AlterClientQuotasResponse(entries=list(results.values()))
 
 
 def _alter(
-    ctx: RequestContext, entity: Entity, entry: EntryData, validate_only: bool, *, again: bool
+    ctx: RequestContext, broker: "ConfigServices", entity: Entity, entry: EntryData, validate_only: bool, *, again: bool
 ) -> tuple[ErrorCode, str | None]:
     changes = {op.key: None if op.remove else op.value for op in entry.ops}
     if again or len(changes) < len(entry.ops):
         # Kafka says this also where it is a key of the entity that comes twice.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    return alter(ctx.broker.cluster, entity, changes, validate_only=validate_only)
+    return alter(broker.cluster, entity, changes, validate_only=validate_only)
 
 
 def alter(

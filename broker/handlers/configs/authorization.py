@@ -1,10 +1,14 @@
 """Whether the client may describe or alter the configs of a resource (ControllerApis.authorizeAlterResource)."""
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Refusal
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import CLUSTER_NAME, AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
 
 _OF_CLUSTER = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 # What the configs of each type belong to, and the error where the client must not see or change them.
@@ -17,10 +21,12 @@ _PROTECTED = {
 }
 
 
-def unauthorized(ctx: RequestContext, operation: AclOperation, kind: int, name: str) -> Refusal | None:
+def unauthorized(
+    ctx: RequestContext, broker: "ConfigServices", operation: AclOperation, kind: int, name: str
+) -> Refusal | None:
     """Why the client must not do it to the configs of this resource; None if it may, and for types that are unknown."""
     if kind not in _PROTECTED:
         return None
     resource_type, code = _PROTECTED[kind]
     resource = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
-    return None if allowed(ctx, operation, resource_type, resource) else Refusal(code, code.message)
+    return None if broker.auth.authorize(ctx, operation, resource_type, resource) else Refusal(code, code.message)

@@ -4,9 +4,10 @@ Follows ClientQuotasImage.describe. What is matched is what was set, not what ho
 properties (KIP-13) are not told, as in Kafka when it had such.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -18,13 +19,18 @@ from sluice.protocol.apis.describe_client_quotas import (
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import IP, TYPES, Entity
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
+
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types
 _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-def handle(ctx: RequestContext, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def handle(
+    ctx: RequestContext, request: DescribeClientQuotasRequest, broker: "ConfigServices"
+) -> DescribeClientQuotasResponse:
     """The entities that match all components; no components match every entity, or with `strict` none."""
-    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+    if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     asked: set[str] = set()
     for component in request.components:
@@ -37,7 +43,7 @@ def handle(ctx: RequestContext, request: DescribeClientQuotasRequest) -> Describ
         return _refused(ctx, ErrorCode.INVALID_REQUEST, f"Invalid entity filter component combination. {alone}")
     specified = [one.entity_type for one in request.components if one.match_type == _SPECIFIED]
     exact = {one.entity_type: one.match for one in request.components if one.match_type != _SPECIFIED}
-    found = ctx.broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
+    found = broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
     return DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
 
 

@@ -4,6 +4,8 @@ v1 says where a value comes from and what else it could have been (KIP-226), v3 
 Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.configs.broker_configs import ALTERABLE
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
 from sluice.broker.requests.context import RequestContext
@@ -21,6 +23,9 @@ from sluice.protocol.errors import ErrorCode
 
 from .authorization import unauthorized
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
+
 # ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
 _DYNAMIC_BROKER_LOGGER_CONFIG = 6
 CONFIG_TYPES = {
@@ -36,16 +41,18 @@ CONFIG_TYPES = {
 }
 
 
-def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
     """One answer for each resource."""
-    return DescribeConfigsResponse(results=[_describe(ctx, request, resource) for resource in request.resources])
+    return DescribeConfigsResponse(
+        results=[_describe(ctx, broker, request, resource) for resource in request.resources]
+    )
 
 
 def _describe(
-    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext, broker: "ConfigServices", request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    configs, kind, name = ctx.broker.configs, resource.resource_type, resource.resource_name
-    if (refusal := unauthorized(ctx, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
+    configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
+    if (refusal := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
         return _refused(ctx, resource, refusal)
     found: list[DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:

@@ -3,6 +3,8 @@
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -12,12 +14,17 @@ from sluice.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
+
 _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in the order in which clients are to prefer them
 
 
-def handle(ctx: RequestContext, request: GetTelemetrySubscriptionsRequest) -> GetTelemetrySubscriptionsResponse:
+def handle(
+    ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: "ConfigServices"
+) -> GetTelemetrySubscriptionsResponse:
     """The subscription, for a client that has no id yet with a new one; an error if it asks before its time."""
-    telemetry = ctx.broker.telemetry
+    telemetry = broker.telemetry
     client_instance_id = request.client_instance_id
     if client_instance_id == ZERO_UUID:
         client_instance_id = telemetry.new_instance_id()

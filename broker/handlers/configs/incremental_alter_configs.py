@@ -3,6 +3,7 @@ from. Follows ConfigAdminManager; what the configs are is in `sluice.broker.conf
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import BROKER, Change, Operation, Refusal
 from sluice.broker.requests.context import RequestContext
@@ -17,20 +18,29 @@ from sluice.protocol.errors import ErrorCode
 
 from .authorization import unauthorized
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
 
-def handle(ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+
+def handle(
+    ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
+) -> IncrementalAlterConfigsResponse:
     """One answer a resource, each altered as a whole or not at all."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     return IncrementalAlterConfigsResponse(
         responses=[
-            _answer(ctx, resource, _alter(ctx, resource, times, request.validate_only))
+            _answer(ctx, resource, _alter(ctx, broker, resource, times, request.validate_only))
             for resource in request.resources
         ]
     )
 
 
 def _alter(
-    ctx: RequestContext, resource: AlterConfigsResource, times: Counter[tuple[int, str]], validate_only: bool
+    ctx: RequestContext,
+    broker: "ConfigServices",
+    resource: AlterConfigsResource,
+    times: Counter[tuple[int, str]],
+    validate_only: bool,
 ) -> Refusal | None:
     kind, name = resource.resource_type, resource.resource_name
     given = [(c.name, c.value is None and c.config_operation != Operation.DELETE) for c in resource.configs]
@@ -38,12 +48,12 @@ def _alter(
     if refusal is not None:
         return refusal
     changes = {config.name: Change(config.config_operation, config.value) for config in resource.configs}
-    configs = ctx.broker.configs
+    configs = broker.configs
     # A broker looks at its own configs before it is asked whether the client may alter them.
     invalid = configs.alter(kind, name, changes, validate_only=True) if kind == BROKER else None
     return (
         invalid
-        or unauthorized(ctx, AclOperation.ALTER_CONFIGS, kind, name)
+        or unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, kind, name)
         or configs.alter(kind, name, changes, validate_only=validate_only)
     )
 

@@ -2,10 +2,11 @@
 client metrics subscriptions alone, v1 of all types (KIP-1142).
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -13,13 +14,18 @@ from sluice.protocol.apis.list_config_resources import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
+
 # In the order in which Kafka tells of them.
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def handle(
+    ctx: RequestContext, request: ListConfigResourcesRequest, broker: "ConfigServices"
+) -> ListConfigResourcesResponse:
     """The resources of the types asked for; none asked for are all."""
-    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
+    if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
@@ -27,7 +33,7 @@ def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConf
     if not set(supported).issuperset(wanted):
         code = ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
         return ListConfigResourcesResponse(error_code=code)
-    stores = ctx.broker.configs.stores
+    stores = broker.configs.stores
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

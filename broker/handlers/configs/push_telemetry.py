@@ -3,6 +3,8 @@
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processPushTelemetryRequest.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.configs.client_metrics_manager import is_reserved
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
@@ -10,14 +12,17 @@ from sluice.protocol.errors import ErrorCode
 
 from .get_telemetry_subscriptions import selectors
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
 
-def handle(ctx: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
+
+def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigServices") -> PushTelemetryResponse:
     """Whether it was accepted."""
     client_instance_id = request.client_instance_id
     if is_reserved(client_instance_id):
         ctx.error_code = ErrorCode.INVALID_REQUEST
     else:
-        telemetry = ctx.broker.telemetry
+        telemetry = broker.telemetry
         ctx.error_code = telemetry.push(
             telemetry.instance(client_instance_id, selectors(ctx, client_instance_id), ctx.now_ms),
             request.subscription_id,

@@ -5,13 +5,13 @@ ConsumerGroup.asDescribedGroup.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, operations, refused
 from sluice.protocol.apis.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -22,27 +22,34 @@ from sluice.protocol.apis.consumer_group_describe import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _CLASSIC, _CONSUMER = 0, 1  # member types
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+def handle(
+    ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
+) -> ConsumerGroupDescribeResponse:
     """One description for each group that was asked for."""
-    described = [_describe(ctx, group_id) for group_id in request.group_ids]
+    described = [_describe(ctx, broker, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for group in described:
             if not group.error_code:
-                group.authorized_operations = operations(ctx, ResourceType.GROUP, group.group_id)
-    if ctx.broker.authorizer is not None:
-        described = _without_hidden_topics(ctx, described)
+                group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
+    if broker.authorizer is not None:
+        described = _without_hidden_topics(ctx, broker, described)
     ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
     return ConsumerGroupDescribeResponse(groups=described)
 
 
-def _without_hidden_topics(ctx: RequestContext, described: list[DescribedGroup]) -> list[DescribedGroup]:
+def _without_hidden_topics(
+    ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
+) -> list[DescribedGroup]:
     """A group in which somebody has a topic that the client must not know of is not described at all."""
     topics = [_topics(group) for group in described]
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [
         group
         if names.isdisjoint(hidden)
@@ -62,26 +69,26 @@ def _topics(group: DescribedGroup) -> set[str]:
     }
 
 
-def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
-    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    error = ctx.broker.groups.error(group_id)
+    error = broker.groups.error(group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
-    group = ctx.broker.groups.groups.get(group_id)
+    group = broker.groups.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         problem = "not found" if group is None else "is not a consumer group"
         message = f"Group {group_id} {problem}."
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
-    cluster = ctx.broker.cluster
+    cluster = broker.cluster
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(ctx.broker.groups.consumer.rebalance.default_assignor),
+        assignor_name=group.preferred_assignor(broker.groups.consumer.rebalance.default_assignor),
         members=[_member(group, member, cluster) for member in group.members.values()],
     )
 

@@ -5,32 +5,36 @@ GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in
 broker/coordinator/group/consumer/heartbeat.py.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.consumer.heartbeat import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, refused
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
-def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | Outcome:
+
+def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
     """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
     topics = request.subscribed_topic_names or ()
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
+    if broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
         return _error_response(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    answer = ctx.broker.groups.consumer.heartbeat(ctx, request)
+    answer = broker.groups.consumer.heartbeat(ctx, request)
     if isinstance(answer, HeartbeatError):
         return _error_response(ctx, *answer)
 
     def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
         return _error_response(ctx, lost[request.group_id]) if lost else answer
 
-    return respond_when_replicated(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

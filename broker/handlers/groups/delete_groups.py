@@ -3,20 +3,24 @@
 v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
-def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outcome:
+
+def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each group; one that is named twice is deleted once."""
-    groups, names = ctx.broker.groups, list(dict.fromkeys(request.groups_names))
-    denied = refused(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
+    groups, names = broker.groups, list(dict.fromkeys(request.groups_names))
+    denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [
         DeletableGroupResult(
             group_id=group_id,
@@ -32,4 +36,4 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Message | Outco
         return DeleteGroupsResponse(results=results)
 
     deleted = [result.group_id for result in results if not result.error_code]
-    return respond_when_replicated(ctx, deleted, respond)
+    return respond_when_replicated(ctx, broker, deleted, respond)

@@ -4,10 +4,11 @@ v3 asks for permissions (KIP-430), v4 shows static members (KIP-345). A group th
 kind, is described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.classic.group import DEAD_NAME, STABLE, ClassicGroup
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, operations
 from sluice.protocol.apis.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -16,28 +17,31 @@ from sluice.protocol.apis.describe_groups import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _NOT_FOUND_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
     """One description for each group that was asked for."""
-    described = [_describe(ctx, group_id) for group_id in request.groups]
+    described = [_describe(ctx, broker, group_id) for group_id in request.groups]
     if request.include_authorized_operations:
         for group in described:
             if not group.error_code:
-                group.authorized_operations = operations(ctx, ResourceType.GROUP, group.group_id)
+                group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 
-def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
-    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    error = ctx.broker.groups.error(group_id)
+    error = broker.groups.error(group_id)
     if error:
         ctx.error_code = error
         return DescribedGroup(group_id=group_id, error_code=error)
-    group = ctx.broker.groups.groups.get(group_id)
+    group = broker.groups.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return _described(group)
     dead = DescribedGroup(group_id=group_id, group_state=DEAD_NAME)

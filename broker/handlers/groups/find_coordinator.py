@@ -4,14 +4,18 @@ coordinator, which begins with the first such request, is there at once, where K
 until it is.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.errors import NotDurableError
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
 _GROUP, _TRANSACTION = 0, 1  # key types
 _TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC}
@@ -23,12 +27,12 @@ _PROTECTED = {
 _MANY_SINCE = 4
 
 
-def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
     """The leader of each key's partition; COORDINATOR_NOT_AVAILABLE while it has none, INVALID_REQUEST for keys of
     other kinds.
     """
     keys = request.coordinator_keys if ctx.version >= _MANY_SINCE else [request.key]
-    found = [_coordinator(ctx, request.key_type, key) for key in keys]
+    found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
     if ctx.version >= _MANY_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     one = found[0]
@@ -37,22 +41,22 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordina
     )
 
 
-def _coordinator(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
+def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
     if key_type not in _TOPICS:
         ctx.error_code = ErrorCode.INVALID_REQUEST
         message = f"coordinators have keys of type {_GROUP} (group) and {_TRANSACTION} (transaction), not {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
     resource_type, refusal = _PROTECTED[key_type]
-    if not allowed(ctx, AclOperation.DESCRIBE, resource_type, key):
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key):
         return _refused(ctx, key, refusal)
     try:
-        broker = coordinator_of(ctx.broker, _TOPICS[key_type], key)
+        coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     except NotDurableError:  # the topic is not there, and cannot be made
-        broker = None
-    if broker is None:
+        coordinator = None
+    if coordinator is None:
         return _refused(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    endpoint = ctx.endpoint_of(broker)
-    return Coordinator(key=key, node_id=broker.node_id, host=endpoint.host, port=endpoint.port, error_message=None)
+    at = ctx.endpoint_of(coordinator)
+    return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
 
 
 def _refused(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:

@@ -3,20 +3,24 @@
 v3 knows static members (KIP-345). Follows Kafka's GroupCoordinatorService.heartbeat.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
-def handle(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+
+def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupServices") -> HeartbeatResponse:
     """REBALANCE_IN_PROGRESS for a member that must join again; another error for one that is none (any more)."""
-    error = ctx.error_code = _heartbeat(ctx, request)
+    error = ctx.error_code = _heartbeat(ctx, broker, request)
     return HeartbeatResponse(error_code=error)
 
 
-def _heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> ErrorCode:
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+def _heartbeat(ctx: RequestContext, broker: "GroupServices", request: HeartbeatRequest) -> ErrorCode:
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return ctx.broker.groups.classic.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    return broker.groups.classic.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID

@@ -5,24 +5,28 @@ v1 tells the rebalance timeout apart from the session timeout, v4 wants members 
 (KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; what happens then is told in broker/groups.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _REBALANCE_TIMEOUT_SINCE = 1
 
 
-def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupServices") -> Message | Outcome:
     """The next generation of the group, when there is one; or why there is none for this member."""
     if ctx.version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
-    outcome = _join(ctx, request)
+    outcome = _join(ctx, broker, request)
     if not isinstance(outcome, JoinGroupResponse):
         return outcome
     ctx.error_code = outcome.error_code
@@ -35,16 +39,16 @@ def handle(ctx: RequestContext, request: JoinGroupRequest) -> Message | Outcome:
         ctx.error_code = lost[request.group_id]
         return join_error(ctx.version, request.member_id, lost[request.group_id])
 
-    return respond_when_replicated(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _join(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+def _join(ctx: RequestContext, broker: "GroupServices", request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return join_error(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_GROUP_ID)
-    config = ctx.broker.config
+    config = broker.config
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
-    return ctx.broker.groups.classic.join(ctx, request)
+    return broker.groups.classic.join(ctx, request)

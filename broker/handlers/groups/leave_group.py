@@ -4,21 +4,25 @@ Up to v2 it is one member; v3 takes many, and static ones by their instance id a
 (KIP-800), which nobody here reads. Follows Kafka's GroupCoordinatorService.leaveGroup.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _MANY_SINCE = 3
 
 
-def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each member; up to v2 the error of the only one is that of the request."""
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
@@ -26,7 +30,7 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     by_many = ctx.version >= _MANY_SINCE
     leaving = request.members if by_many else [MemberIdentity(member_id=request.member_id)]
-    members = ctx.broker.groups.classic.leave(request.group_id, leaving)
+    members = broker.groups.classic.leave(request.group_id, leaving)
     if isinstance(members, ErrorCode):
         ctx.error_code = members
         return LeaveGroupResponse(error_code=members)
@@ -40,4 +44,4 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Message | Outcome
             return LeaveGroupResponse(members=members)
         return LeaveGroupResponse(error_code=members[0].error_code)
 
-    return respond_when_replicated(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)

@@ -2,24 +2,28 @@
 only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, allowed_on_cluster
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
-def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+
+def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServices") -> ListGroupsResponse:
     """The groups that pass both filters and that the client may know of; an empty filter lets all pass, a state or kind
     nobody knows none. Those of other brokers are not told of, and while some of this one's are being loaded none is.
     """
-    groups = ctx.broker.groups
+    groups = broker.groups
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    sees_all = allowed_on_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
+    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
     return ListGroupsResponse(
         groups=[
             ListedGroup(
@@ -31,6 +35,11 @@ def handle(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsRespons
             for group in groups.groups.values()
             if (not states or group.state_name.lower() in states)
             and (not types or group.type in types)
-            and (sees_all or allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, log_denied=False))
+            and (
+                sees_all
+                or broker.auth.authorize(
+                    ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, log_denied=False
+                )
+            )
         ]
     )

@@ -6,11 +6,12 @@ handleOffsetCommitRequest. Different on purpose: what v0 commits is kept with al
 it in ZooKeeper.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -23,15 +24,18 @@ from sluice.protocol.message import Message
 from .replicated_response import Lost, respond_when_replicated
 from .topic_lookup import authorized_topics, partition_error
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
     asked: list[OffsetCommitResponsePartition] = []  # whose answer is the coordinator's
     topics = []
-    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
+    for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
         answers = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
@@ -52,7 +56,7 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outco
             ctx.version,
             new,
         )
-        codes = ctx.broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
+        codes = broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
         for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
 
@@ -63,11 +67,11 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Message | Outco
         return OffsetCommitResponse(topics=topics)
 
     committed = any(not answer.error_code for answer in asked)
-    return respond_when_replicated(ctx, [request.group_id], respond) if committed else respond({})
+    return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
 
 
-def _find(ctx: RequestContext, request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+def _find(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return authorized_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    return authorized_topics(ctx, broker, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)

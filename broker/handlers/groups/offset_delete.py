@@ -2,10 +2,11 @@
 (KIP-496). Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.offsets import TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -19,13 +20,16 @@ from sluice.protocol.types import ZERO_UUID
 from .replicated_response import Lost, respond_when_replicated
 from .topic_lookup import authorized_topics, partition_error
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
 
-def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outcome:
+
+def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each partition, or an error for the group."""
-    if not allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    found = authorized_topics(ctx, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
+    found = authorized_topics(ctx, broker, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
     there: list[TopicPartition] = []
     asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
     topics = []
@@ -38,7 +42,7 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outco
                 there.append((wanted.name, one.partition_index))
                 asked.append(answers[-1])
         topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=answers))
-    outcome = _delete(ctx, request.group_id, there)
+    outcome = _delete(ctx, broker, request.group_id, there)
     if isinstance(outcome, ErrorCode):
         ctx.error_code = outcome
         return OffsetDeleteResponse(error_code=outcome)
@@ -52,10 +56,12 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Message | Outco
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return OffsetDeleteResponse(topics=topics)
 
-    return respond_when_replicated(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _delete(ctx: RequestContext, group_id: str, partitions: list[TopicPartition]) -> ErrorCode | list[ErrorCode]:
+def _delete(
+    ctx: RequestContext, broker: "GroupServices", group_id: str, partitions: list[TopicPartition]
+) -> ErrorCode | list[ErrorCode]:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
-    return ctx.broker.groups.delete_offsets(group_id, partitions)
+    return broker.groups.delete_offsets(group_id, partitions)

@@ -8,12 +8,11 @@ are not there are UNKNOWN_TOPIC_OR_PARTITION, as they were when Kafka kept them 
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.group.offsets import CommittedOffset, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, refused
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -31,6 +30,9 @@ from sluice.protocol.types import ZERO_UUID
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _KAFKA_SINCE = 1
 _GROUP_ERRORS_SINCE = 2
 _MANY_GROUPS_SINCE = 8
@@ -46,10 +48,10 @@ class _Wanted(NamedTuple):
     partition_indexes: Iterable[int]
 
 
-def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each partition that was asked for, or for each that has an offset."""
     asked = request.groups if ctx.version >= _MANY_GROUPS_SINCE else [_one_group(request)]
-    groups = [_fetch(ctx, group, request.require_stable) for group in asked]
+    groups = [_fetch(ctx, broker, group, request.require_stable) for group in asked]
 
     def respond(lost: Lost) -> OffsetFetchResponse:
         told = [
@@ -57,7 +59,7 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Message | Outcom
         ]
         return OffsetFetchResponse(groups=told) if ctx.version >= _MANY_GROUPS_SINCE else _of_one_group(told[0])
 
-    return respond_when_replicated(ctx, [found.group_id for found in groups if not found.error_code], respond)
+    return respond_when_replicated(ctx, broker, [found.group_id for found in groups if not found.error_code], respond)
 
 
 def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -98,10 +100,12 @@ def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
     )
 
 
-def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+def _fetch(
+    ctx: RequestContext, broker: "GroupServices", asked: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id):
         return _refused_group(ctx, asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    groups = ctx.broker.groups
+    groups = broker.groups
     group = groups.groups.get(asked.group_id)
     if group is None:
         error = groups.shards.error(asked.group_id)
@@ -111,8 +115,8 @@ def _fetch(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: 
         return _refused_group(ctx, asked, error)
     offsets = groups.offsets.of_group(asked.group_id)
     unstable = groups.offsets.unstable(asked.group_id) if require_stable else ()
-    wanted = list(_all(ctx, offsets) if asked.topics is None else _named(ctx, asked.topics))
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in wanted])
+    wanted = list(_all(ctx, broker, offsets) if asked.topics is None else _named(ctx, broker, asked.topics))
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in wanted])
     topics = []
     for topic in wanted:
         if topic.name in hidden and asked.topics is None:
@@ -146,18 +150,20 @@ def _refused_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, error: E
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-def _named(ctx: RequestContext, topics: Iterable[OffsetFetchRequestTopics]) -> Iterator[_Wanted]:
+def _named(
+    ctx: RequestContext, broker: "GroupServices", topics: Iterable[OffsetFetchRequestTopics]
+) -> Iterator[_Wanted]:
     for topic in topics:
         name = topic.name
         if ctx.version >= _TOPIC_IDS_SINCE:
-            known = ctx.broker.cluster.topics_by_id.get(topic.topic_id)
+            known = broker.cluster.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else ""
         yield _Wanted(name, topic.topic_id, topic.partition_indexes)
 
 
-def _all(ctx: RequestContext, offsets: Iterable[TopicPartition]) -> Iterator[_Wanted]:
+def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_Wanted]:
     for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0]):
-        known = ctx.broker.cluster.topics.get(name)
+        known = broker.cluster.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
             continue  # there is no way to name it
         yield _Wanted(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])

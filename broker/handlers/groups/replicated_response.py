@@ -7,6 +7,7 @@ still be lost are not told either, where Kafka tells those from before unless th
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.delayed_append import await_replication
@@ -15,18 +16,21 @@ from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 Lost = Mapping[str, ErrorCode]  # by group id: why a group's client is not to believe what it would be told
 _NOTHING_LOST: Lost = {}
 
 
 def respond_when_replicated(
-    ctx: RequestContext, group_ids: Iterable[str], respond: Callable[[Lost], Message]
+    ctx: RequestContext, broker: "GroupServices", group_ids: Iterable[str], respond: Callable[[Lost], Message]
 ) -> Message | Outcome:
     """Answers `respond(lost)`, at once where the replicas have all that these groups have written.
 
     Groups are lost whose leader is another one now, or whose replicas take longer than `offsets.commit.timeout.ms`.
     """
-    groups = ctx.broker.groups
+    groups = broker.groups
     required: dict[Partition, int] = {}
     by_partition: dict[Partition, list[str]] = {}
     for group_id in group_ids:
@@ -39,7 +43,7 @@ def respond_when_replicated(
         return respond(_NOTHING_LOST)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        await_replication(ctx.broker, required, groups.write_timeout_ms, done)
+        await_replication(broker, required, groups.write_timeout_ms, done)
 
     def answer(missing: Collection[Partition]) -> Message:
         return respond({group_id: groups.lost_error(group_id) for one in missing for group_id in by_partition[one]})

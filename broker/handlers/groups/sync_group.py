@@ -4,21 +4,25 @@ v3 knows static members (KIP-345); v5 must say which protocol the member thinks 
 KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import Lost, respond_when_replicated
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 _PROTOCOL_SINCE = 5
 
 
-def handle(ctx: RequestContext, request: SyncGroupRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupServices") -> Message | Outcome:
     """The member's assignment, when the leader has sent it; or why there is none."""
-    outcome = _sync(ctx, request)
+    outcome = _sync(ctx, broker, request)
     if not isinstance(outcome, SyncGroupResponse):
         return outcome
     ctx.error_code = outcome.error_code
@@ -31,14 +35,14 @@ def handle(ctx: RequestContext, request: SyncGroupRequest) -> Message | Outcome:
         ctx.error_code = lost[request.group_id]
         return SyncGroupResponse(error_code=lost[request.group_id])
 
-    return respond_when_replicated(ctx, [request.group_id], respond)
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _sync(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+def _sync(ctx: RequestContext, broker: "GroupServices", request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
     if ctx.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    return ctx.broker.groups.classic.sync(ctx, request)
+    return broker.groups.classic.sync(ctx, request)

@@ -4,25 +4,28 @@ The three APIs that change offsets check this in the same way before they ask th
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
 
 def authorized_topics(
-    ctx: RequestContext, wanted: Sequence[tuple[str, bytes]], *, by_id: bool
+    ctx: RequestContext, broker: "GroupServices", wanted: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
     it may not read.
     """
-    found = [find_topic(ctx.broker.cluster, name, topic_id, by_id=by_id) for name, topic_id in wanted]
+    found = [find_topic(broker.cluster, name, topic_id, by_id=by_id) for name, topic_id in wanted]
     names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, wanted, strict=True)]
-    denied = refused(ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     return [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one
         for one, name in zip(found, names, strict=True)

@@ -5,38 +5,45 @@ Of a topic that is asked for by its name nobody learns whether it is there who m
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from sluice.broker.replica.fetch_session import WantedPartition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
 
 _TOPIC_IDS_SINCE = 13  # of Produce
 
 
-def unwritable_topics(ctx: RequestContext, request: ProduceRequest) -> Collection[str]:
+def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
     """The names of topics that the client must not write to."""
-    by_id = ctx.broker.cluster.topics_by_id
+    by_id = broker.cluster.topics_by_id
     names = []
     for data in request.topic_data:
         if ctx.version < _TOPIC_IDS_SINCE:
             names += [data.name] * len(data.partition_data)
         elif (topic := by_id.get(data.topic_id)) is not None:
             names += [topic.name] * len(data.partition_data)
-    return refused(ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+    return broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
 
 
-def refuse_unreadable(ctx: RequestContext, wanted: Collection[WantedPartition], *, for_follower: bool) -> None:
+def refuse_unreadable(
+    ctx: RequestContext, broker: "RecordServices", wanted: Collection[WantedPartition], *, for_follower: bool
+) -> None:
     """Makes partitions that the client must not read look as those that are not there, but for the error. In a session
     they are looked for again with the next request.
     """
     if for_follower:
-        denied = [] if allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
+        denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
     else:
         named = [(_name(item), item) for item in wanted]
-        names = refused(ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in named if name is not None])
+        names = broker.auth.filter_denied(
+            ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in named if name is not None]
+        )
         denied = [item for name, item in named if name in names]
     for item in denied:
         item.partition = None

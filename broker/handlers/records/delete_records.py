@@ -4,10 +4,11 @@ Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader an
 simulated replicas (`sluice.replication.delay.ms`) nobody has to be waited for.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.metadata.topic import INTERNAL_TOPICS, Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -17,17 +18,24 @@ from sluice.protocol.apis.delete_records import (
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.operation import DelayedOperation
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
 _HIGH_WATERMARK = -1  # as an offset: all that consumers can read
 _NO_LOW_WATERMARK = -1
 
 
-def handle(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse | Outcome:
+def handle(
+    ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
+) -> DeleteRecordsResponse | Outcome:
     """The low watermark of each partition, or why its records stay. Of a partition given twice, the last holds."""
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for item in topic.partitions:
             wanted.setdefault(topic.name, {})[item.partition_index] = item.offset
-    denied = refused(ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics])
+    denied = broker.auth.filter_denied(
+        ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
+    )
     pending: list[_Pending] = []
     response = DeleteRecordsResponse(
         topics=[
@@ -36,7 +44,7 @@ def handle(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsR
                 partitions=[
                     _failed(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if name in denied
-                    else _delete(ctx, name, index, offset, pending)
+                    else _delete(ctx, broker, name, index, offset, pending)
                     for index, offset in offsets.items()
                 ],
             )
@@ -45,8 +53,8 @@ def handle(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsR
     )
     if all(item.is_reached() for item in pending):
         return response
-    operation = _DelayedDeleteRecords(ctx, request.timeout_ms, response, pending)
-    return ctx.park(operation, ctx.broker.delete_records, [item.partition for item in pending])
+    operation = _DelayedDeleteRecords(ctx, broker, request.timeout_ms, response, pending)
+    return ctx.park(operation, broker.delete_records, [item.partition for item in pending])
 
 
 class _Pending:
@@ -64,14 +72,14 @@ class _Pending:
 
 
 def _delete(
-    ctx: RequestContext, name: str, index: int, offset: int, pending: list[_Pending]
+    ctx: RequestContext, broker: "RecordServices", name: str, index: int, offset: int, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
-    partition = ctx.broker.cluster.partition(name, index)
+    partition = broker.cluster.partition(name, index)
     if partition is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if name in INTERNAL_TOPICS:
         return _failed(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not ctx.broker.leads(partition):
+    if not broker.leads(partition):
         return _failed(ctx, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if partition.topic.config.names("cleanup.policy") == ("compact",):
         return _failed(ctx, index, ErrorCode.POLICY_VIOLATION)
@@ -81,7 +89,7 @@ def _delete(
     failed = ErrorCode.OFFSET_OUT_OF_RANGE if offset < 0 else log.delete_records_before(offset)
     if failed:
         return _failed(ctx, index, failed)
-    ctx.broker.records_deleted(partition)
+    broker.records_deleted(partition)
     answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     pending.append(_Pending(partition, offset, answer))
     return answer
@@ -95,13 +103,19 @@ def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPa
 class _DelayedDeleteRecords(DelayedOperation):
     """Waits until all replicas have let go, for `timeout_ms` at most; what is deleted stays deleted."""
 
-    __slots__ = ("_ctx", "_pending", "_response")
+    __slots__ = ("_broker", "_ctx", "_pending", "_response")
 
     def __init__(
-        self, ctx: RequestContext, timeout_ms: int, response: DeleteRecordsResponse, pending: list[_Pending]
+        self,
+        ctx: RequestContext,
+        broker: "RecordServices",
+        timeout_ms: int,
+        response: DeleteRecordsResponse,
+        pending: list[_Pending],
     ) -> None:
         super().__init__(timeout_ms)
         self._ctx = ctx
+        self._broker = broker
         self._response = response
         self._pending = pending
 
@@ -110,7 +124,7 @@ class _DelayedDeleteRecords(DelayedOperation):
         return not self._pending and self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._answer)
 
     def _answer(self) -> DeleteRecordsResponse:
         for item in self._pending:  # out of time; the low watermark is told as it was when the request came
@@ -122,7 +136,7 @@ class _DelayedDeleteRecords(DelayedOperation):
             item.answer.low_watermark = _NO_LOW_WATERMARK
             self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return True
-        if not self._ctx.broker.leads(item.partition):
+        if not self._broker.leads(item.partition):
             self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
         if not item.is_reached():

@@ -1,11 +1,11 @@
 """DescribeProducers, key 61, version 0: what partitions know of those who write with a producer id (KIP-664)."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from sluice.broker.controller.topic_validation import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -15,35 +15,42 @@ from sluice.protocol.apis.describe_producers import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
 
-def handle(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+
+def handle(
+    ctx: RequestContext, request: DescribeProducersRequest, broker: "RecordServices"
+) -> DescribeProducersResponse:
     """One answer for each partition asked for."""
     valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
-    denied = refused(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
+    denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_describe(ctx, topic.name, index, denied) for index in topic.partition_indexes],
+                partitions=[_describe(ctx, broker, topic.name, index, denied) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(ctx: RequestContext, topic: str, index: int, denied: Collection[str]) -> PartitionResponse:
+def _describe(
+    ctx: RequestContext, broker: "RecordServices", topic: str, index: int, denied: Collection[str]
+) -> PartitionResponse:
     if (problem := invalid_topic_name(topic)) is not None:
         return _refused(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if topic in denied:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return _refused(ctx, index, code, code.message)
-    partition = ctx.broker.cluster.partition(topic, index)
+    partition = broker.cluster.partition(topic, index)
     if partition is None:
         # Of a topic that is not there Kafka says it in words, too.
-        known = topic in ctx.broker.cluster.topics
+        known = topic in broker.cluster.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _refused(ctx, index, code, None if known else code.message)
-    if not ctx.broker.leads(partition):
+    if not broker.leads(partition):
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _refused(ctx, index, code, None)
     return PartitionResponse(

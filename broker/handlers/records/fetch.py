@@ -12,6 +12,7 @@ charge. Only then it is known whether the data go out, and the session is told (
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from sluice.broker.journal.about import of_partitions
 from sluice.broker.log.log_results import LogRead
@@ -41,31 +42,34 @@ from sluice.purgatory.operation import DelayedOperation
 
 from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED, find, tell, waits_at_end, wanted_by
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
 _TOPIC_IDS_SINCE = 13
 _NAMES_LEADER_SINCE = 16
 _INT_MAX = 2**31 - 1
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
+def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> FetchResponse | Outcome:
     """Answers at once if `min_bytes` are there, something is wrong or nobody wants to wait; else waits for more."""
-    partition = wanted_by(ctx, request)
+    partition = wanted_by(ctx, broker, request)
     if partition is not None:
-        found = find(ctx, request, partition)
+        found = find(ctx, broker, request, partition)
         if found is not None:
             return tell(request, partition, found)
-        if waits_at_end(ctx, request, partition):
-            return ctx.park_for_more(_DelayedFetchOfOne(ctx, request, partition), ctx.broker.fetches, (partition,))
-    return _handle_any(ctx, request)
+        if waits_at_end(ctx, broker, request, partition):
+            return ctx.park_for_more(_DelayedFetchOfOne(ctx, broker, request, partition), broker.fetches, (partition,))
+    return _handle_any(ctx, broker, request)
 
 
-def _handle_any(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Outcome:
-    fetch = ctx.fetch = _begin(ctx, request)
+def _handle_any(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> FetchResponse | Outcome:
+    fetch = ctx.fetch = _begin(ctx, broker, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
     if request.max_wait_ms > 0 and fetch.is_at_end():
         operation = _DelayedFetch(ctx, fetch, request.max_wait_ms)
-        return ctx.park_for_more(operation, ctx.broker.fetches, fetch.partitions())
+        return ctx.park_for_more(operation, broker.fetches, fetch.partitions())
     if fetch.is_held:
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
@@ -74,37 +78,38 @@ def _handle_any(ctx: RequestContext, request: FetchRequest) -> FetchResponse | O
         response = fetch.read()
         if request.max_wait_ms <= 0 or fetch.has_read_enough:
             return response
-    return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), ctx.broker.fetches, fetch.partitions())
+    return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.fetches, fetch.partitions())
 
 
-def _begin(ctx: RequestContext, request: FetchRequest) -> "Fetch | None":
+def _begin(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
     """What the request asks for, by itself or as a part of its session; None, and `ctx.error_code`, if that fails."""
-    broker, epoch = ctx.broker, request.session_epoch
+    epoch = request.session_epoch
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
         if request.session_id:
             broker.fetch_sessions.close(request.session_id)
         wanted = wanted_partitions(request.topics, broker.cluster, by_id)
-        return Fetch(ctx, request, wanted.values(), opens_session=epoch == INITIAL_EPOCH)
+        return Fetch(ctx, broker, request, wanted.values(), opens_session=epoch == INITIAL_EPOCH)
     session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.cluster)
     if isinstance(session, ErrorCode):
         ctx.error_code = session
         return None
     if not session.partitions:
         wanted = wanted_partitions(request.topics, broker.cluster, by_id)
-        return Fetch(ctx, request, wanted.values(), opens_session=False)
+        return Fetch(ctx, broker, request, wanted.values(), opens_session=False)
     for item in session.partitions.values():
         if item.partition is None or item.partition.deleted:
             item.locate(broker.cluster)
     if ctx.about is not None:
         ctx.about = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
-    return Fetch(ctx, request, session.partitions.values(), opens_session=False, session=session)
+    return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
 
 
 class Fetch:
     """A fetch request on its way: what it asks for and under which limits."""
 
     __slots__ = (
+        "_broker",
         "_ctx",
         "_epoch",
         "_items",
@@ -124,14 +129,17 @@ class Fetch:
     def __init__(
         self,
         ctx: RequestContext,
+        broker: "RecordServices",
         request: FetchRequest,
         wanted: Collection[WantedPartition],
         *,
         opens_session: bool,
         session: FetchSession | None = None,
+        max_bytes: int | None = None,
     ) -> None:
-        broker = ctx.broker
+        """Without `max_bytes`, the limit is the smallest of the request's, the broker's and that of the quota."""
         self._ctx = ctx
+        self._broker = broker
         self._session = session
         self._epoch = 0 if session is None else session.epoch  # unless it changes, no other request came in between
         self._opens_session = opens_session
@@ -144,16 +152,18 @@ class Fetch:
             self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
         if ctx.fault is not None:
             self._reader = ctx.fault.reader(self._reader)
-        self._max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
-        if not self.is_from_follower:
-            most = broker.enforcement.largest_fetch(ctx)
-            if most < self._max_bytes:
-                self._max_bytes = int(most)
+        if max_bytes is None:
+            max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
+            if not self.is_from_follower:
+                most = broker.enforcement.largest_fetch(ctx)
+                if most < max_bytes:
+                    max_bytes = int(most)
+        self._max_bytes = max_bytes
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         if broker.authorizer is not None:
             from .authorization import refuse_unreadable  # most brokers never need it
 
-            refuse_unreadable(ctx, wanted, for_follower=self.is_from_follower)
+            refuse_unreadable(ctx, broker, wanted, for_follower=self.is_from_follower)
         self._known = [item for item in wanted if item.partition is not None]
         self._items = self._known if len(self._known) == len(wanted) else self._in_order(wanted)
         self._told: list[Told] | None = None
@@ -164,7 +174,7 @@ class Fetch:
     @property
     def is_held(self) -> bool:
         """Whether it is held before it reads, when it is over quota (KIP-13)."""
-        return not self.is_from_follower and self._ctx.broker.enforcement.holds_fetch(self._ctx.version)
+        return not self.is_from_follower and self._broker.enforcement.holds_fetch(self._ctx.version)
 
     def partitions(self) -> list[Partition]:
         """Those that are led here."""
@@ -191,7 +201,7 @@ class Fetch:
         """Reads and answers; a fetch over quota that is to be held waits first (KIP-13)."""
         if self.is_held:
             ctx = self._ctx
-            return ctx.broker.enforcement.charge_before_read(ctx, self.size(), self.read)
+            return self._broker.enforcement.charge_before_read(ctx, self.size(), self.read)
         return self.read()
 
     def size(self) -> int:
@@ -263,7 +273,7 @@ class Fetch:
             self._session.told(self._told)
             return False
         ctx = self._ctx
-        response.session_id = ctx.broker.fetch_sessions.open(
+        response.session_id = self._broker.fetch_sessions.open(
             self._told, ctx.now_ms, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
         )
         return response.session_id != NO_SESSION
@@ -310,7 +320,7 @@ class Fetch:
             self._name_leader(item.partition, data)
 
     def _name_leader(self, partition: Partition, data: PartitionData) -> None:
-        broker = self._ctx.broker
+        broker = self._broker
         known = broker.known(partition)
         if known is None:
             return
@@ -341,33 +351,36 @@ class _DelayedFetch(DelayedOperation):
         return self._fetch.is_ready() and self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._fetch.finish)
+        self._ctx.responder.complete(self._ctx, self._fetch.finish)
 
 
 class _DelayedFetchOfOne(DelayedOperation):
     """The same for one partition, at whose end the client was; should it not be as it was, a fetch like others."""
 
-    __slots__ = ("_ctx", "_found", "_item", "_partition", "_request")
+    __slots__ = ("_broker", "_ctx", "_found", "_item", "_partition", "_request")
 
-    def __init__(self, ctx: RequestContext, request: FetchRequest, partition: Partition) -> None:
+    def __init__(
+        self, ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition
+    ) -> None:
         super().__init__(request.max_wait_ms)
         self._ctx = ctx
+        self._broker = broker
         self._request = request
         self._partition = partition
         topic = request.topics[0]
-        self._item = WantedPartition(topic.topic or topic.topic_id, topic.partitions[0], ctx.broker.cluster)
+        self._item = WantedPartition(topic.topic or topic.topic_id, topic.partitions[0], broker.cluster)
         self._found: LogRead | None = None
 
     def try_complete(self) -> bool:
         ctx, request, partition = self._ctx, self._request, self._partition
-        if wanted_by(ctx, request) is partition:
-            self._found = find(ctx, request, partition)
+        if wanted_by(ctx, self._broker, request) is partition:
+            self._found = find(ctx, self._broker, request, partition)
             if self._found is not None:
                 return self.force_complete()
         return self._as_others().is_ready() and self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._answer)
 
     def _answer(self) -> FetchResponse | Outcome:
         found, self._found = self._found, None
@@ -377,4 +390,6 @@ class _DelayedFetchOfOne(DelayedOperation):
         return fetch.finish()
 
     def _as_others(self) -> Fetch:
-        return Fetch(self._ctx, self._request, [self._item], opens_session=False)
+        # As in Kafka, the limit is that of the arrival, when there was no quota.
+        max_bytes = min(self._request.max_bytes, self._broker.max_fetch_bytes)
+        return Fetch(self._ctx, self._broker, self._request, [self._item], opens_session=False, max_bytes=max_bytes)

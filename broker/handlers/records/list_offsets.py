@@ -8,12 +8,12 @@ legacyFetchOffsetsBefore.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,6 +23,9 @@ from sluice.protocol.apis.list_offsets import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.invalid import InvalidRecords
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
 
 LATEST = -1
 EARLIEST = -2
@@ -45,9 +48,11 @@ _CONSUMER = -1  # in place of a replica's id
 _READ_COMMITTED = 1
 
 
-def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServices") -> ListOffsetsResponse:
     """One answer for each partition asked for."""
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics])
+    hidden = broker.auth.filter_denied(
+        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
+    )
     if ctx.version == 0:
         return ListOffsetsResponse(
             topics=[
@@ -56,7 +61,7 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsRespo
                     partitions=[
                         _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                         if topic.name in hidden
-                        else _list(ctx, request, topic.name, wanted)
+                        else _list(ctx, broker, request, topic.name, wanted)
                         for wanted in topic.partitions
                     ],
                 )
@@ -74,7 +79,7 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsRespo
             elif times[topic.name, index] > 1:
                 partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
             else:
-                partitions[index] = _answer(ctx, request, topic.name, wanted)
+                partitions[index] = _answer(ctx, broker, request, topic.name, wanted)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
@@ -84,14 +89,18 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsRespo
 
 
 def _answer(
-    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
+    ctx: RequestContext,
+    broker: "RecordServices",
+    request: ListOffsetsRequest,
+    topic_name: str,
+    wanted: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
         return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
-    partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
+    partition = broker.cluster.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if code := partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch):
+    if code := partition.access_error(broker.node_id, wanted.current_leader_epoch):
         return _failed(ctx, wanted, code)
     if request.replica_id == _CONSUMER and _is_unknown_yet(partition, wanted.timestamp):
         unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
@@ -139,13 +148,17 @@ def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int
 
 
 def _list(
-    ctx: RequestContext, request: ListOffsetsRequest, topic_name: str, wanted: ListOffsetsPartition
+    ctx: RequestContext,
+    broker: "RecordServices",
+    request: ListOffsetsRequest,
+    topic_name: str,
+    wanted: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
     """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
-    partition = ctx.broker.cluster.partition(topic_name, wanted.partition_index)
+    partition = broker.cluster.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not ctx.broker.leads(partition):
+    if not broker.leads(partition):
         return _failed(ctx, wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     offsets = _offsets_before(partition.log, wanted, ctx.now_ms)
     high_watermark = partition.log.high_watermark

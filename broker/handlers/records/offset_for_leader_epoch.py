@@ -2,9 +2,10 @@
 (KIP-320).
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
 from sluice.protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -14,12 +15,17 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
 
-def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+
+def handle(
+    ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
+) -> OffsetForLeaderEpochResponse:
     """One answer for each partition asked for."""
-    sees_all = allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # as brokers do
+    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # as brokers do
     names = [topic.topic for topic in request.topics]
-    hidden = () if sees_all else refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -27,7 +33,7 @@ def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetF
                 partitions=[
                     _refused(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if topic.topic in hidden
-                    else _answer(ctx, topic.topic, wanted)
+                    else _answer(ctx, broker, topic.topic, wanted)
                     for wanted in topic.partitions
                 ],
             )
@@ -36,12 +42,14 @@ def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetF
     )
 
 
-def _answer(ctx: RequestContext, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = ctx.broker.cluster.partition(topic_name, wanted.partition)
+def _answer(
+    ctx: RequestContext, broker: "RecordServices", topic_name: str, wanted: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    partition = broker.cluster.partition(topic_name, wanted.partition)
     if partition is None:
         code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        code = partition.access_error(ctx.broker.node_id, wanted.current_leader_epoch)
+        code = partition.access_error(broker.node_id, wanted.current_leader_epoch)
     if partition is None or code:
         return _refused(ctx, wanted, code)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)

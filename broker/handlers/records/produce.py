@@ -7,6 +7,7 @@ ReplicaManager.appendRecords and DelayedProduce.
 """
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from sluice.broker.log.log_results import AppendResult
 from sluice.broker.metadata.topic import Partition
@@ -29,6 +30,9 @@ from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_produced
 from sluice.purgatory.operation import DelayedOperation
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
 ALL = -1  # acks: the answer waits for all in-sync replicas
 _ACKS = (ALL, 0, 1)
 _ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
@@ -44,7 +48,7 @@ _NONE_REFUSED: Refusals = {}
 _Moved = dict[Partition, PartitionProduceResponse]  # what is answered for partitions that this broker does not lead
 
 
-def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
     """Appends what can be appended and answers for each partition; with acks=all when all replicas have it.
 
     Nearly every request has one batch for one partition, and nothing to wait for. It is recognized here and goes a
@@ -54,10 +58,9 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
         (data,) = request.topic_data
         (item,) = data.partition_data
     except ValueError:  # there are more, or none
-        return _handle_any(ctx, request)
+        return _handle_any(ctx, broker, request)
     index = item.index
     records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    broker = ctx.broker
     cluster = broker.cluster
     topic = cluster.topics.get(data.name) or cluster.topics_by_id.get(data.topic_id)  # a request has one of the two
     if (
@@ -72,36 +75,36 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
         or ctx.version < ANY_CODEC_VERSION
         or (result := partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)) is None
     ):
-        return _handle_any(ctx, request)
-    answer = _answer(ctx, partition, index, len(records), result)
+        return _handle_any(ctx, broker, request)
+    answer = _answer(ctx, broker, partition, index, len(records), result)
     return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
 
 
-def _handle_any(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
+def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
     for topic in request.topic_data:
         for item in topic.partition_data:
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
             if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
                 from .transactional_produce import produce_when_verified  # most producers never need it
 
-                return produce_when_verified(ctx, request)
-    return append(ctx, request, _NONE_REFUSED, unwritable_topics(ctx, request))
+                return produce_when_verified(ctx, broker, request)
+    return append(ctx, broker, request, _NONE_REFUSED, unwritable_topics(ctx, broker, request))
 
 
-def unwritable_topics(ctx: RequestContext, request: ProduceRequest) -> Collection[str]:
+def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
     """Topics of the request that the client must not write to."""
-    if ctx.broker.authorizer is None:
+    if broker.authorizer is None:
         return ()
     from .authorization import unwritable_topics  # most brokers never need it
 
-    return unwritable_topics(ctx, request)
+    return unwritable_topics(ctx, broker, request)
 
 
 def append(
-    ctx: RequestContext, request: ProduceRequest, refused: Refusals, denied: Collection[str]
+    ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, refused: Refusals, denied: Collection[str]
 ) -> ProduceResponse | Outcome:
     """What `handle` does when it is known which partitions and which topics must not be written to."""
-    cluster, acks = ctx.broker.cluster, request.acks
+    cluster, acks = broker.cluster, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
     moved: _Moved = {}
@@ -127,7 +130,7 @@ def append(
             if refused and partition in refused:
                 answers.append(refuse(ctx, index, *refused[partition]))
                 continue
-            answer = _append(ctx, acks, partition, item)
+            answer = _append(ctx, broker, acks, partition, item)
             answers.append(answer)
             if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 moved[partition] = answer
@@ -136,12 +139,12 @@ def append(
         responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
     response = ProduceResponse(responses)
     if moved and ctx.version >= _NAMES_LEADER_SINCE:
-        _name_leaders(ctx, response, moved)
+        _name_leaders(ctx, broker, response, moved)
     if acks == 0:
         return unanswered(ctx)
     if pending:
-        operation = _DelayedProduce(ctx, request.timeout_ms, response, pending)
-        return ctx.park(operation, ctx.broker.produces, [item.partition for item in pending])
+        operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
+        return ctx.park(operation, broker.produces, [item.partition for item in pending])
     return response
 
 
@@ -167,7 +170,7 @@ def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def _append(
-    ctx: RequestContext, acks: int, partition: Partition, data: PartitionProduceData
+    ctx: RequestContext, broker: "RecordServices", acks: int, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
     records: memoryview = data.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     try:
@@ -179,16 +182,16 @@ def _append(
     topic, log = partition.topic, partition.log
     if topic.is_internal and ctx.client_id != _WRITES_INTERNAL_TOPICS:
         return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not ctx.broker.leads(partition):
+    if not broker.leads(partition):
         return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
         return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
-    return _answer(ctx, partition, data.index, len(records), result)
+    return _answer(ctx, broker, partition, data.index, len(records), result)
 
 
 def _answer(
-    ctx: RequestContext, partition: Partition, index: int, size: int, result: AppendResult
+    ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
     """Says what became of `size` bytes of records, and counts those that were stored."""
     if result.error_code:
@@ -198,8 +201,8 @@ def _answer(
         traffic = partition.traffic
         traffic.records_in += result.last_offset - base_offset + 1
         traffic.bytes_in += size
-        if ctx.broker.fetches.delayed or partition.log.has_followers:  # else nobody waits for it
-            ctx.broker.appended(partition)
+        if broker.fetches.delayed or partition.log.has_followers:  # else nobody waits for it
+            broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
 
@@ -229,9 +232,8 @@ def refuse(
     )
 
 
-def _name_leaders(ctx: RequestContext, response: ProduceResponse, moved: _Moved) -> None:
+def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
     """Tells a producer who leads the partitions that this broker does not lead, and where these are."""
-    broker = ctx.broker
     leaders: dict[int, NodeEndpoint] = {}
     for partition, answer in moved.items():
         known = broker.known(partition)
@@ -259,14 +261,20 @@ class _Pending:
 class _DelayedProduce(DelayedOperation):
     """Waits until all replicas have the records, for `timeout_ms` at most; running out of time undoes no append."""
 
-    __slots__ = ("_ctx", "_moved", "_pending", "_response")
+    __slots__ = ("_broker", "_ctx", "_moved", "_pending", "_response")
 
     def __init__(
-        self, ctx: RequestContext, timeout_ms: int, response: ProduceResponse, pending: list[_Pending]
+        self,
+        ctx: RequestContext,
+        broker: "RecordServices",
+        timeout_ms: int,
+        response: ProduceResponse,
+        pending: list[_Pending],
     ) -> None:
         super().__init__(timeout_ms)
         self._moved: _Moved = {}
         self._ctx = ctx
+        self._broker = broker
         self._response = response
         self._pending = pending
 
@@ -275,20 +283,20 @@ class _DelayedProduce(DelayedOperation):
         return not self._pending and self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.broker.dispatcher.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._answer)
 
     def _answer(self) -> ProduceResponse:
         for item in self._pending:  # out of time
             self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
         if self._moved and self._ctx.version >= _NAMES_LEADER_SINCE:
-            _name_leaders(self._ctx, self._response, self._moved)
+            _name_leaders(self._ctx, self._broker, self._response, self._moved)
         return self._response
 
     def _is_settled(self, item: _Pending) -> bool:
         if item.partition.deleted:
             self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return True
-        if not self._ctx.broker.leads(item.partition):
+        if not self._broker.leads(item.partition):
             self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._moved[item.partition] = item.answer
             return True

@@ -4,6 +4,8 @@ It is answered as `Fetch` in handlers/fetch.py answers it; only less is asked on
 keep, no quota to charge, no fault to be found. Whatever else is wanted, and whatever is wrong, is left to the other.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.log.log_results import LogRead
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FINAL_EPOCH
@@ -11,13 +13,16 @@ from sluice.broker.replica.partition_reader import aborted_transactions, partiti
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
 READ_COMMITTED = 1  # as an isolation level
 # Older clients know no zstd (KIP-110), and up to v3 no record batches.
 FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
 
 
-def wanted_by(ctx: RequestContext, request: FetchRequest) -> Partition | None:
+def wanted_by(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
     """The one partition that is asked for; None where the other way is to be gone."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
@@ -26,7 +31,6 @@ def wanted_by(ctx: RequestContext, request: FetchRequest) -> Partition | None:
         (wanted,) = asked.partitions
     except ValueError:  # there are more, or none
         return None
-    broker = ctx.broker
     cluster = broker.cluster
     quotas = broker.enforcement.quotas
     index, epoch = wanted.partition, wanted.current_leader_epoch
@@ -50,7 +54,7 @@ def wanted_by(ctx: RequestContext, request: FetchRequest) -> Partition | None:
     return partition
 
 
-def find(ctx: RequestContext, request: FetchRequest, partition: Partition) -> LogRead | None:
+def find(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
     """What there is in the partition, if that is enough; None also where something is wrong."""
     log = partition.log
     wanted = request.topics[0].partitions[0]
@@ -58,7 +62,7 @@ def find(ctx: RequestContext, request: FetchRequest, partition: Partition) -> Lo
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if not log.log_start_offset <= offset < end:
         return None
-    max_bytes = min(request.max_bytes, ctx.broker.max_fetch_bytes)
+    max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
     found = log.read(offset, min(most_bytes, max_bytes), end, True)
     size = found.size
     # A batch that is larger than the client wants counts less, while it waits, than it has.
@@ -80,14 +84,14 @@ def tell(request: FetchRequest, partition: Partition, found: LogRead) -> FetchRe
     return FetchResponse(0, 0, 0, [FetchableTopicResponse(asked.topic, asked.topic_id, [data])])
 
 
-def waits_at_end(ctx: RequestContext, request: FetchRequest, partition: Partition) -> bool:
+def waits_at_end(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
     """Whether nothing is there yet, and the client wants to wait: what consumers do most of the time."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (
         log.log_start_offset <= request.topics[0].partitions[0].fetch_offset == end
         and request.max_wait_ms > 0
-        and min(request.min_bytes, request.max_bytes, ctx.broker.max_fetch_bytes) > 0
+        and min(request.min_bytes, request.max_bytes, broker.max_fetch_bytes) > 0
     )
 
 

@@ -8,13 +8,13 @@ Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.verification import Errors, verify
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -29,6 +29,9 @@ from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
 from .produce import Refusals, append, refuse, unanswered, unwritable_topics
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
 
 _ADDS_PARTITIONS_SINCE = 12
 _KNOWS_ABORTABLE_SINCE = 11
@@ -45,34 +48,34 @@ _TRY_AGAIN = frozenset(
 )
 
 
-def produce_when_verified(ctx: RequestContext, request: ProduceRequest) -> Message | Outcome:
+def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
     """What Produce's handler answers for a request that seems to have transactional records."""
     batches = [batch for batch in _first_batches(request) if batch.is_transactional]
     if not batches:  # bytes of a message set that look like a flag
-        return append(ctx, request, {}, unwritable_topics(ctx, request))
-    if request.transactional_id is None or not allowed(
+        return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
+    if request.transactional_id is None or not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ):
         return _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    denied = unwritable_topics(ctx, request)
-    writes = _transactional_writes(ctx, request, denied)
+    denied = unwritable_topics(ctx, broker, request)
+    writes = _transactional_writes(ctx, broker, request, denied)
     producers = {(batch.producer_id, batch.producer_epoch) for batch in writes.values()}
     if len(producers) > 1:
         message = "Transactional records contained more than one producer ID"
         return _refuse_all(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
     if not producers:
-        return append(ctx, request, {}, denied)
+        return append(ctx, broker, request, {}, denied)
 
     def verify_first(done: Callable[[Errors], None]) -> None:
         assert request.transactional_id is not None
         sequences = {partition: batch.base_sequence for partition, batch in writes.items()}
-        verification = _Verification(ctx, request.transactional_id, *producers.copy().pop(), sequences, done)
+        verification = _Verification(ctx, broker, request.transactional_id, *producers.copy().pop(), sequences, done)
         verification.attempt()
         if not verification.is_done:
             _keep_records(request)
 
     return respond_when_done(
-        ctx, verify_first, lambda errors: append(ctx, request, _refusals(ctx.version, errors), denied)
+        ctx, verify_first, lambda errors: append(ctx, broker, request, _refusals(ctx.version, errors), denied)
     )
 
 
@@ -82,6 +85,7 @@ class _Verification:
     def __init__(
         self,
         ctx: RequestContext,
+        broker: "RecordServices",
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
@@ -89,7 +93,8 @@ class _Verification:
         done: Callable[[Errors], None],
     ) -> None:
         self.is_done = False
-        self._broker = broker = ctx.broker
+        self._broker = broker
+        self._responder = ctx.responder
         self._producer = transactional_id, producer_id, producer_epoch
         self._sequences = sequences
         self._adds = ctx.version >= _ADDS_PARTITIONS_SINCE
@@ -103,7 +108,7 @@ class _Verification:
 
     def _attempt_again(self) -> None:
         self.attempt()
-        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read what was appended
+        self._responder.end_turn()  # no read ends here that would wake who may read what was appended
 
     def _judged(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
@@ -134,13 +139,13 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
 
 
 def _transactional_writes(
-    ctx: RequestContext, request: ProduceRequest, denied: Collection[str]
+    ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
     """What is written to which partition, where that can be written at all."""
     writes = {}
     for topic in request.topic_data:
         for item in topic.partition_data:
-            partition, header = _partition(ctx, topic, item.index), _header(item)
+            partition, header = _partition(ctx, broker, topic, item.index), _header(item)
             if (
                 partition is None
                 or partition.topic.name in denied
@@ -158,8 +163,8 @@ def _transactional_writes(
     return writes
 
 
-def _partition(ctx: RequestContext, data: TopicProduceData, index: int) -> Partition | None:
-    cluster = ctx.broker.cluster
+def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduceData, index: int) -> Partition | None:
+    cluster = broker.cluster
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
     return None if topic is None else topic.partition(index)

@@ -4,9 +4,10 @@ Follows ScramControlManager.alterCredentials: what cannot be leaves the other us
 that comes twice is not touched at all. A password never comes here, its client has salted it.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.broker.security.sasl.scram_credentials import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential
 from sluice.protocol.apis.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -17,18 +18,23 @@ from sluice.protocol.apis.alter_user_scram_credentials import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
+
 _MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
 
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
 Refusal = tuple[ErrorCode, str]
 
 
-def handle(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
+def handle(
+    ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: "SecurityServices"
+) -> AlterUserScramCredentialsResponse:
     """One result a user."""
     changes: dict[str, Change] = {}
     refusals: dict[str, Refusal] = {}
     every: list[Change] = [*request.deletions, *request.upsertions]
-    if (denied := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+    if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         refusals = dict.fromkeys(sorted({one.name for one in every}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied))
     for change in every:
         if change.name in refusals:
@@ -36,12 +42,12 @@ def handle(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> Al
         if changes.pop(change.name, None) is not None:
             message = "A user credential cannot be altered twice in the same request"
             refusals[change.name] = ErrorCode.DUPLICATE_RESOURCE, message
-        elif (refusal := _refusal(ctx, change)) is not None:
+        elif (refusal := _refusal(ctx, broker, change)) is not None:
             refusals[change.name] = refusal
         else:
             changes[change.name] = change
     for change in list(changes.values()):
-        failed = _make(ctx, change)
+        failed = _make(ctx, broker, change)
         if failed:
             del changes[change.name]
             refusals[change.name] = failed, failed.message
@@ -52,7 +58,7 @@ def handle(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> Al
     return AlterUserScramCredentialsResponse(results=results)
 
 
-def _refusal(ctx: RequestContext, change: Change) -> Refusal | None:
+def _refusal(ctx: RequestContext, broker: "SecurityServices", change: Change) -> Refusal | None:
     if not change.name:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     mechanism = _MECHANISMS.get(change.mechanism)
@@ -63,15 +69,15 @@ def _refusal(ctx: RequestContext, change: Change) -> Refusal | None:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
         if change.iterations > MAX_ITERATIONS:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
-    elif ctx.broker.cluster.scram_credentials.get(change.name, mechanism) is None:
+    elif broker.cluster.scram_credentials.get(change.name, mechanism) is None:
         return ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
     return None
 
 
-def _make(ctx: RequestContext, change: Change) -> ErrorCode:
+def _make(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
     """Makes a change, or says why it could not be written down."""
     mechanism = _MECHANISMS[change.mechanism]
-    known, metadata_log = ctx.broker.cluster.scram_credentials, ctx.broker.cluster.metadata_log
+    known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log
     if isinstance(change, ScramCredentialUpsertion):
         new = credential(mechanism, change.salt, change.salted_password, change.iterations)
         if metadata_log is not None and (failed := metadata_log.scram_credential_set(change.name, mechanism, new)):

@@ -4,32 +4,36 @@ v1 adds patterns of names (KIP-290), v3 users as resources (KIP-373). Follows Ac
 AclControlManager.createAcls: their checks in their order, with their texts.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.protocol.apis.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from sluice.protocol.errors import ErrorCode
 
 from .describe_acls import expect_known
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
+
 _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
-def handle(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
     """One result an entry; all that have no error are there from now on."""
     creations = request.creations
     for wanted in creations:
         expect_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
-    if ctx.broker.authorizer is None:
+    if broker.authorizer is None:
         return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
     acls = [_acl(wanted) for wanted in creations]
     if any(_is_of_filter(acl) for acl in acls):
         return _all_refused(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in acls]
     valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
-    failed = ctx.broker.cluster.acls.create(acl for acl, _ in valid)
+    failed = broker.cluster.acls.create(acl for acl, _ in valid)
     if failed:
         ctx.error_code = ctx.error_code or failed
         for _, result in valid:

@@ -4,10 +4,11 @@ v1 adds patterns of names (KIP-290); v0 means literal ones, v3 knows users as re
 AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.protocol.apis.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsFilterResult,
@@ -19,18 +20,21 @@ from sluice.protocol.errors import ErrorCode
 
 from .describe_acls import expect_known
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
+
 _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
 
 
-def handle(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecurityServices") -> DeleteAclsResponse:
     """What each filter removed. One entry may be told of twice: filters match what was there before the request."""
     for wanted in request.filters:
         expect_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
-    if ctx.broker.authorizer is None:
+    if broker.authorizer is None:
         return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if (refusal := refusal_on_cluster(ctx, AclOperation.ALTER)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
-    acls = ctx.broker.cluster.acls
+    acls = broker.cluster.acls
     filters = [_filter(wanted) for wanted in request.filters]
     found = [acls.matching(wanted) if _problem(wanted) is None else [] for wanted in filters]
     removed = dict.fromkeys(acl for matching in found for acl in matching)

@@ -5,10 +5,10 @@ AclApis.handleDescribeAcls. Kafka answers in any order, here resources and entri
 """
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
-from sluice.broker.security.acl.auth_helper import refusal_on_cluster
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis.describe_acls import (
     AclDescription,
@@ -18,8 +18,11 @@ from sluice.protocol.apis.describe_acls import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
 
-def handle(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+
+def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:
     """The entries; SECURITY_DISABLED without an authorizer."""
     wanted = AclFilter(
         ResourceType(request.resource_type_filter),
@@ -31,11 +34,11 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsRes
         AclPermissionType(request.permission_type),
     )
     expect_known(request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
-    if ctx.broker.authorizer is None:
+    if broker.authorizer is None:
         return _refused(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    if (refusal := refusal_on_cluster(ctx, AclOperation.DESCRIBE)) is not None:
+    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
-    found = ctx.broker.cluster.acls.matching(wanted)
+    found = broker.cluster.acls.matching(wanted)
     return DescribeAclsResponse(
         resources=[
             DescribeAclsResource(

@@ -4,10 +4,10 @@ Follows ScramImage.describe.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -16,26 +16,33 @@ from sluice.protocol.apis.describe_user_scram_credentials import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
 
-def handle(ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+
+def handle(
+    ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: "SecurityServices"
+) -> DescribeUserScramCredentialsResponse:
     """The users asked for, each once; all of them for null or nobody."""
-    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
+    if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
-    known = ctx.broker.cluster.scram_credentials
+    known = broker.cluster.scram_credentials
     asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known.users(), 1)
-    results = [_describe(ctx, user, times) for user, times in asked.items()]
+    results = [_describe(ctx, broker, user, times) for user, times in asked.items()]
     ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _describe(ctx: RequestContext, user: str, times: int) -> DescribeUserScramCredentialsResult:
+def _describe(
+    ctx: RequestContext, broker: "SecurityServices", user: str, times: int
+) -> DescribeUserScramCredentialsResult:
     if times > 1:
         return DescribeUserScramCredentialsResult(
             user=user,
             error_code=ErrorCode.DUPLICATE_RESOURCE,
             error_message=f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
         )
-    credentials = ctx.broker.cluster.scram_credentials.of_user(user)
+    credentials = broker.cluster.scram_credentials.of_user(user)
     if not credentials:
         return DescribeUserScramCredentialsResult(
             user=user,

@@ -4,13 +4,20 @@ v1 tells how long the authentication lasts (KIP-368). Where no exchange goes on 
 KafkaApis has it; the rest follows SaslServerAuthenticator.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.sasl.mechanism import SaslError
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
 
-def handle(ctx: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse | Outcome:
+
+def handle(
+    ctx: RequestContext, request: SaslAuthenticateRequest, broker: "SecurityServices"
+) -> SaslAuthenticateResponse | Outcome:
     """What the mechanism says to the token; SASL_AUTHENTICATION_FAILED, and the end, for a client it refuses."""
     sasl = ctx.sasl
     if sasl is None or not sasl.expects_token():

@@ -5,12 +5,19 @@ authenticate, or has done it for good, the answer is ILLEGAL_SASL_STATE, as Kafk
 SaslServerAuthenticator.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import SecurityServices
 
-def handle(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse | Outcome:
+
+def handle(
+    ctx: RequestContext, request: SaslHandshakeRequest, broker: "SecurityServices"
+) -> SaslHandshakeResponse | Outcome:
     """The mechanisms there are; UNSUPPORTED_SASL_MECHANISM, and the end, where the one asked for is none of them."""
     sasl = ctx.sasl
     if sasl is None or not sasl.expects_handshake():

@@ -12,7 +12,6 @@ from sluice.broker.controller.topic_validation import TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -24,6 +23,7 @@ from sluice.protocol.errors import ErrorCode
 from .create_topics import MAX_PARTITIONS
 
 if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -34,37 +34,38 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
-def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
     """One answer a topic; one that is named twice gets no partitions."""
     times = Counter(wanted.name for wanted in request.topics)
     once = [wanted for wanted in request.topics if times[wanted.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
     response = CreatePartitionsResponse(results=results)
-    denied = refused(ctx, AclOperation.ALTER, ResourceType.TOPIC, [wanted.name for wanted in once])
+    denied = broker.auth.filter_denied(ctx, AclOperation.ALTER, ResourceType.TOPIC, [wanted.name for wanted in once])
     if denied:
         results += [_failed(ctx, wanted.name, _DENIED) for wanted in once if wanted.name in denied]
         once = [wanted for wanted in once if wanted.name not in denied]
-    if _additional(ctx, once) > MAX_PARTITIONS:
+    if _additional(ctx, broker, once) > MAX_PARTITIONS:
         results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
     else:
-        quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-        results += [_create(ctx, wanted, request.validate_only, quota) for wanted in once]
+        quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+        results += [_create(ctx, broker, wanted, request.validate_only, quota) for wanted in once]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response
 
 
-def _additional(ctx: RequestContext, once: Collection[CreatePartitionsTopic]) -> int:
-    topics = ctx.broker.cluster.topics
+def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[CreatePartitionsTopic]) -> int:
+    topics = broker.cluster.topics
     return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
 
 
 def _create(
     ctx: RequestContext,
+    broker: "TopicServices",
     wanted: CreatePartitionsTopic,
     validate_only: bool,
     quota: "ControllerMutationQuota | None",
 ) -> CreatePartitionsTopicResult:
-    cluster = ctx.broker.cluster
+    cluster = broker.cluster
     topic = cluster.topics.get(wanted.name)
     if topic is None:
         return _failed(ctx, wanted.name, _UNKNOWN)

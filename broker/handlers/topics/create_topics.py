@@ -12,7 +12,6 @@ from sluice.broker.controller.topic_validation import NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
 from sluice.protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -23,6 +22,7 @@ from sluice.protocol.apis.create_topics import (
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 # What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
@@ -31,27 +31,29 @@ _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
-def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
     """One answer a topic, each created or not on its own; a name that comes twice is created neither time."""
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
     wanted = [(topic, _new_topic(topic)) for topic in once]
     names = [name for name, n in times.items() if n == 1]
-    may_create_all = allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False)
-    denied = () if may_create_all else refused(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
-    hidden = refused(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
+    may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
+    denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
     asked = [new for topic, new in wanted if topic.name not in denied]
-    if sum(max(0, ctx.broker.cluster.rules.partition_count(new)) for new in asked) > MAX_PARTITIONS:
+    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in asked) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
             topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
         )
-    quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)
             if topic.name in denied
-            else _without_configs(_create(ctx, topic, new, times[topic.name], request.validate_only, quota), hidden)
+            else _without_configs(
+                _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota), hidden
+            )
             for topic, new in wanted
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
@@ -80,6 +82,7 @@ def _new_topic(wanted: CreatableTopic) -> NewTopic:
 
 def _create(
     ctx: RequestContext,
+    broker: "TopicServices",
     wanted: CreatableTopic,
     new: NewTopic,
     times: int,
@@ -92,7 +95,7 @@ def _create(
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
-    cluster = ctx.broker.cluster
+    cluster = broker.cluster
     # With a quota it is asked first whether the topic can be: one that cannot costs nothing, one that only could does.
     created = cluster.create(new, validate_only=validate_only or quota is not None)
     if quota is not None and isinstance(created, Topic):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster, refused
 from sluice.protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -21,6 +20,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
 if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 _Quota = Union["ControllerMutationQuota", None]
@@ -31,13 +31,13 @@ _QUOTA_IS_STRICT_SINCE = 5
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> DeleteTopicsResponse:
     """One answer a topic; one that is given twice, be it by name and by id, is not deleted."""
     if ctx.version < _BY_ID_SINCE:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     else:
         wanted = request.topics
-    if not ctx.broker.deletes_topics:
+    if not broker.deletes_topics:
         # Clients before version 3 know no error of its own for it.
         code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(
@@ -46,13 +46,17 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsRes
     names = Counter(state.name for state in wanted if state.name is not None and state.topic_id == ZERO_UUID)
     ids = Counter(state.topic_id for state in wanted if state.name is None and state.topic_id != ZERO_UUID)
     responses = [_malformed(ctx, state) for state in wanted if (state.name is None) == (state.topic_id == ZERO_UUID)]
-    kept = _kept(ctx, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1])
+    kept = _kept(ctx, broker, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1])
     # A topic that is given by name and by id stays, and has one answer: the name's.
-    by_name = {name: topic for name, n in names.items() if n == 1 and (topic := ctx.broker.cluster.topics.get(name))}
+    by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.cluster.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in kept.undeletable}
-    quota = ctx.broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-    responses += [_delete_by_id(ctx, id_, n, kept, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids]
-    responses += [_delete_by_name(ctx, name, n, by_name.get(name), ids, kept, quota) for name, n in names.items()]
+    quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    responses += [
+        _delete_by_id(ctx, broker, id_, n, kept, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids
+    ]
+    responses += [
+        _delete_by_name(ctx, broker, name, n, by_name.get(name), ids, kept, quota) for name, n in names.items()
+    ]
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=0 if quota is None else quota.throttle_time_ms())
 
 
@@ -63,13 +67,13 @@ class _Kept(NamedTuple):
     hidden: Collection[str]
 
 
-def _kept(ctx: RequestContext, names: list[str], ids: list[bytes]) -> _Kept:
-    if allowed_on_cluster(ctx, AclOperation.DELETE, log_denied=False):
+def _kept(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: list[bytes]) -> _Kept:
+    if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
         return _Kept((), ())
-    found = (ctx.broker.cluster.topics_by_id.get(id_) for id_ in ids)
+    found = (broker.cluster.topics_by_id.get(id_) for id_ in ids)
     asked = {*names, *(topic.name for topic in found if topic is not None)}
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
-    return _Kept(refused(ctx, AclOperation.DELETE, ResourceType.TOPIC, asked), hidden)
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
+    return _Kept(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, asked), hidden)
 
 
 def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicResult:
@@ -78,21 +82,24 @@ def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicRe
     return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
 
 
-def _delete_by_id(ctx: RequestContext, topic_id: bytes, times: int, kept: _Kept, quota: _Quota) -> DeletableTopicResult:
+def _delete_by_id(
+    ctx: RequestContext, broker: "TopicServices", topic_id: bytes, times: int, kept: _Kept, quota: _Quota
+) -> DeletableTopicResult:
     state = DeleteTopicState(topic_id=topic_id)
     if times > 1:
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-    topic = ctx.broker.cluster.topics_by_id.get(topic_id)
+    topic = broker.cluster.topics_by_id.get(topic_id)
     if topic is None:
         return _failed(ctx, state, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
     if topic.name in kept.undeletable:
         state.name = None if topic.name in kept.hidden else topic.name
         return _failed(ctx, state, _DENIED, _DENIED.message)
-    return _delete(ctx, topic, quota)
+    return _delete(ctx, broker, topic, quota)
 
 
 def _delete_by_name(
     ctx: RequestContext,
+    broker: "TopicServices",
     name: str,
     times: int,
     topic: Topic | None,
@@ -112,14 +119,14 @@ def _delete_by_name(
         state.topic_id = topic.topic_id
         message = "The provided topic name maps to an ID that was already supplied."
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, message)
-    return _delete(ctx, topic, quota)
+    return _delete(ctx, broker, topic, quota)
 
 
-def _delete(ctx: RequestContext, topic: Topic, quota: _Quota) -> DeletableTopicResult:
+def _delete(ctx: RequestContext, broker: "TopicServices", topic: Topic, quota: _Quota) -> DeletableTopicResult:
     state = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
     if quota is not None and not quota.record(len(topic.partitions)):
         return _failed(ctx, state, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
-    failed = ctx.broker.delete_topic(topic)
+    failed = broker.delete_topic(topic)
     if failed:
         return _failed(ctx, state, failed, failed.message)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

@@ -5,11 +5,12 @@ DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicRespon
 is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all topics of the request).
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.topic_validation import invalid_topic_name
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import operations, refused
 from sluice.protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -19,13 +20,18 @@ from sluice.protocol.apis.describe_topic_partitions import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TopicServices
+
 # Kafka's max.request.partition.size.limit.
 _MAX_PARTITIONS = 2000
 
 
-def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def handle(
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
+) -> DescribeTopicPartitionsResponse:
     """The page that begins at the cursor, of the topics asked for; none asked for are all."""
-    topics, cursor = ctx.broker.cluster.topics, request.cursor
+    topics, cursor = broker.cluster.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     wanted = {topic.name for topic in request.topics}
     if first < 0 or (cursor is not None and wanted and begin not in wanted):
@@ -33,18 +39,18 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
     left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in wanted or topics if name >= begin)
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     for name in [name for name in names if name not in hidden]:
         if left == 0:
             response.next_cursor = Cursor(topic_name=name)
             break
         topic = topics.get(name)
         if topic is None:
-            response.topics.append(_unknown(ctx, name))
+            response.topics.append(_unknown(ctx, broker, name))
             continue
         start = first if name == begin else 0
         end = min(len(topic.partitions), start + left)
-        response.topics.append(_describe(ctx, topic, start, end))
+        response.topics.append(_describe(ctx, broker, topic, start, end))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -54,14 +60,16 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
     return response
 
 
-def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
-    fenced = ctx.broker.known_fenced
-    known = [(partition.index, ctx.broker.known(partition)) for partition in topic.partitions[start:end]]
+def _describe(
+    ctx: RequestContext, broker: "TopicServices", topic: Topic, start: int, end: int
+) -> DescribeTopicPartitionsResponseTopic:
+    fenced = broker.known_fenced
+    known = [(partition.index, broker.known(partition)) for partition in topic.partitions[start:end]]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
-        topic_authorized_operations=operations(ctx, ResourceType.TOPIC, topic.name),
+        topic_authorized_operations=broker.auth.authorized_operations(ctx, ResourceType.TOPIC, topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
@@ -79,12 +87,14 @@ def _describe(ctx: RequestContext, topic: Topic, start: int, end: int) -> Descri
     )
 
 
-def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext, broker: "TopicServices", name: str) -> DescribeTopicPartitionsResponseTopic:
     invalid = invalid_topic_name(name) is not None
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = ctx.error_code or code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_authorized_operations=operations(ctx, ResourceType.TOPIC, name)
+        error_code=code,
+        name=name,
+        topic_authorized_operations=broker.auth.authorized_operations(ctx, ResourceType.TOPIC, name),
     )
 
 

@@ -6,18 +6,12 @@ KafkaApis.handleTopicMetadataRequest. Different on purpose: a topic that is crea
 once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.controller.topic_validation import invalid_topic_name
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
-from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.context import Node, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import (
-    allowed,
-    allowed_on_cluster,
-    operations,
-    operations_on_cluster,
-    refused,
-)
-from sluice.broker.server.broker import Broker
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -29,55 +23,63 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TopicServices
+
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use it
 
 
-def handle(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
     """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
-    cluster = ctx.broker.cluster
+    cluster = broker.cluster
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False)
-        topics = [_describe(ctx, topic) for topic in cluster.topics.values() if topic.name not in hidden]
+        hidden = broker.auth.filter_denied(
+            ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False
+        )
+        topics = [_describe(ctx, broker, topic) for topic in cluster.topics.values() if topic.name not in hidden]
     elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
         item.topic_id != ZERO_UUID or item.name is None for item in request.topics
     ):
         return MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
-    elif len(request.topics) == 1 and ctx.broker.authorizer is None:  # nearly always, but for consumers of many topics
-        topics = [_answer(ctx, request, request.topics[0])]
+    elif len(request.topics) == 1 and broker.authorizer is None:  # nearly always, but for consumers of many topics
+        topics = [_answer(ctx, broker, request, request.topics[0])]
     else:
-        once = {(wanted.name, wanted.topic_id): (_name(ctx, wanted), wanted) for wanted in request.topics}
+        once = {(wanted.name, wanted.topic_id): (_name(ctx, broker, wanted), wanted) for wanted in request.topics}
         names = [name for name, _ in once.values() if name is not None]
-        hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         topics = [
-            _hidden(ctx, wanted) if name in hidden else _answer(ctx, request, wanted) for name, wanted in once.values()
+            _hidden(ctx, wanted) if name in hidden else _answer(ctx, broker, request, wanted)
+            for name, wanted in once.values()
         ]
     if request.include_topic_authorized_operations:
         for topic in topics:
             if not topic.error_code:
-                topic.topic_authorized_operations = operations(ctx, ResourceType.TOPIC, topic.name or "")
+                topic.topic_authorized_operations = broker.auth.authorized_operations(
+                    ctx, ResourceType.TOPIC, topic.name or ""
+                )
     response = MetadataResponse(
-        brokers=[_broker(ctx, broker) for broker in ctx.broker.known_brokers],
+        brokers=[_describe_node(ctx, node) for node in broker.known_brokers],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = operations_on_cluster(ctx)
+        response.cluster_authorized_operations = broker.auth.authorized_cluster_operations(ctx)
     return response
 
 
-def _broker(ctx: RequestContext, broker: Broker) -> MetadataResponseBroker:
-    endpoint = ctx.endpoint_of(broker)
-    return MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port)
+def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
+    endpoint = ctx.endpoint_of(node)
+    return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port)
 
 
-def _name(ctx: RequestContext, wanted: MetadataRequestTopic) -> str | None:
+def _name(ctx: RequestContext, broker: "TopicServices", wanted: MetadataRequestTopic) -> str | None:
     """What a topic is called that is asked for by name or id; None for an id that nobody has."""
     if wanted.topic_id == ZERO_UUID:
         return wanted.name or ""
-    topic = ctx.broker.cluster.topics_by_id.get(wanted.topic_id)
+    topic = broker.cluster.topics_by_id.get(wanted.topic_id)
     return None if topic is None else topic.name
 
 
@@ -87,42 +89,43 @@ def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataRespon
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.topic_id)
 
 
-def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    cluster = ctx.broker.cluster
+def _answer(
+    ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, wanted: MetadataRequestTopic
+) -> MetadataResponseTopic:
+    cluster = broker.cluster
     if wanted.topic_id != ZERO_UUID:
         topic = cluster.topics_by_id.get(wanted.topic_id)
         if topic is not None:
-            return _describe(ctx, topic)
+            return _describe(ctx, broker, topic)
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
     name = wanted.name or ""
     topic = cluster.topics.get(name)
     if topic is not None:
-        return _describe(ctx, topic)
-    creates = request.allow_auto_topic_creation and ctx.broker.auto_creates_topics
-    if creates and not _may_create(ctx, name):
+        return _describe(ctx, broker, topic)
+    creates = request.allow_auto_topic_creation and broker.auto_creates_topics
+    if creates and not _may_create(ctx, broker, name):
         return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     if invalid_topic_name(name) is not None:
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     if not creates:
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-    if ctx.broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
+    if broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
         return _failed(
             ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
         )  # its client asks again, as after Kafka's answer
     created = cluster.auto_create(name)
     if isinstance(created, Topic):
-        return _describe(ctx, created)
+        return _describe(ctx, broker, created)
     return _failed(ctx, created.code, name)
 
 
-def _may_create(ctx: RequestContext, name: str) -> bool:
-    return allowed_on_cluster(ctx, AclOperation.CREATE, log_denied=False) or allowed(
+def _may_create(ctx: RequestContext, broker: "TopicServices", name: str) -> bool:
+    return broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False) or broker.auth.authorize(
         ctx, AclOperation.CREATE, ResourceType.TOPIC, name
     )
 
 
-def _describe(ctx: RequestContext, topic: Topic) -> MetadataResponseTopic:
-    broker = ctx.broker
+def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> MetadataResponseTopic:
     fenced, image = broker.known_fenced, broker.image
     partitions = []
     none = list[int]()  # the same for all: a topic may have a thousand partitions

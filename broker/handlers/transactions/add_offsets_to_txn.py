@@ -2,27 +2,31 @@
 `__consumer_offsets` that belongs to the group is added to it. v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT, TopicPartition
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _KNOWS_FENCED_SINCE = 2
 
 
-def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
     """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
-    refusal = _unauthorized(ctx, request)
+    refusal = _unauthorized(ctx, broker, request)
     if refusal:
         ctx.error_code = refusal
         return AddOffsetsToTxnResponse(error_code=refusal)
-    partition = CoordinatorLog(ctx.broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
+    partition = CoordinatorLog(broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
     name = TopicPartition(partition.topic.name, partition.index)
 
     def respond(code: ErrorCode) -> Message:
@@ -33,7 +37,7 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Ou
 
     return respond_when_done(
         ctx,
-        lambda done: ctx.broker.transactions.add_partitions(
+        lambda done: broker.transactions.add_partitions(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
@@ -45,9 +49,9 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Message | Ou
     )
 
 
-def _unauthorized(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> ErrorCode:
-    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+def _unauthorized(ctx: RequestContext, broker: "TransactionServices", request: AddOffsetsToTxnRequest) -> ErrorCode:
+    if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE

@@ -7,13 +7,13 @@ only verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
 from collections.abc import Callable, Collection, Mapping
 from itertools import groupby
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
 from sluice.broker.metadata.topic import INTERNAL_TOPICS
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, allowed_on_cluster, refused
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -25,14 +25,17 @@ from sluice.protocol.apis.add_partitions_to_txn import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _FROM_BROKERS_SINCE = 4
 _KNOWS_FENCED_SINCE = 2
 _Codes = Mapping[TopicPartition, ErrorCode]
 
 
-def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
     """One error code for each partition. Nothing is added to a transaction of which one partition is refused."""
-    if ctx.version >= _FROM_BROKERS_SINCE and not allowed_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
+    if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
@@ -45,7 +48,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Message |
                 if len(codes) == len(transactions):
                     done(None)
 
-            _add(ctx, transactions[place], added)
+            _add(ctx, broker, transactions[place], added)
 
         for place in range(len(transactions)):
             add(place)
@@ -75,17 +78,24 @@ def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransact
     )
 
 
-def _add(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, done: Callable[[_Codes], None]) -> None:
+def _add(
+    ctx: RequestContext,
+    broker: "TransactionServices",
+    transaction: AddPartitionsToTxnTransaction,
+    done: Callable[[_Codes], None],
+) -> None:
     names = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     of_client = ctx.version < _FROM_BROKERS_SINCE  # a broker asked before it sent this
     transactional_id = transaction.transactional_id
-    if of_client and not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+    if of_client and not broker.auth.authorize(
+        ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
         done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return
     asked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
-    denied = refused(ctx, AclOperation.WRITE, ResourceType.TOPIC, asked)
-    unwritable = {name: code for name in names if (code := _unwritable(ctx, name, denied))}
-    coordinator = ctx.broker.transactions
+    denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, asked)
+    unwritable = {name: code for name in names if (code := _unwritable(ctx, broker, name, denied))}
+    coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
     if unwritable:
         done(dict.fromkeys(names, ErrorCode.OPERATION_NOT_ATTEMPTED) | unwritable)
@@ -98,10 +108,12 @@ def _add(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, done: 
         )
 
 
-def _unwritable(ctx: RequestContext, name: TopicPartition, denied: Collection[str]) -> ErrorCode:
+def _unwritable(
+    ctx: RequestContext, broker: "TransactionServices", name: TopicPartition, denied: Collection[str]
+) -> ErrorCode:
     if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED  # no client may write to these
-    known = ctx.broker.cluster.partition(*name) is not None
+    known = broker.cluster.partition(*name) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -1,10 +1,10 @@
 """DescribeTransactions, key 65, version 0: what the coordinator knows of transactional ids (KIP-664)."""
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, refused
 from sluice.protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -13,25 +13,32 @@ from sluice.protocol.apis.describe_transactions import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
 
-def handle(ctx: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+
+def handle(
+    ctx: RequestContext, request: DescribeTransactionsRequest, broker: "TransactionServices"
+) -> DescribeTransactionsResponse:
     """Each id that was asked for, with the topics that the client may know of; TRANSACTIONAL_ID_NOT_FOUND for one that
     nobody has.
     """
-    return DescribeTransactionsResponse(transaction_states=[_describe(ctx, name) for name in request.transactional_ids])
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(ctx, broker, name) for name in request.transactional_ids]
+    )
 
 
-def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
-    if not allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+def _describe(ctx: RequestContext, broker: "TransactionServices", transactional_id: str) -> TransactionState:
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _refused(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:
         return _refused(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
-    metadata = ctx.broker.transactions.get(transactional_id)
+    metadata = broker.transactions.get(transactional_id)
     if metadata is None:
-        error = ctx.broker.transactions.shards.error(transactional_id)
+        error = broker.transactions.shards.error(transactional_id)
         return _refused(ctx, transactional_id, error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     names = {name.topic for name in metadata.partitions}
-    hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=metadata.state.label,

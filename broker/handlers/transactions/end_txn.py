@@ -4,23 +4,27 @@ v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises the producer's epo
 (KIP-890). Answered when it is decided how the transaction ends, which may be before its partitions know.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
 
 _KNOWS_FENCED_SINCE = 2
 _RAISES_EPOCH_SINCE = 5
 
 
-def handle(ctx: RequestContext, request: EndTxnRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: EndTxnRequest, broker: "TransactionServices") -> Message | Outcome:
     """What the coordinator says."""
-    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+    if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     client_version = EPOCH_RAISING_CLIENT if ctx.version >= _RAISES_EPOCH_SINCE else LEGACY_CLIENT
@@ -34,7 +38,7 @@ def handle(ctx: RequestContext, request: EndTxnRequest) -> Message | Outcome:
 
     return respond_when_done(
         ctx,
-        lambda done: ctx.broker.transactions.end_transaction(
+        lambda done: broker.transactions.end_transaction(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,

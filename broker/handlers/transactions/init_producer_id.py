@@ -4,44 +4,50 @@ v3 lets a producer name the id and epoch it has (KIP-360), v4 knows PRODUCER_FEN
 a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever had it before is fenced.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed, allowed_on_any, allowed_on_cluster
 from sluice.errors import NotDurableError
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _KNOWS_FENCED_SINCE = 4
 
 
-def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "TransactionServices") -> Message | Outcome:
     """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
-    refusal = _unauthorized(ctx, request.transactional_id)
+    refusal = _unauthorized(ctx, broker, request.transactional_id)
     if refusal:
         return _refused(ctx, refusal)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(ctx, ErrorCode.INVALID_REQUEST)
     try:
         if request.transactional_id is None:
-            return InitProducerIdResponse(producer_id=ctx.broker.new_producer_id())
-        return _initialize(ctx, request, request.transactional_id)
+            return InitProducerIdResponse(producer_id=broker.new_producer_id())
+        return _initialize(ctx, broker, request, request.transactional_id)
     except NotDurableError:  # a new block of ids, or the internal topic
         return _refused(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _unauthorized(ctx: RequestContext, transactional_id: str | None) -> ErrorCode:
+def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
     """Who may write to some topic may also do so idempotently (KIP-679)."""
     if transactional_id is not None:
-        may = allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        may = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    may = allowed_on_cluster(ctx, AclOperation.IDEMPOTENT_WRITE, log_denied=False) or allowed_on_any(
-        ctx, AclOperation.WRITE, ResourceType.TOPIC
-    )
+    may = broker.auth.authorize_cluster(
+        ctx, AclOperation.IDEMPOTENT_WRITE, log_denied=False
+    ) or broker.auth.authorize_any(ctx, AclOperation.WRITE, ResourceType.TOPIC)
     return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str) -> Message | Outcome:
+def _initialize(
+    ctx: RequestContext, broker: "TransactionServices", request: InitProducerIdRequest, transactional_id: str
+) -> Message | Outcome:
     from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # idempotent producers do not need it
     from sluice.broker.requests.deferred_response import respond_when_done
 
@@ -54,7 +60,7 @@ def _initialize(ctx: RequestContext, request: InitProducerIdRequest, transaction
 
     return respond_when_done(
         ctx,
-        lambda done: ctx.broker.transactions.init_producer_id(
+        lambda done: broker.transactions.init_producer_id(
             transactional_id, request.transaction_timeout_ms, expected, done
         ),
         respond,

@@ -5,12 +5,12 @@ expressions are RE2's; here they are Python's, which knows those and more.
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction import metadata as states
 from sluice.broker.coordinator.transaction.metadata import TransactionMetadata
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -18,10 +18,15 @@ from sluice.protocol.apis.list_transactions import (
 )
 from sluice.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _STATES = {state.label: state for state in states.TransactionState}
 
 
-def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+def handle(
+    ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
+) -> ListTransactionsResponse:
     """Those that pass every filter; names of states that there are not are told, and no transaction is in one. Those
     of other brokers are not told of, and while some of this one's are being loaded none is.
     """
@@ -30,7 +35,7 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransac
     except re.error:
         ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    if ctx.broker.transactions.shards.is_loading:
+    if broker.transactions.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     listed = [
@@ -39,10 +44,10 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransac
             producer_id=metadata.producer_id,
             transaction_state=metadata.state.label,
         )
-        for metadata in ctx.broker.transactions
+        for metadata in broker.transactions
         if _is_wanted(request, metadata, ctx.now_ms)
         and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
-        and allowed(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
+        and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
     unknown = [name for name in request.state_filters if name not in _STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)

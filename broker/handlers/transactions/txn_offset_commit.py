@@ -5,6 +5,8 @@ takes the group into the transaction on the way (KIP-890), v6 has topic ids (KIP
 KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
+from typing import TYPE_CHECKING
+
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.transaction.verification import verify
@@ -14,7 +16,6 @@ from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import allowed
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -25,17 +26,20 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import NO_SEQUENCE
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _KNOWS_ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
     asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
     topics = []
-    for wanted, topic in zip(request.topics, _find(ctx, request), strict=True):
+    for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
         answers = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
@@ -49,11 +53,11 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
 
     def respond(refusal: ErrorCode) -> Message | Outcome:
-        codes = [refusal] * len(new) if refusal else _commit(ctx, request, new)
+        codes = [refusal] * len(new) if refusal else _commit(ctx, broker, request, new)
         for answer, code in zip(asked, codes, strict=True):
             answer.error_code = code
         committed = any(not code for code in codes)
-        return respond_when_replicated(ctx, [request.group_id], answered) if committed else answered({})
+        return respond_when_replicated(ctx, broker, [request.group_id], answered) if committed else answered({})
 
     def answered(lost: Lost) -> TxnOffsetCommitResponse:
         for answer in asked if lost else ():
@@ -71,14 +75,14 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
         return respond(ErrorCode.NONE)
     if not request.group_id:
         return respond(ErrorCode.INVALID_GROUP_ID)
-    error = ctx.broker.groups.error(request.group_id)
+    error = broker.groups.error(request.group_id)
     if error:
         return respond(error)
-    shard = ctx.broker.groups.log.partition_of(request.group_id)
+    shard = broker.groups.log.partition_of(request.group_id)
     return respond_when_done(
         ctx,
         lambda done: verify(
-            ctx.broker,
+            broker,
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
@@ -90,16 +94,20 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Message | Ou
     )
 
 
-def _find(ctx: RequestContext, request: TxnOffsetCommitRequest) -> list[Topic | ErrorCode]:
-    if not allowed(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+def _find(
+    ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest
+) -> list[Topic | ErrorCode]:
+    if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
-    if not allowed(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return authorized_topics(ctx, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    return authorized_topics(ctx, broker, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
 
-def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewOffset]) -> list[ErrorCode]:
+def _commit(
+    ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest, new: list[NewOffset]
+) -> list[ErrorCode]:
     if not new:
         return []
     commit = Commit(
@@ -112,4 +120,4 @@ def _commit(ctx: RequestContext, request: TxnOffsetCommitRequest, new: list[NewO
         transactional=True,
     )
     producer = Producer(request.producer_id, request.producer_epoch)
-    return ctx.broker.groups.commit_in_transaction(commit, ctx.now_ms, producer)
+    return broker.groups.commit_in_transaction(commit, ctx.now_ms, producer)

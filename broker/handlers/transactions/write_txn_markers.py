@@ -7,6 +7,7 @@ Follows KafkaApis.handleWriteTxnMarkersRequest: answered when the replicas have 
 
 from collections.abc import Callable, Collection
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
 from sluice.broker.coordinator.transaction.metadata import TopicPartition
@@ -15,7 +16,6 @@ from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.broker.security.acl.auth_helper import allowed_on_cluster
 from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -27,14 +27,17 @@ from sluice.protocol.apis.write_txn_markers import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import TransactionServices
+
 _Codes = dict[TopicPartition, ErrorCode]
 
 
-def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Outcome:
+def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "TransactionServices") -> Message | Outcome:
     """One error code for each partition, by producer id; what was written is REQUEST_TIMED_OUT without its replicas."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
-    may = allowed_on_cluster(ctx, AclOperation.ALTER, log_denied=False) or allowed_on_cluster(
+    may = broker.auth.authorize_cluster(ctx, AclOperation.ALTER, log_denied=False) or broker.auth.authorize_cluster(
         ctx, AclOperation.CLUSTER_ACTION
     )
     for marker in request.markers:
@@ -43,23 +46,23 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
             if not may:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 continue
-            partition = ctx.broker.cluster.partition(*name)
+            partition = broker.cluster.partition(*name)
             if partition is None:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            if not ctx.broker.leads(partition):
+            if not broker.leads(partition):
                 of_producer[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 continue
-            of_producer[name] = write_marker(ctx.broker, partition, _marker(marker), ctx.now_ms)
+            of_producer[name] = write_marker(broker, partition, _marker(marker), ctx.now_ms)
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        await_replication(ctx.broker, written, MARKER_TIMEOUT_MS, done)
+        await_replication(broker, written, MARKER_TIMEOUT_MS, done)
 
     def respond(lost: Collection[Partition]) -> Message:
         not_replicated = {
-            TopicPartition(partition.topic.name, partition.index): _lost(ctx, partition) for partition in lost
+            TopicPartition(partition.topic.name, partition.index): _lost(ctx, broker, partition) for partition in lost
         }
         return WriteTxnMarkersResponse(
             markers=[
@@ -71,8 +74,8 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Message | Ou
     return respond_when_done(ctx, start, respond)
 
 
-def _lost(ctx: RequestContext, partition: Partition) -> ErrorCode:
-    return ErrorCode.REQUEST_TIMED_OUT if ctx.broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+def _lost(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:
+    return ErrorCode.REQUEST_TIMED_OUT if broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _names(marker: WritableTxnMarker) -> list[TopicPartition]:

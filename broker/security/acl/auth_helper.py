@@ -1,18 +1,21 @@
-"""What the client that asks may do: the questions that handlers put to the authorizer, as Kafka's AuthHelper does.
+"""Authorization checks of handlers, as in Kafka's AuthHelper.
 
-Where there is none everybody may do everything, and the question costs a call; Produce and Fetch do not even make that,
-but look for themselves whether there is one.
+Without an authorizer every operation is allowed. Produce and Fetch check that themselves, to save the call.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 
 from .acl import CLUSTER_NAME, AclOperation, ResourceType
 
-# The operations that KIP-430's bit fields tell of (AclEntry.supportedOperations).
-_TOLD = {
+if TYPE_CHECKING:
+    from .authorizer import Authorizer
+
+# The operations in the bit fields of KIP-430 (AclEntry.supportedOperations).
+_SUPPORTED_OPERATIONS = {
     ResourceType.TOPIC: (
         AclOperation.READ,
         AclOperation.WRITE,
@@ -42,68 +45,77 @@ _TOLD = {
 }
 
 
-def allowed(
-    ctx: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str, *, log_denied: bool = True
-) -> bool:
-    """Whether the client may do it to this resource. `log_denied`: whether a refusal is worth a line of the audit log;
-    it is not where another permission will do as well, or only what is shown depends on it.
-    """
-    authorizer = ctx.broker.authorizer
-    return authorizer is None or authorizer.authorize(ctx, operation, resource_type, name, log_denied=log_denied)
+class AuthHelper:
+    """The checks of one broker's authorizer, if it has one."""
 
+    def __init__(self, authorizer: "Authorizer | None") -> None:
+        self._authorizer = authorizer
 
-def allowed_on_cluster(ctx: RequestContext, operation: AclOperation, *, log_denied: bool = True) -> bool:
-    """Whether the client may do it to the cluster."""
-    return allowed(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
+    def authorize(
+        self,
+        ctx: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        log_denied: bool = True,
+    ) -> bool:
+        """Return whether the client may perform an operation on a resource.
 
+        Without `log_denied` a denial is not logged: another permission may suffice, or only the response is filtered.
+        """
+        authorizer = self._authorizer
+        return authorizer is None or authorizer.authorize(ctx, operation, resource_type, name, log_denied=log_denied)
 
-def refusal_on_cluster(ctx: RequestContext, operation: AclOperation) -> str | None:
-    """Why the client must not do it to the cluster, in words that go with CLUSTER_AUTHORIZATION_FAILED; None if it may.
-    They are Kafka's, which prints all of the request where here is its name.
-    """
-    if allowed_on_cluster(ctx, operation):
-        return None
-    return f"Request {ctx.route.api_name} needs {operation.name} permission."
+    def authorize_cluster(self, ctx: RequestContext, operation: AclOperation, *, log_denied: bool = True) -> bool:
+        """Return whether the client may perform an operation on the cluster."""
+        return self.authorize(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
 
+    def cluster_denial(self, ctx: RequestContext, operation: AclOperation) -> str | None:
+        """Return the message that goes with CLUSTER_AUTHORIZATION_FAILED; None if the client is authorized.
 
-def refused(
-    ctx: RequestContext,
-    operation: AclOperation,
-    resource_type: ResourceType,
-    names: Iterable[str],
-    *,
-    log_denied: bool = True,
-) -> Collection[str]:
-    """Those of the resources to which the client must not do it; of each is asked once."""
-    authorizer = ctx.broker.authorizer
-    if authorizer is None:
-        return ()
-    return {
-        name
-        for name, times in Counter(names).items()
-        if not authorizer.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
-    }
+        The text is Kafka's, with the name of the API where Kafka prints the whole request.
+        """
+        if self.authorize_cluster(ctx, operation):
+            return None
+        return f"Request {ctx.route.api_name} needs {operation.name} permission."
 
+    def filter_denied(
+        self,
+        ctx: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Iterable[str],
+        *,
+        log_denied: bool = True,
+    ) -> Collection[str]:
+        """Return the resources that the client is not authorized for; each name is checked once."""
+        authorizer = self._authorizer
+        if authorizer is None:
+            return ()
+        return {
+            name
+            for name, times in Counter(names).items()
+            if not authorizer.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
+        }
 
-def allowed_on_any(ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-    """Whether the client may do it to some resource of the type."""
-    authorizer = ctx.broker.authorizer
-    return authorizer is None or authorizer.authorize_by_resource_type(ctx, operation, resource_type)
+    def authorize_any(self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return whether the client is authorized for at least one resource of a type."""
+        authorizer = self._authorizer
+        return authorizer is None or authorizer.authorize_by_resource_type(ctx, operation, resource_type)
 
+    def authorized_operations(self, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
+        """Return the operations that the client may perform on a resource, as the bit field of KIP-430."""
+        authorizer = self._authorizer
+        return sum(
+            1 << operation
+            for operation in _SUPPORTED_OPERATIONS[resource_type]
+            if authorizer is None
+            or authorizer.authorize(ctx, operation, resource_type, name, log_allowed=False, log_denied=False)
+        )
 
-def operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-    """All that the client may do to a resource, as the bit field of KIP-430."""
-    authorizer = ctx.broker.authorizer
-    return sum(
-        1 << operation
-        for operation in _TOLD[resource_type]
-        if authorizer is None
-        or authorizer.authorize(ctx, operation, resource_type, name, log_allowed=False, log_denied=False)
-    )
-
-
-def operations_on_cluster(ctx: RequestContext) -> int:
-    """All that the client may do to the cluster; nothing for one that may not even describe it."""
-    if not allowed_on_cluster(ctx, AclOperation.DESCRIBE):
-        return 0
-    return operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+    def authorized_cluster_operations(self, ctx: RequestContext) -> int:
+        """Return the operations that the client may perform on the cluster; 0 without permission to describe it."""
+        if not self.authorize_cluster(ctx, AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)

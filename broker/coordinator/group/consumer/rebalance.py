@@ -54,7 +54,8 @@ class ConsumerRebalance:
         self._coordinator = coordinator
         self._cluster = coordinator.broker.cluster
         self._max_size = config.integer("group.consumer.max.size")
-        self._regexes = Regexes(self._cluster, config.integer("group.consumer.regex.refresh.interval.ms"))
+        auth = coordinator.broker.auth
+        self._regexes = Regexes(self._cluster, auth, config.integer("group.consumer.regex.refresh.interval.ms"))
         self.assignors = config.names("group.consumer.assignors")
         self.migration = Migration(coordinator)
 

@@ -11,7 +11,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import refused
+from sluice.broker.security.acl.auth_helper import AuthHelper
 
 from .group import ConsumerGroup
 from .member import ConsumerMember
@@ -33,9 +33,10 @@ class RegexChange(NamedTuple):
 class Regexes:
     """Looks at the regular expressions of all groups of one coordinator."""
 
-    __slots__ = ("_cluster", "_refresh_interval_ms")
+    __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
 
-    def __init__(self, cluster: Cluster, refresh_interval_ms: int) -> None:
+    def __init__(self, cluster: Cluster, auth: AuthHelper, refresh_interval_ms: int) -> None:
+        self._auth = auth
         self._cluster = cluster
         self._refresh_interval_ms = refresh_interval_ms
 
@@ -69,7 +70,9 @@ class Regexes:
         for regex in subscribers:
             before = group.regexes.get(regex)
             matching = resolve(regex, self._cluster.topics)
-            hidden = refused(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, matching, log_denied=False)
+            hidden = self._auth.filter_denied(
+                ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, matching, log_denied=False
+            )
             topics = matching.difference(hidden)
             changed |= topics != (frozenset() if before is None else before.topics)
             group.regexes[regex] = found = ResolvedRegex(topics, self._cluster.topics_created, now_ms)

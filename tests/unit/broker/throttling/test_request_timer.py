@@ -269,7 +269,7 @@ def test_what_only_brokers_ask(monkeypatch: pytest.MonkeyPatch, code: ErrorCode,
     client.ask(WriteTxnMarkersRequest(), 1)
     (route,) = broker.broker.dispatcher.routes
 
-    def refuse(ctx: RequestContext, request: Message) -> WriteTxnMarkersResponse:
+    def refuse(ctx: RequestContext, request: Message, services: object) -> WriteTxnMarkersResponse:
         broker.clock.advance(WORK_MS)
         ctx.error_code = code
         return WriteTxnMarkersResponse()

@@ -6,12 +6,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sluice.broker.handlers.records.fetch import Fetch
 from sluice.broker.handlers.records.single_partition_fetch import wanted_by
+from sluice.broker.handlers.services import RecordServices
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import FetchSessionCache
@@ -126,7 +127,7 @@ def test_both_ways_tell_the_same(
     with patch.object(FetchSessionCache, "_new_id", lambda cache: 5):
         short = told(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-        with patch(SHORT_WAY, lambda ctx, request: None):
+        with patch(SHORT_WAY, lambda ctx, broker, request: None):
             long = told(broker, request, version)
         broker.broker.fetch_sessions.close(5)
     assert short == long
@@ -188,10 +189,16 @@ def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tu
     for event in events:
         EVENTS[event](broker)
         broker.settle()
-    broker.advance(1_000)
+    broker.advance(120_000)  # longer than any throttle time of 6,400 bytes above 100 B/s
     fetches = broker.broker.fetches
     assert len(arrived) == 1, "each request has one answer"
     return *arrived[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
+
+
+LONG_POLL = {
+    "max_wait_ms": 100, "min_bytes": 1, "max_bytes": 1 << 20, "partition_max_bytes": 1 << 20,
+    "isolation_level": 0, "current_leader_epoch": -1,
+}  # fmt: skip
 
 
 @settings(max_examples=60)
@@ -210,12 +217,14 @@ def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tu
     ),
     events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
 )
+@example(11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "much is written"])  # the limit is the arrival's
+@example(4, 1, LONG_POLL | {"partition_max_bytes": 0}, ["a quota is set", "much is written"])
 def test_both_ways_tell_the_same_of_what_happens_meanwhile(
     version: int, offset: int, fields: dict[str, Any], events: list[str]
 ) -> None:
     request = partial(fetch, offset, **fields)
     short = told_meanwhile(request(), version, events)
-    with patch(SHORT_WAY, lambda ctx, request: None):
+    with patch(SHORT_WAY, lambda ctx, broker, request: None):
         long = told_meanwhile(request(), version, events)
     assert short == long
 
@@ -224,8 +233,8 @@ def way_of(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
     """Whether a request goes the short way."""
     ways: list[Partition | None] = []
 
-    def noted(ctx: RequestContext, request: FetchRequest) -> Partition | None:
-        ways.append(wanted_by(ctx, request))
+    def noted(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Partition | None:
+        ways.append(wanted_by(ctx, broker, request))
         return ways[-1]
 
     client = broker.client()

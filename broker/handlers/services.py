@@ -1,0 +1,82 @@
+"""What handlers use of the broker that serves them, one Protocol for each folder. Imported by type checkers only."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.configs.client_metrics_manager import Telemetry
+from sluice.broker.controller.configs.control import ConfigurationControl
+from sluice.broker.controller.metadata_publisher import Leadership, MetadataImage
+from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.requests.context import Node
+from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.broker.security.acl.authorizer import Authorizer
+from sluice.broker.server.broker import Broker
+from sluice.broker.throttling.throttler import Enforcement
+from sluice.protocol.apis.api_versions import ApiVersion
+from sluice.protocol.errors import ErrorCode
+
+RecordServices = Broker
+GroupServices = Broker
+TransactionServices = Broker
+
+
+class Services(Protocol):
+    """What the handlers of all folders use."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def authorizer(self) -> Authorizer | None: ...
+    @property
+    def auth(self) -> AuthHelper: ...
+
+
+class SecurityServices(Services, Protocol):
+    """What the handlers of SASL, SCRAM and ACLs use."""
+
+
+class TopicServices(Services, Protocol):
+    """What the handlers of metadata and topics use."""
+
+    @property
+    def auto_creates_topics(self) -> bool: ...
+    @property
+    def deletes_topics(self) -> bool: ...
+    @property
+    def enforcement(self) -> Enforcement: ...
+    @property
+    def image(self) -> MetadataImage | None: ...
+    @property
+    def known_brokers(self) -> Sequence[Node]: ...
+    @property
+    def known_fenced(self) -> Collection[int]: ...
+    def known(self, partition: Partition) -> Partition | Leadership | None: ...
+    def delete_topic(self, topic: Topic) -> ErrorCode: ...
+
+
+class ClusterServices(Services, Protocol):
+    """What the handlers about brokers, replicas and served versions use."""
+
+    @property
+    def api_keys(self) -> list[ApiVersion]: ...
+    @property
+    def features(self) -> Mapping[str, Feature]: ...
+    @property
+    def known_brokers(self) -> Sequence[Node]: ...
+
+
+class ConfigServices(Services, Protocol):
+    """What the handlers of configs, client quotas and telemetry use."""
+
+    @property
+    def configs(self) -> ConfigurationControl: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
+
+
+class AllServices(SecurityServices, TopicServices, ClusterServices, ConfigServices, Protocol):
+    """What the dispatcher is given for its handlers."""
