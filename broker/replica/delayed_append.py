@@ -1,4 +1,4 @@
-"""Waiting for the replicas, as an append with acks=all does: here of records that no client sent."""
+"""Waiting for the replicas of records that a broker appends itself, as acks=all does for those of a client."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class _DelayedAppend(DelayedOperation):
-    """Waits until the high watermark of each partition is at its offset. Not for a partition that is deleted, nor for
-    one that has another leader now: what was appended may be lost.
+    """An operation that completes when the high watermark of each partition is at its offset. It does not wait for a
+    deleted partition, nor for one with a new leader, whose records may be lost.
     """
 
     __slots__ = ("_done", "_waiting")
@@ -44,10 +44,10 @@ def await_replication(
     timeout_ms: float,
     done: "Callable[[Collection[Partition]], None]",
 ) -> DelayedOperation | None:
-    """Calls `done` when all replicas have what is before these offsets, or when that cannot be waited for any longer,
-    with the partitions of which it is not known. Returns what waits, if anything does.
+    """Call `done` when all replicas have the records before these offsets, or after the timeout, with the partitions
+    whose records may be lost. Return the operation that waits, if it has to.
 
-    Waits among the produce requests, as these appends do in Kafka.
+    It waits in the purgatory of Produce, as in Kafka.
     """
     if not required:
         done(())

@@ -1,6 +1,5 @@
-"""How brokers find each other, whether they reach each other, and how one asks another: calls in one process stand for
-requests here. As a request would, a call that cannot be answered ends: when the other broker stops, or when the time is
-over that one broker gives another (AddPartitionsToTxnManager, InterBrokerSendThread).
+"""Requests between brokers, which are calls in one process. As a request would, a call without a response ends when the
+other broker stops or after `request.timeout.ms` (AddPartitionsToTxnManager, InterBrokerSendThread).
 """
 
 from collections.abc import Callable
@@ -15,53 +14,53 @@ REQUEST_TIMEOUT_MS = 30_000
 
 
 def leader_known_to(broker: Broker, partition: Partition) -> Broker | None:
-    """The broker that leads a partition, as far as this one has heard; None: nobody that is alive."""
+    """Return the leader of a partition as this broker knows it, or None without a live one."""
     known = broker.known(partition)
     return None if known is None else broker.known_leader(known)
 
 
 def reaches(broker: Broker, other: Broker) -> bool:
-    """Whether an answer would come from the other one: neither is stopped or cut off."""
+    """Return whether a response would arrive from the other broker: neither is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
         return True
     return controller.is_running(broker.node_id) and controller.is_running(other.node_id)
 
 
-def ask(
+def send_request(
     broker: Broker,
     other: Broker,
-    question: Callable[[Callable[[ErrorCode], None]], None],
+    request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """Calls `question(told)`, in which the other broker is to call `told(answer)`, now or later; then `done` with that
-    answer, or with NETWORK_EXCEPTION where none arrives.
+    """Call `request(respond)`, where the other broker calls `respond(code)` now or later; then call `done` with that
+    code, or with NETWORK_EXCEPTION if no response arrives.
     """
-    asked = _Asked(broker, other, done)
+    pending = _PendingRequest(broker, other, done)
     if reaches(broker, other):
-        question(asked.told)
-        if not asked.completed:
-            broker.produces.try_complete_else_watch(asked, [other])
+        request(pending.respond)
+        if not pending.completed:
+            broker.produces.try_complete_else_watch(pending, [other])
     else:
-        asked.force_complete()
+        pending.force_complete()
 
 
-class _Asked(DelayedOperation):
-    """Waits for an answer of another broker, under that one; among the produce requests, most of which it is for."""
+class _PendingRequest(DelayedOperation):
+    """A request to another broker, watched under that broker in the purgatory of Produce."""
 
-    __slots__ = ("_answer", "_broker", "_done", "_other")
+    __slots__ = ("_broker", "_code", "_done", "_other")
 
     def __init__(self, broker: Broker, other: Broker, done: Callable[[ErrorCode], None]) -> None:
         super().__init__(REQUEST_TIMEOUT_MS)
-        self._answer = ErrorCode.NETWORK_EXCEPTION
+        self._code = ErrorCode.NETWORK_EXCEPTION
         self._broker = broker
         self._other = other
         self._done = done
 
-    def told(self, answer: ErrorCode) -> None:
-        """The answer, which does not arrive where one of the two is cut off meanwhile, or was not waited for."""
+    def respond(self, code: ErrorCode) -> None:
+        """Complete with the response, which is lost if one of the two brokers is isolated by now or it timed out."""
         if not self.completed and reaches(self._broker, self._other):
-            self._answer = answer
+            self._code = code
             self.force_complete()
 
     def try_complete(self) -> bool:
@@ -69,4 +68,4 @@ class _Asked(DelayedOperation):
         return controller is not None and controller.has_stopped(self._other.node_id) and self.force_complete()
 
     def on_complete(self) -> None:
-        self._done(self._answer)
+        self._done(self._code)

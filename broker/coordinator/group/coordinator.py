@@ -26,9 +26,9 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .group import Commit, Group, NewOffset
 from .offsets import CommittedOffset, OffsetStore, TopicPartition
-from .parked_responses import Answers
+from .parked_responses import ParkedResponses
 from .records import offset_commit, offset_tombstones
-from .state_journal import NotedStates
+from .state_journal import GroupStateJournal
 from .timer import GroupTimer
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class GroupCoordinator:
         self.log = CoordinatorLog(broker, GROUP_METADATA_TOPIC)
         self.rebalances = DelayedOperationPurgatory("Rebalance", broker.timer)
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", broker.timer)
-        self.answers = Answers(self)
+        self.responses = ParkedResponses(self)
         self.classic = ClassicProtocol(self)
         self.shards = CoordinatorShards(broker, self.log, self._recover, self._resign)
         self.write_timeout_ms = config.integer("offsets.commit.timeout.ms")
@@ -69,7 +69,7 @@ class GroupCoordinator:
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
         journal = broker.dispatcher.journal
-        self.noted = None if journal is None else NotedStates(journal, broker.node_id)
+        self.state_journal = None if journal is None else GroupStateJournal(journal, broker.node_id)
         self.shards.load_led()
 
     @cached_property
@@ -111,8 +111,8 @@ class GroupCoordinator:
 
     def _take_in(self, group: Group) -> None:
         self.groups[group.group_id] = group
-        if self.noted is not None:
-            self.noted.loaded(group)
+        if self.state_journal is not None:
+            self.state_journal.loaded(group)
         if isinstance(group, ClassicGroup):
             self.classic.loaded(group)
         else:
@@ -126,8 +126,8 @@ class GroupCoordinator:
                 self.classic.unload(group)
             group.cancel_timers()
             del self.groups[group.group_id]
-            if self.noted is not None:
-                self.noted.unloaded(group)
+            if self.state_journal is not None:
+                self.state_journal.unloaded(group)
         self.offsets.drop({group.group_id for group in gone}, partition.index)
 
     def _restore(self, group_id: str) -> None:
@@ -171,15 +171,15 @@ class GroupCoordinator:
         if error:
             self._restore(group_id)
         elif records and group_id in self.groups:
-            self.note_state(self.groups[group_id])
+            self.record_state(self.groups[group_id])
         return error
 
-    def note_state(self, group: Group) -> None:
+    def record_state(self, group: Group) -> None:
         """Has a group's state told to the journal, if it is another now."""
-        if self.noted is not None:
-            self.noted.look(group)
+        if self.state_journal is not None:
+            self.state_journal.record_change(group)
 
-    def await_replicas(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
+    def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
         """Calls `done` when all replicas have what the group has written: with nothing, or with its partition where
         that is not so.
         """
@@ -356,8 +356,8 @@ class GroupCoordinator:
         if with_group:
             group.cancel_timers()
             del self.groups[group.group_id]
-            if self.noted is not None:
-                self.noted.gone(group)
+            if self.state_journal is not None:
+                self.state_journal.deleted(group)
         return ErrorCode.NONE
 
 

@@ -1,4 +1,4 @@
-"""Answers to JoinGroup and SyncGroup requests that were parked until the group had one."""
+"""Responses to parked JoinGroup and SyncGroup requests."""
 
 from collections.abc import Collection, Hashable
 from functools import partial
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from .coordinator import GroupCoordinator
 
 
-class Answers:
-    """Sends answers at the end of the turn.
+class ParkedResponses:
+    """Responses that are sent at the end of the event-loop iteration.
 
-    An answered connection goes on with its next request at once. To answer in the middle of a change would let that
-    request see, and change, a group that is half changed.
+    After a response its connection continues with the next request at once. Responding in the middle of a change would
+    let that request see, and change, a half-changed group.
     """
 
     __slots__ = ("_coordinator", "_dispatcher", "_ready")
@@ -28,26 +28,26 @@ class Answers:
         self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
 
     def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
-        """Answers a parked request with `response`; one whose client left is dropped."""
+        """Respond to a parked request; a response is dropped if its client has disconnected."""
         self._ready.append((ctx, response))
         self._dispatcher.check_after_turn(self, self)
 
-    def add_when_written(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
-        """The same once all replicas have what the group has written: an assignment must not be lost."""
+    def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
+        """Respond once all replicas have the group's records: an assignment must not be lost."""
         log = self._coordinator.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)
         else:
-            self._coordinator.await_replicas(group_id, partial(self._written, ctx, group_id, response))
+            self._coordinator.await_replication(group_id, partial(self._replicated, ctx, group_id, response))
 
-    def _written(
-        self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, missing: Collection[Partition]
+    def _replicated(
+        self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
     ) -> None:
-        self.add(ctx, SyncGroupResponse(error_code=self._coordinator.lost_error(group_id)) if missing else response)
+        self.add(ctx, SyncGroupResponse(error_code=self._coordinator.lost_error(group_id)) if lost else response)
         self._dispatcher.end_turn()  # no read ends here that would send it
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Sends what is there, as a purgatory completes what it can; returns how much that was."""
+        """Send the responses, as a purgatory completes its operations; return their number."""
         ready, self._ready = self._ready, []
         for ctx, response in ready:
             self._send(ctx, response)

@@ -1,18 +1,18 @@
-"""The state that each group was last seen in, so that the journal tells every change of it, once.
+"""The last known state of each group, so that the journal records every change once.
 
-A classic group's state is changed in few places; that of a consumer group (KIP-848) follows from its members and
-epochs, and is looked at whenever something of the group was written.
+A classic group's state is changed in few places. That of a consumer group (KIP-848) follows from its members and epochs
+and is compared whenever records of the group were written.
 """
 
 from sluice.broker.journal.journal import Journal
 
 from .group import Group
 
-_NEW, _GONE = "Empty", "Dead"
+_NEW, _DELETED = "Empty", "Dead"
 
 
-class NotedStates:
-    """Those of one coordinator's groups."""
+class GroupStateJournal:
+    """The state changes of one coordinator's groups."""
 
     __slots__ = ("_journal", "_node_id", "_states")
 
@@ -22,23 +22,23 @@ class NotedStates:
         self._states: dict[str, str] = {}
 
     def loaded(self, group: Group) -> None:
-        """A group is here as it was elsewhere, or before a restart: nothing has happened to it."""
+        """Start from the state that a group has when it is loaded: moving to this broker is no change."""
         self._states[group.group_id] = group.state_name
 
     def unloaded(self, group: Group) -> None:
-        """A group is elsewhere."""
+        """Drop the state of a group that another broker coordinates now."""
         self._states.pop(group.group_id, None)
 
-    def look(self, group: Group) -> None:
-        """Something may have happened to a group."""
-        self._note(group, group.state_name)
+    def record_change(self, group: Group) -> None:
+        """Record the state of a group if it has changed."""
+        self._record(group, group.state_name)
 
-    def gone(self, group: Group) -> None:
-        """A group is no more."""
-        self._note(group, _GONE)
+    def deleted(self, group: Group) -> None:
+        """Record that a group was deleted."""
+        self._record(group, _DELETED)
         del self._states[group.group_id]
 
-    def _note(self, group: Group, after: str) -> None:
+    def _record(self, group: Group, after: str) -> None:
         before = self._states.get(group.group_id, _NEW)
         self._states[group.group_id] = after
         if after != before:

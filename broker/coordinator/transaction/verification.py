@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
-from sluice.broker.replica.inter_broker import ask, reaches
+from sluice.broker.replica.inter_broker import reaches, send_request
 from sluice.protocol.errors import ErrorCode
 
 from .metadata import EPOCH_RAISING_CLIENT, TopicPartition
@@ -62,11 +62,11 @@ def verify(
     elif coordinator is None:
         refuse(dict.fromkeys(names, ErrorCode.COORDINATOR_NOT_AVAILABLE))
     elif add:
-        ask(
+        send_request(
             broker,
             coordinator,
-            lambda told: coordinator.transactions.add_partitions(
-                transactional_id, producer_id, producer_epoch, names, EPOCH_RAISING_CLIENT, told
+            lambda respond: coordinator.transactions.add_partitions(
+                transactional_id, producer_id, producer_epoch, names, EPOCH_RAISING_CLIENT, respond
             ),
             lambda code: refuse(dict.fromkeys(names, code)),
         )

@@ -59,12 +59,12 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 class ClassicProtocol:
     """The classic rebalance protocol, for all groups of one coordinator."""
 
-    __slots__ = ("_answers", "_coordinator", "_initial_delay_ms", "_max_size")
+    __slots__ = ("_coordinator", "_initial_delay_ms", "_max_size", "_responses")
 
     def __init__(self, coordinator: "GroupCoordinator") -> None:
         config = coordinator.broker.config
         self._coordinator = coordinator
-        self._answers = coordinator.answers
+        self._responses = coordinator.responses
         self._initial_delay_ms = config.integer("group.initial.rebalance.delay.ms")
         self._max_size = config.integer("group.max.size")
 
@@ -261,11 +261,11 @@ class ClassicProtocol:
             member.assignment = assignments.get(member.member_id, b"")
             ctx, member.awaiting_sync = member.awaiting_sync, None
             if ctx is not None:
-                self._answers.add_when_written(ctx, group.group_id, _synced(group, member))
+                self._responses.add_when_replicated(ctx, group.group_id, _synced(group, member))
                 # If the session ended while the request waited, nothing but this begins it again.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._coordinator.now_ms())
-        self._coordinator.note_state(group)
+        self._coordinator.record_state(group)
 
     def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
@@ -379,7 +379,7 @@ class ClassicProtocol:
         if group.sync_timer is not None:
             group.sync_timer.cancel()
         group.transition_to(PREPARING_REBALANCE, self._coordinator.now_ms())
-        self._coordinator.note_state(group)
+        self._coordinator.record_state(group)
         if group.is_in_initial_rebalance:
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
@@ -416,7 +416,7 @@ class ClassicProtocol:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._coordinator.now_ms())
-        self._coordinator.note_state(group)
+        self._coordinator.record_state(group)
         if group.state is EMPTY:
             self._coordinator.write(group.group_id, [group_metadata(group, {})])
             return
@@ -475,12 +475,12 @@ class ClassicProtocol:
     def _answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         ctx, member.awaiting_join = member.awaiting_join, None
         if ctx is not None:
-            self._answers.add(ctx, response)
+            self._responses.add(ctx, response)
 
     def _end_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
         ctx, member.awaiting_sync = member.awaiting_sync, None
         if ctx is not None:
-            self._answers.add(ctx, response)
+            self._responses.add(ctx, response)
 
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
