@@ -4,12 +4,19 @@ Follows Kafka's `DelayedOperation`, without its locks: one thread owns all state
 connection, a long-poll fetch, a produce with acks=all and a join that waits for the other members are all operations.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .wheel import TimerTask
 
-if TYPE_CHECKING:
-    from .purgatory import DelayedOperationPurgatory
+
+class OperationHolder(Protocol):
+    """The purgatory in which an operation waits, as the operation uses it."""
+
+    def release_completed(self, operation: "DelayedOperation") -> None:
+        """Release an operation that completed before its time."""
+
+    def release_expired(self) -> None:
+        """Release an operation that the timer has already removed."""
 
 
 class DelayedOperation(TimerTask):
@@ -25,7 +32,7 @@ class DelayedOperation(TimerTask):
         self.delay_ms = delay_ms
         self.completed = False
         self._before = None
-        self._purgatory: DelayedOperationPurgatory | None = None  # where it waits, or waited, for its time
+        self._purgatory: OperationHolder | None = None  # where it waits, or waited, for its time
 
     def try_complete(self) -> bool:
         """Completes the operation if what it waits for has come: checks, and if so returns `self.force_complete()`.
