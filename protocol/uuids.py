@@ -1,6 +1,6 @@
 """Random ids, as Kafka's Uuid.randomUuid makes them."""
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 
 
@@ -17,3 +17,12 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
 def printed_uuid(uuid: bytes | bytearray) -> str:
     """The 22 characters that Kafka prints."""
     return urlsafe_b64encode(uuid).decode().rstrip("=")
+
+
+def uuid_from_printed(printed: str) -> bytes | None:
+    """Return the 16 bytes of an id as Kafka prints it, or None if the text is not an id."""
+    try:
+        raw = urlsafe_b64decode(printed + "==")
+    except ValueError:
+        return None
+    return raw if len(raw) == 16 else None

@@ -413,7 +413,8 @@ class Cluster:
         memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
         if not path:
             return LogManager(memory_bytes)
-        from sluice.broker.log.disk.log_directory import LogDirectory, Owner  # only those who have one wait for it
+        from sluice.broker.log.disk.log_directory import LogDirectory  # only those who have one wait for it
+        from sluice.broker.log.disk.meta_properties import Owner
 
         takes_cluster_id = config.origin("sluice.cluster.id") == "default"
         owner = Owner(self.cluster_id, config.integer("node.id"), takes_cluster_id)

@@ -9,8 +9,9 @@ went. They are left alone, and put aside when a topic of their name is created.
 import logging
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.log.disk.log_directory import LogDirectory, uuid_from_printed
+from sluice.broker.log.disk.log_directory import LogDirectory
 from sluice.errors import SluiceError
+from sluice.protocol.uuids import uuid_from_printed
 
 from .metadata_restore import open_metadata
 

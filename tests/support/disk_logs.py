@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from sluice.broker.log.disk.log_directory import LogDirectory, Owner
+from sluice.broker.log.disk.log_directory import LogDirectory
+from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.errors import ErrorCode

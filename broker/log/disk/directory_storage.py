@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sluice.broker.log.leader_epochs import LeaderEpochs
 from sluice.broker.log.log_config import LogConfig
@@ -33,44 +33,55 @@ from .file_names import (
     file_name,
 )
 from .file_segment import MAX_POSITION, FileSegment
-from .partition_directory import NO_SNAPSHOT, Place
+from .flusher import Flusher
+from .partition_directory import NO_SNAPSHOT, PartitionDirectory
 from .producer_snapshot import encode_snapshot
 from .text_files import overwrite_checkpoint, write_atomically
 from .transaction_index import write_transaction_index
 
-if TYPE_CHECKING:
-    from .log_directory import LogDirectory
-
 log = logging.getLogger("sluice.broker")
+
+
+class StorageHost(Protocol):
+    """What the storage of one log uses of the log directory."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+    @property
+    def flusher(self) -> Flusher: ...
+    def save_recovery_points(self) -> None: ...
+    def save_cleaned(self) -> None: ...
+    def forget(self, name: str, delay_ms: int) -> None: ...
+    def delete_later(self, paths: Sequence[str], delay_ms: int) -> None: ...
 
 
 class DirectoryStorage:
     """The LogStorage of one log."""
 
-    __slots__ = ("_directory", "place")
+    __slots__ = ("_host", "directory")
 
-    def __init__(self, place: Place, directory: "LogDirectory") -> None:
-        self.place = place
-        self._directory = directory
+    def __init__(self, directory: PartitionDirectory, host: StorageHost) -> None:
+        self.directory = directory
+        self._host = host
 
     # What a LogStorage does
 
     def configure(self, config: LogConfig) -> None:
-        self.place.configure(config)
+        self.directory.configure(config)
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         lines = (f"{epoch} {start_offset}" for epoch, start_offset in epochs)
-        path = f"{self.place.path}/{LEADER_EPOCHS}"
+        path = f"{self.directory.path}/{LEADER_EPOCHS}"
         self._try(path, partial(overwrite_checkpoint, path, lines))
 
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
-        return (FileSegment.create(self.place, base_offset, log.config.segment_bytes, self._directory.now_ms()),)
+        return (FileSegment.create(self.directory, base_offset, log.config.segment_bytes, self._host.now_ms()),)
 
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        segment = FileSegment.create(self.place, base_offset, max(size, log.config.segment_bytes), now_ms)
+        segment = FileSegment.create(self.directory, base_offset, max(size, log.config.segment_bytes), now_ms)
         self._save_snapshot(log, base_offset)
-        if self.place.snapshot == base_offset:
-            self.place.snapshot = NO_SNAPSHOT  # it is the segment's now, and stays as long
+        if self.directory.snapshot == base_offset:
+            self.directory.snapshot = NO_SNAPSHOT  # it is the segment's now, and stays as long
         return segment
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
@@ -81,16 +92,16 @@ class DirectoryStorage:
         segment.filled()
         segment.capacity = segment.size
         self._save_indexes(log, segment)
-        if segment not in self.place.unflushed:  # else the next one could not be made when this was said before
-            self.place.unflushed.append(segment)
+        if segment not in self.directory.unflushed:  # else the next one could not be made when this was said before
+            self.directory.unflushed.append(segment)
         self._flush(segment, partial(self._flushed, segment))
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        return FileSegment.create(self.place, base_offset, MAX_POSITION, now_ms, CLEANED)
+        return FileSegment.create(self.directory, base_offset, MAX_POSITION, now_ms, CLEANED)
 
     def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
         assert isinstance(cleaned, FileSegment)
-        self._directory.flusher.flush([cleaned.duplicate_handle()], then)
+        self._host.flusher.flush([cleaned.duplicate_handle()], then)
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         assert isinstance(new, FileSegment)
@@ -117,37 +128,37 @@ class DirectoryStorage:
         self._remove_snapshot(segment.base_offset)
 
     def truncated(self, log: StoredLog) -> None:
-        self.place.recovery_point = min(self.place.recovery_point, log.log_end_offset)
-        if self.place.snapshot > log.log_end_offset:
-            self._remove_snapshot(self.place.snapshot)
-            self.place.snapshot = NO_SNAPSHOT
-        self._directory.save_recovery_points()
-        self._directory.save_cleaned()
+        self.directory.recovery_point = min(self.directory.recovery_point, log.log_end_offset)
+        if self.directory.snapshot > log.log_end_offset:
+            self._remove_snapshot(self.directory.snapshot)
+            self.directory.snapshot = NO_SNAPSHOT
+        self._host.save_recovery_points()
+        self._host.save_cleaned()
 
     def failed(self, error: OSError) -> str:
-        return self.place.failed(error)
+        return self.directory.failed(error)
 
     def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
-        self.place.unflushed.clear()
+        self.directory.unflushed.clear()
         self.close(segments)
-        self._directory.forget(log.name, log.config.file_delete_delay_ms)
+        self._host.forget(log.name, log.config.file_delete_delay_ms)
 
     # What the log directory asks for
 
     def save_topic_id(self, printed: str) -> None:
-        """Says which topic the directory is of."""
-        path = f"{self.place.path}/{PARTITION_METADATA}"
+        """Write the id of the directory's topic."""
+        path = f"{self.directory.path}/{PARTITION_METADATA}"
         write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
         """Puts all there is on the disk, by the other thread; then the recovery point is where the log ends now."""
         end_offset = log.log_end_offset
-        if end_offset <= self.place.recovery_point:
+        if end_offset <= self.directory.recovery_point:
             return
         assert isinstance(active, FileSegment)
         self._save_indexes(log, active)
         if end_offset != active.base_offset:
-            before, self.place.snapshot = self.place.snapshot, end_offset
+            before, self.directory.snapshot = self.directory.snapshot, end_offset
             self._save_snapshot(log, end_offset)
             if before not in (NO_SNAPSHOT, end_offset):
                 self._remove_snapshot(before)
@@ -163,11 +174,11 @@ class DirectoryStorage:
 
     def _save_snapshot(self, log: StoredLog, offset: int) -> None:
         """Writes down what is known of producers now, where the log ends at `offset`."""
-        path = f"{self.place.path}/{file_name(offset, SNAPSHOT)}"
+        path = f"{self.directory.path}/{file_name(offset, SNAPSHOT)}"
         self._try(path, partial(write_atomically, path, encode_snapshot(log.producers), sync=False))
 
     def _remove_snapshot(self, offset: int) -> None:
-        path = f"{self.place.path}/{file_name(offset, SNAPSHOT)}"
+        path = f"{self.directory.path}/{file_name(offset, SNAPSHOT)}"
         if os.path.exists(path):
             self._try(path, partial(os.unlink, path))
 
@@ -182,34 +193,34 @@ class DirectoryStorage:
         try:
             handles.append(segment.duplicate_handle())
             paths = [path for kind in (INDEX, TIME_INDEX, TXN_INDEX) if os.path.exists(path := segment.path(kind))]
-            for path in [*paths, self.place.path]:
+            for path in [*paths, self.directory.path]:
                 handles.append(os.open(path, os.O_RDONLY))  # noqa: PERF401  (those before it are closed if one fails)
         except OSError as error:
             for handle in handles:
                 os.close(handle)
             self._tell(segment.path(LOG), error)
             return
-        self._directory.flusher.flush(handles, then)
+        self._host.flusher.flush(handles, then)
 
     def _flushed(self, segment: FileSegment) -> None:
-        if segment in self.place.unflushed:
-            self.place.unflushed.remove(segment)
-        if not self.place.unflushed:
+        if segment in self.directory.unflushed:
+            self.directory.unflushed.remove(segment)
+        if not self.directory.unflushed:
             self._reached(segment.next_offset)
 
     def _reached(self, offset: int) -> None:
-        if not self.place.unflushed:
-            self.place.recovery_point = max(self.place.recovery_point, offset)
+        if not self.directory.unflushed:
+            self.directory.recovery_point = max(self.directory.recovery_point, offset)
 
     def _delete_segment(self, segment: LogSegment) -> None:
         assert isinstance(segment, FileSegment)
-        if segment in self.place.unflushed:
-            self.place.unflushed.remove(segment)
+        if segment in self.directory.unflushed:
+            self.directory.unflushed.remove(segment)
         # Someone may go on reading it, the cleaner for one: it is still there, under another name.
         self._try(segment.path(LOG), partial(self._rename, segment, DELETED))
         segment.close()
         paths = [segment.path(kind) for kind in OF_SEGMENT]
-        self._directory.delete_later(paths, self.place.config.file_delete_delay_ms)
+        self._host.delete_later(paths, self.directory.config.file_delete_delay_ms)
 
     def _rename(self, segment: FileSegment, suffix: str) -> None:
         before = {kind: segment.path(kind) for kind in OF_SEGMENT}

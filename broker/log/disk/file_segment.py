@@ -1,90 +1,73 @@
 """A stretch of one partition's log in a file, in Kafka's own format: batches one after the other, and two indexes.
 
-Follows Kafka's LogSegment and FileRecords. Different on purpose: the indexes go to their files when they are needed
-there (segment_index.py), and the file is open only while the segment is in use (open_files.py).
+Follows Kafka's LogSegment. Different on purpose: the indexes go to their files when they are needed there
+(segment_index.py).
 
-How to append and to read was measured (ext4, Python 3.11, microseconds for one batch of 200 bytes / 16 KiB / 1 MiB,
-two rounds):
+How to append was measured (ext4, Python 3.11, microseconds for one batch of 200 bytes / 16 KiB / 1 MiB, two rounds):
     os.pwrite                            0.8      5 to 6    280 to 320
     os.write                             0.9      6 to 7    276, once 4,600
     os.writev of 16 batches, each        0.2      4         280 to 310
     into a mapped, preallocated file     0.4      7, once 61    480
 A mapping wins only for the smallest batches, makes the file longer than the log until it is cut, and kills the process
 (SIGBUS) where a disk that is full should give an error. So: pwrite, at a position of ours, which also writes over what
-a failed write left. Reads, MB/s sent to a socket for one second of CPU, in pieces of 1 MiB from the page cache:
-    a mapping of just the piece, sent by reference       3,500 to 4,700
-    one mapping of the file, sent by reference           3,600 to 3,800
-    os.pread                                             2,400 to 3,000
-    mapping with MAP_POPULATE                            2,200 to 2,700
-    os.sendfile                                          1,400 to 2,000
-A mapping costs 14 microseconds and more, though, a pread of 4 KiB one. So small reads are copied, large ones mapped.
+a failed write left.
 """
 
+import logging
 import os
 from collections.abc import Iterator
-from mmap import ALLOCATIONGRANULARITY, PROT_READ, mmap
-from struct import Struct
 
-from sluice.protocol.records.batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
+from sluice.protocol.records.batch import BatchHeader
 
-from .file_names import INDEX, LOG, TIME_INDEX, file_name
-from .partition_directory import Place
-from .segment_index import SegmentIndex
+from .file_names import INDEX, LOG, TIME_INDEX
+from .file_records import FileRecords
+from .partition_directory import PartitionDirectory
+from .segment_index import CorruptIndexError, SegmentIndex
+
+log = logging.getLogger("sluice.broker")
 
 # Kafka's bounds: offsets relative to the segment and positions have four bytes.
 MAX_RELATIVE_OFFSET = MAX_POSITION = 2**31 - 1
-MAPPED_FROM_BYTES = 256 * 1024
-# Base offset, length, last offset delta, greatest timestamp: what is looked at to go from one batch to the next.
-_STEP = Struct(">qi11xi8xq")
-# Two intervals of the index: of small batches, one read shows all that lie between two entries.
-_SCAN_BYTES = 8192
-_READ_AHEAD_BYTES = 1024 * 1024
 _UNKNOWN = -2
 
 
-class CorruptSegmentError(OSError):
-    """There is something in the file that is no batch; it names the file and the position."""
-
-
-class FileSegment:
-    """See LogSegment."""
+class FileSegment(FileRecords):
+    """A LogSegment whose batches are in a file."""
 
     __slots__ = (
-        "_handle",
         "_index",
         "_max_timestamp",
         "_offset_of_max",
-        "_place",
         "_since_index_entry",
-        "base_offset",
         "capacity",
         "last_append_ms",
         "next_offset",
-        "recently_used",
-        "size",
-        "suffix",
     )
 
-    def __init__(self, place: Place, base_offset: int, next_offset: int, size: int, last_append_ms: int) -> None:
-        self._place = place
-        self.base_offset = base_offset
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        base_offset: int,
+        next_offset: int,
+        size: int,
+        last_append_ms: int,
+        suffix: str = "",
+    ) -> None:
+        super().__init__(directory, base_offset, size, suffix)
         self.next_offset = next_offset  # of one that was only found, where the next segment begins: there may be a gap
-        self.size = size
         self.capacity = size  # nothing is appended to one that was only found
         self.last_append_ms = last_append_ms
-        self.recently_used = False
-        self.suffix = ""
-        self._handle = -1
         self._index: SegmentIndex | None = None  # not loaded
         self._max_timestamp = _UNKNOWN
         self._offset_of_max = 0
         self._since_index_entry = 0
 
     @classmethod
-    def create(cls, place: Place, base_offset: int, capacity: int, now_ms: int, suffix: str = "") -> "FileSegment":
-        """A new, empty one for `capacity` bytes, with its files. Raises OSError."""
-        self = cls(place, base_offset, base_offset, 0, now_ms)
-        self.suffix = suffix
+    def create(
+        cls, directory: PartitionDirectory, base_offset: int, capacity: int, now_ms: int, suffix: str = ""
+    ) -> "FileSegment":
+        """Create a new, empty segment for `capacity` bytes, with its files. Raises OSError."""
+        self = cls(directory, base_offset, base_offset, 0, now_ms, suffix)
         self._index = SegmentIndex()
         self._max_timestamp = -1
         handle = os.open(self.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -92,10 +75,6 @@ class FileSegment:
         self.save_index()
         self.accept(capacity)
         return self
-
-    def path(self, kind: str) -> str:
-        """Of its file of a kind, such as LOG."""
-        return f"{self._place.path}/{file_name(self.base_offset, kind)}{self.suffix}"
 
     # Appending
 
@@ -115,7 +94,7 @@ class FileSegment:
         if (
             start + size > self.capacity
             or relative_offset > MAX_RELATIVE_OFFSET
-            or len(index) >= self._place.most_index_entries
+            or len(index) >= self._directory.most_index_entries
         ):
             return False
         handle = self._handle
@@ -125,16 +104,16 @@ class FileSegment:
         try:
             if os.pwrite(handle, batch, start) != size:
                 self._write_rest(handle, batch, start)
-            if last_offset - self._place.recovery_point >= self._place.flush_messages - 1 and not self.suffix:
-                self._place.flush_up_to(last_offset + 1, handle)
+            if last_offset - self._directory.recovery_point >= self._directory.flush_messages - 1 and not self.suffix:
+                self._directory.flush_up_to(last_offset + 1, handle)
         except OSError:
             self._cut_back(handle)
             raise
-        if self._place.failing:
-            self._place.works_again()
+        if self._directory.failing:
+            self._directory.works_again()
         if max_timestamp > self._max_timestamp:
             self._max_timestamp, self._offset_of_max = max_timestamp, relative_offset
-        if self._since_index_entry > self._place.index_interval_bytes:
+        if self._since_index_entry > self._directory.index_interval_bytes:
             index.append(relative_offset, start, self._max_timestamp, self._offset_of_max)
             self._since_index_entry = 0
         self._since_index_entry += size
@@ -142,18 +121,6 @@ class FileSegment:
         self.next_offset = last_offset + 1
         self.last_append_ms = now_ms
         return True
-
-    def _write_rest(self, handle: int, batch: memoryview | bytes, start: int) -> None:
-        """Writes all again: so the error comes that cut the first write short, a full disk for one."""
-        done = 0
-        while done < len(batch):
-            done += os.pwrite(handle, memoryview(batch)[done:], start + done)
-
-    def _cut_back(self, handle: int) -> None:
-        try:
-            os.ftruncate(handle, self.size)
-        except OSError:
-            return  # the next append writes over it, and a start cuts it off
 
     # Reading
 
@@ -196,34 +163,6 @@ class FileSegment:
                     return position, batch_offset
         return self.size, self.next_offset
 
-    def _steps(self, position: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """First and last offset, position, size and greatest timestamp of each batch from the one at `position` on."""
-        chunk, chunk_at = b"", position
-        while position < self.size:
-            at = position - chunk_at
-            if at + _STEP.size > len(chunk):
-                chunk, chunk_at, at = self._read(position, min(_SCAN_BYTES, self.size - position)), position, 0
-                if len(chunk) < HEADER_BYTES:
-                    raise self._corrupt(position)
-            batch_offset, length, last_offset_delta, max_timestamp = _STEP.unpack_from(chunk, at)
-            size = length + LOG_OVERHEAD
-            if size < HEADER_BYTES or position + size > self.size or last_offset_delta < 0:
-                raise self._corrupt(position)
-            yield batch_offset, batch_offset + last_offset_delta, position, size, max_timestamp
-            position += size
-
-    def slice(self, start: int, end: int) -> memoryview:
-        """As LogSegment says. Raises OSError."""
-        size = end - start
-        if size < MAPPED_FROM_BYTES:
-            return memoryview(self._read(start, size))
-        before = start % ALLOCATIONGRANULARITY
-        try:
-            mapping = mmap(self._file(), size + before, prot=PROT_READ, offset=start - before)
-        except ValueError:  # the file is shorter than it was
-            raise self._corrupt(start) from None
-        return memoryview(mapping)[before:]
-
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         position, _ = self._locate(offset)
         return self.batches_at(position)
@@ -231,26 +170,6 @@ class FileSegment:
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         earliest = self.base_offset + self.index().offset_before_timestamp(timestamp)
         return self.batches(max(offset, earliest))
-
-    def batches_at(self, position: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches in order, the first at `position`. Raises CorruptSegmentError where there is none."""
-        while position < self.size:
-            chunk = memoryview(self._read(position, min(_READ_AHEAD_BYTES, self.size - position)))
-            at = 0
-            while len(chunk) - at >= HEADER_BYTES:
-                length = int.from_bytes(chunk[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
-                size = length + LOG_OVERHEAD
-                if size < HEADER_BYTES or position + at + size > self.size:
-                    raise self._corrupt(position + at)
-                if at + size > len(chunk):
-                    if at:
-                        break
-                    chunk = memoryview(self._read(position, size))
-                yield read_header(chunk, at), chunk[at : at + size]
-                at += size
-            if not at:
-                raise self._corrupt(position)
-            position += at
 
     # What happens to it
 
@@ -284,7 +203,7 @@ class FileSegment:
             relative_offset = last_offset - self.base_offset
             if timestamp > max_timestamp:
                 max_timestamp, offset_of_max = timestamp, relative_offset
-            if position - entry_at > self._place.index_interval_bytes:
+            if position - entry_at > self._directory.index_interval_bytes:
                 index.append(relative_offset, position, max_timestamp, offset_of_max)
                 entry_at = position
         return index
@@ -301,62 +220,25 @@ class FileSegment:
             self._index.save(self.path(INDEX), self.path(TIME_INDEX))
 
     def index(self) -> SegmentIndex:
-        """Loaded, or made again from the segment where the files cannot be right. Raises OSError."""
+        """Return the index, loaded from its files or rebuilt where they are missing or corrupt. Raises OSError."""
         if self._index is None:
-            self._index = self._place.load_index(self)
+            self._index = self._load_index()
         return self._index
 
-    def duplicate_handle(self) -> int:
-        """A file descriptor for someone else to flush and close."""
-        return os.dup(self._file())
+    def _load_index(self) -> SegmentIndex:
+        path, time_path = self.path(INDEX), self.path(TIME_INDEX)
+        try:
+            return SegmentIndex.load(path, time_path, self.size)
+        except CorruptIndexError as error:
+            log.warning("index is made again", extra={"reason": str(error)})
+        except FileNotFoundError as error:
+            log.warning("index is made again", extra={"reason": f"{error.filename}: is not there"})
+        index = self.rebuilt_index()
+        index.save(path, time_path)
+        return index
 
     def close_file(self) -> None:
-        """Closes the file; an index that is not needed before the next use goes, too."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        """Close the file, and drop an index that is not needed before the next use."""
+        super().close_file()
         if self.capacity == self.size:
             self._index = None
-
-    def close(self) -> None:
-        """The same, said by its owner."""
-        self._place.open_files.closed(self)
-        self.close_file()
-
-    def _copy_up_to(self, position: int) -> None:
-        path = self.path(LOG)
-        copy = f"{path}.cleaned"  # what a start finds of it, it removes
-        handle = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            done = 0
-            while done < position:
-                data = self._read(done, min(_READ_AHEAD_BYTES, position - done))
-                os.write(handle, data)
-                done += len(data)
-            os.replace(copy, path)
-        except OSError:
-            os.close(handle)
-            raise
-        self.close()
-        self._opened(handle)
-
-    def _read(self, position: int, size: int) -> bytes:
-        data = os.pread(self._file(), size, position)
-        if len(data) < size:
-            raise self._corrupt(position + len(data))
-        return data
-
-    def _file(self) -> int:
-        self.recently_used = True
-        return self._handle if self._handle >= 0 else self._open()
-
-    def _open(self) -> int:
-        self._opened(os.open(self.path(LOG), os.O_RDWR))
-        return self._handle
-
-    def _opened(self, handle: int) -> None:
-        self._handle = handle
-        self._place.open_files.opened(self)
-
-    def _corrupt(self, position: int) -> CorruptSegmentError:
-        return CorruptSegmentError(None, f"{self.path(LOG)}: no batch at byte {position}")

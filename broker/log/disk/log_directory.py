@@ -23,7 +23,7 @@ import msgspec
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.errors import SluiceError
-from sluice.protocol.uuids import printed_uuid, random_uuid
+from sluice.protocol.uuids import printed_uuid
 
 from .directory_storage import DirectoryStorage
 from .file_names import (
@@ -33,7 +33,6 @@ from .file_names import (
     LEADER_EPOCHS,
     LOCK,
     LOG_STARTS,
-    META_PROPERTIES,
     METADATA_LOG,
     PARTITION_METADATA,
     RECOVERY_POINTS,
@@ -42,32 +41,21 @@ from .file_names import (
     parse_partition,
 )
 from .flusher import Flusher
+from .meta_properties import Owner, identify
 from .open_files import OpenFiles
-from .partition_directory import Place
+from .partition_directory import PartitionDirectory
 from .recovery import Checkpoint, restore_log
 from .text_files import (
     UnreadableFileError,
     read_checkpoint,
-    read_meta_properties,
     read_offsets,
     write_atomically,
-    write_meta_properties,
     write_offsets,
 )
 
 log = logging.getLogger("sluice.broker")
 
-_FORMATS = {"0": "broker.id", "1": "node.id"}  # version of meta.properties, and what it calls the node's id
-_NEWEST_FORMAT = "1"
 _UNIQUE_BYTES = 16
-
-
-class Owner(NamedTuple):
-    """Whose a directory is to be. With `takes_cluster_id` that of the directory will do, if it has one."""
-
-    cluster_id: str
-    node_id: int
-    takes_cluster_id: bool
 
 
 class _Deletion(NamedTuple):
@@ -95,10 +83,9 @@ class LogDirectory:
         self._logs: dict[str, _OpenLog] = {}
         self._deletions: list[_Deletion] = []
         self._lock = -1
-        self.cluster_id = owner.cluster_id
         try:
             self._lock = _lock(self.path)
-            self.directory_id = self._identify(owner)
+            self.cluster_id, self.directory_id = identify(self.path, owner, random_bytes)
             self._had_clean_stop = self._take_clean_stop()
         except OSError as error:
             self.unlock()
@@ -144,14 +131,14 @@ class LogDirectory:
             log.warning("directory of another topic is put aside", extra={"directory": path, "renamed": aside})
             os.rename(path, aside)
         os.makedirs(path, exist_ok=True)
-        place = Place(path, config, self._open_files)
-        storage = DirectoryStorage(place, self)
+        partition_directory = PartitionDirectory(path, config, self._open_files)
+        storage = DirectoryStorage(partition_directory, self)
         partition = parse_partition(name)
         assert partition is not None
         checkpoint = Checkpoint(
             self._recovery_points.pop(partition, 0), self._log_starts.pop(partition, 0), self._had_clean_stop
         )
-        restored = restore_log(name, place, checkpoint, self.now_ms())
+        restored = restore_log(name, partition_directory, checkpoint, self.now_ms())
         if not self._topic_id(name):
             storage.save_topic_id(printed)
         partition_log = PartitionLog(name, config, storage, restored)
@@ -193,8 +180,8 @@ class LogDirectory:
         """Has logs flushed whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
         now_ms = self.now_ms()
         for partition_log, storage in self._logs.values():
-            if now_ms - storage.place.flushed_ms >= partition_log.config.flush_ms:
-                storage.place.flushed_ms = now_ms
+            if now_ms - storage.directory.flushed_ms >= partition_log.config.flush_ms:
+                storage.directory.flushed_ms = now_ms
                 storage.checkpoint(partition_log, partition_log.segments[-1])
 
     def checkpoint(self) -> None:
@@ -206,7 +193,7 @@ class LogDirectory:
 
     def save_recovery_points(self) -> None:
         """What is before them is not looked at after a crash."""
-        self._save(RECOVERY_POINTS, {name: one.storage.place.recovery_point for name, one in self._logs.items()})
+        self._save(RECOVERY_POINTS, {name: one.storage.directory.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
         """Of the logs that begin inside their first segment."""
@@ -235,7 +222,7 @@ class LogDirectory:
             storage.close(partition_log.segments)
         for deletion in self._deletions:
             deletion.delete()
-        if all(one.storage.place.recovery_point == one.log.log_end_offset for one in self._logs.values()):
+        if all(one.storage.directory.recovery_point == one.log.log_end_offset for one in self._logs.values()):
             content = msgspec.json.encode({"version": 0, "brokerEpoch": -1})
             write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
         self.unlock()
@@ -247,33 +234,6 @@ class LogDirectory:
             self._lock = -1
 
     # Steps
-
-    def _identify(self, owner: Owner) -> bytes:
-        """Sees whose the directory is, a new one being made the owner's; returns its own id."""
-        path = f"{self.path}/{META_PROPERTIES}"
-        values = read_meta_properties(path)
-        if values is None:
-            directory_id = random_uuid(self._random_bytes)
-            values = {
-                "node.id": str(owner.node_id),
-                "directory.id": printed_uuid(directory_id),
-                "version": _NEWEST_FORMAT,
-                "cluster.id": owner.cluster_id,
-            }
-            write_meta_properties(path, values)
-            return directory_id
-        version = values.get("version", "0")
-        if version not in _FORMATS:
-            raise SluiceError(
-                f"{path}: version={version}: must be {' or '.join(_FORMATS)}, which is what is known here"
-            )
-        self.cluster_id = values.get("cluster.id", owner.cluster_id)
-        if self.cluster_id != owner.cluster_id and not owner.takes_cluster_id:
-            raise _of_another(path, "cluster.id", self.cluster_id, f"sluice.cluster.id={owner.cluster_id}")
-        node_id = values.get(_FORMATS[version], "")
-        if node_id != str(owner.node_id):
-            raise _of_another(path, _FORMATS[version], node_id, f"node.id={owner.node_id}")
-        return uuid_from_printed(values.get("directory.id", "")) or random_uuid(self._random_bytes)
 
     def _take_clean_stop(self) -> bool:
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
@@ -335,22 +295,7 @@ def _lock(path: str) -> int:
     return handle
 
 
-def _of_another(path: str, name: str, found: str, ours: str) -> SluiceError:
-    return SluiceError(f"{path}: {name}={found}: the directory is not this broker's, which has {ours}")
-
-
 def _unlink_all(paths: Sequence[str]) -> None:
     for path in paths:
         if os.path.exists(path):
             os.unlink(path)
-
-
-def uuid_from_printed(printed: str) -> bytes | None:
-    """The 16 bytes of an id as Kafka prints it; None where it is none."""
-    from base64 import urlsafe_b64decode
-
-    try:
-        raw = urlsafe_b64decode(printed + "==")
-    except ValueError:
-        return None
-    return raw if len(raw) == 16 else None

@@ -6,15 +6,11 @@ after a crash.
 
 import logging
 import os
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sluice.broker.log.log_config import LogConfig
 
 from .open_files import OpenFiles
-
-if TYPE_CHECKING:
-    from .file_segment import FileSegment
-    from .segment_index import SegmentIndex
 
 log = logging.getLogger("sluice.broker")
 
@@ -22,8 +18,15 @@ NO_SNAPSHOT = -1
 _TIME_INDEX_ENTRY_BYTES = 12  # the larger of the two
 
 
-class Place:
-    """One partition's, shared by its segments."""
+class Flushable(Protocol):
+    """A segment, as far as flushing it goes."""
+
+    def duplicate_handle(self) -> int:
+        """Return a file descriptor for the caller to flush and close."""
+
+
+class PartitionDirectory:
+    """The directory of one partition, shared by its segments."""
 
     __slots__ = (
         "config",
@@ -46,7 +49,7 @@ class Place:
         self.flushed_ms = 0  # when flush.ms was last looked at
         self.recovery_point = 0
         self.snapshot = NO_SNAPSHOT  # offset of the newest, where it is not at the beginning of a segment
-        self.unflushed: list[FileSegment] = []  # those that are full and not known to be on the disk
+        self.unflushed: list[Flushable] = []  # those that are full and not known to be on the disk
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -80,9 +83,3 @@ class Place:
         self.unflushed.clear()
         os.fdatasync(handle)
         self.recovery_point = offset
-
-    def load_index(self, segment: "FileSegment") -> "SegmentIndex":
-        """From its files; made again, with one line in the log, where they cannot be right. Raises OSError."""
-        from .recovery import load_or_rebuild_index
-
-        return load_or_rebuild_index(segment)

@@ -39,8 +39,9 @@ from .file_names import (
     file_name,
     parse_file_name,
 )
-from .file_segment import CorruptSegmentError, FileSegment
-from .partition_directory import Place
+from .file_records import CorruptSegmentError
+from .file_segment import FileSegment
+from .partition_directory import PartitionDirectory
 from .producer_snapshot import read_snapshot
 from .segment_index import CorruptIndexError, SegmentIndex
 from .segment_scan import Listener, Scanned, scan
@@ -66,11 +67,11 @@ class _Files(NamedTuple):
     transaction_indexes: set[int]
 
 
-def restore_log(name: str, place: Place, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
+def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
     """The log in this directory, which may be empty. Raises OSError, SluiceError."""
-    files = _tidy(place)
-    segments = _segments(place, files.logs)
-    recovery = _Recovery(name, place, files, segments, checkpoint)
+    files = _tidy(directory)
+    segments = _segments(directory, files.logs)
+    recovery = _Recovery(name, directory, files, segments, checkpoint)
     recovery.run()
     end_offset = segments[-1].next_offset if segments else checkpoint.log_start_offset
     if end_offset < checkpoint.log_start_offset:
@@ -83,26 +84,13 @@ def restore_log(name: str, place: Place, checkpoint: Checkpoint, now_ms: int) ->
         segments.clear()
         end_offset = checkpoint.log_start_offset
     if not segments:
-        segments.append(FileSegment.create(place, end_offset, place.config.segment_bytes, now_ms))
-    segments[-1].accept(place.config.segment_bytes)
+        segments.append(FileSegment.create(directory, end_offset, directory.config.segment_bytes, now_ms))
+    segments[-1].accept(directory.config.segment_bytes)
     start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
     recovery.epochs.truncate_from_end(end_offset)
     recovery.epochs.truncate_from_start(start_offset)
-    place.recovery_point = end_offset if checkpoint.had_clean_stop else min(checkpoint.recovery_point, end_offset)
+    directory.recovery_point = end_offset if checkpoint.had_clean_stop else min(checkpoint.recovery_point, end_offset)
     return RestoredLog(segments, start_offset, end_offset, recovery.producers, recovery.epochs)
-
-
-def load_or_rebuild_index(segment: FileSegment) -> SegmentIndex:
-    """From the files; made again, told in one line, where they are not there or cannot be right. Raises OSError."""
-    try:
-        return SegmentIndex.load(segment.path(INDEX), segment.path(TIME_INDEX), segment.size)
-    except CorruptIndexError as error:
-        log.warning("index is made again", extra={"reason": str(error)})
-    except FileNotFoundError as error:
-        log.warning("index is made again", extra={"reason": f"{error.filename}: is not there"})
-    index = segment.rebuilt_index()
-    index.save(segment.path(INDEX), segment.path(TIME_INDEX))
-    return index
 
 
 def remove_segment(segment: FileSegment) -> None:
@@ -112,24 +100,24 @@ def remove_segment(segment: FileSegment) -> None:
         _remove(segment.path(kind))
 
 
-def _tidy(place: Place) -> _Files:
+def _tidy(directory: PartitionDirectory) -> _Files:
     """Ends what a crash interrupted: replacements, deletions, and indexes without their segment."""
-    found = _listed(place)
+    found = _listed(directory)
     unfinished = {offset for offset, suffix in found if suffix.endswith(CLEANED)}
     swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
     valid = [offset for offset in swapped if not unfinished or offset < min(unfinished)]
     for offset, suffix in found:
         if suffix.endswith((CLEANED, DELETED)) or (suffix.endswith(SWAP) and offset not in valid):
-            _remove(f"{place.path}/{file_name(offset, suffix)}")
+            _remove(f"{directory.path}/{file_name(offset, suffix)}")
     for offset in valid:
-        _finish_replacement(place, offset, found)
+        _finish_replacement(directory, offset, found)
     if valid:
-        found = _listed(place)
+        found = _listed(directory)
     logs = {offset for offset, suffix in found if suffix == LOG}
     for offset, suffix in found:
         if suffix in (INDEX, TIME_INDEX, TXN_INDEX) and offset not in logs:
             log.warning("index without its segment is removed", extra={"file": file_name(offset, suffix)})
-            _remove(f"{place.path}/{file_name(offset, suffix)}")
+            _remove(f"{directory.path}/{file_name(offset, suffix)}")
     return _Files(
         sorted(logs),
         sorted(offset for offset, suffix in found if suffix == SNAPSHOT),
@@ -137,31 +125,32 @@ def _tidy(place: Place) -> _Files:
     )
 
 
-def _listed(place: Place) -> list[tuple[int, str]]:
-    return [parsed for name in os.listdir(place.path) if (parsed := parse_file_name(name)) is not None]
+def _listed(directory: PartitionDirectory) -> list[tuple[int, str]]:
+    return [parsed for name in os.listdir(directory.path) if (parsed := parse_file_name(name)) is not None]
 
 
-def _finish_replacement(place: Place, offset: int, found: Sequence[tuple[int, str]]) -> None:
+def _finish_replacement(directory: PartitionDirectory, offset: int, found: Sequence[tuple[int, str]]) -> None:
     """What the cleaner wrote is whole: it takes the place of what it was made of."""
-    cleaned = FileSegment(place, offset, offset, os.path.getsize(f"{place.path}/{file_name(offset, LOG)}{SWAP}"), 0)
-    cleaned.suffix = SWAP
+    cleaned = FileSegment(
+        directory, offset, offset, os.path.getsize(f"{directory.path}/{file_name(offset, LOG)}{SWAP}"), 0, SWAP
+    )
     cleaned.recovered(cleaned.size, cleaned.rebuilt_index())
     for other, suffix in found:
         if suffix in OF_SEGMENT and offset <= other < max(cleaned.next_offset, offset + 1):
-            _remove(f"{place.path}/{file_name(other, suffix)}")
+            _remove(f"{directory.path}/{file_name(other, suffix)}")
     cleaned.close()
     for kind in OF_SEGMENT:
-        path = f"{place.path}/{file_name(offset, kind)}"
+        path = f"{directory.path}/{file_name(offset, kind)}"
         if os.path.exists(path + SWAP):
             os.replace(path + SWAP, path)
 
 
-def _segments(place: Place, bases: Sequence[int]) -> list[FileSegment]:
+def _segments(directory: PartitionDirectory, bases: Sequence[int]) -> list[FileSegment]:
     found = []
     for base_offset, following in pairwise([*bases, -1]):
-        status = os.stat(f"{place.path}/{file_name(base_offset, LOG)}")
+        status = os.stat(f"{directory.path}/{file_name(base_offset, LOG)}")
         next_offset = base_offset if following < 0 else following
-        found.append(FileSegment(place, base_offset, next_offset, status.st_size, status.st_mtime_ns // 1_000_000))
+        found.append(FileSegment(directory, base_offset, next_offset, status.st_size, status.st_mtime_ns // 1_000_000))
     return found
 
 
@@ -176,12 +165,17 @@ class _Recovery:
     """One partition's: reads what has to be read, and cuts what has to be cut."""
 
     def __init__(
-        self, name: str, place: Place, files: _Files, segments: list[FileSegment], checkpoint: Checkpoint
+        self,
+        name: str,
+        directory: PartitionDirectory,
+        files: _Files,
+        segments: list[FileSegment],
+        checkpoint: Checkpoint,
     ) -> None:
         self.producers = ProducerState(name)
         self.epochs = LeaderEpochs()
         self._name = name
-        self._place = place
+        self._directory = directory
         self._files = files
         self._segments = segments
         self._checkpoint = checkpoint
@@ -225,7 +219,7 @@ class _Recovery:
         return True
 
     def _read_epochs(self) -> None:
-        path = f"{self._place.path}/{LEADER_EPOCHS}"
+        path = f"{self._directory.path}/{LEADER_EPOCHS}"
         try:
             for epoch, start_offset in read_checkpoint(path):
                 self.epochs.assign(int(epoch), int(start_offset))
@@ -239,7 +233,7 @@ class _Recovery:
         for offset in reversed(self._files.snapshots):
             if offset > end_offset:
                 continue
-            path = f"{self._place.path}/{file_name(offset, SNAPSHOT)}"
+            path = f"{self._directory.path}/{file_name(offset, SNAPSHOT)}"
             try:
                 producers = read_snapshot(path)
             except UnreadableFileError as error:
@@ -254,7 +248,7 @@ class _Recovery:
         for offset in sorted(self._files.transaction_indexes):
             if offset >= self._replay_from:
                 continue
-            path = f"{self._place.path}/{file_name(offset, TXN_INDEX)}"
+            path = f"{self._directory.path}/{file_name(offset, TXN_INDEX)}"
             try:
                 aborted = read_transaction_index(path)
             except CorruptIndexError as error:
@@ -283,13 +277,13 @@ class _Recovery:
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
         )
         listener = Listener(self._take, self._assign_epoch)
-        found = scan(segment, position, trusted, index, self._place.index_interval_bytes, listener)
+        found = scan(segment, position, trusted, index, self._directory.index_interval_bytes, listener)
         if found.problem:
             self._cut(segment, found)
         segment.recovered(found.size, index)
         if segment is not self._segments[-1]:
             segment.filled()
-            self._place.unflushed.append(segment)
+            self._directory.unflushed.append(segment)
         segment.save_index()
         return not found.problem
 
@@ -326,6 +320,6 @@ class _Recovery:
         kept = {segment.base_offset for segment in self._segments} | {self._replay_from}
         for offset in self._files.snapshots:
             if offset not in kept or offset > end_offset:
-                _remove(f"{self._place.path}/{file_name(offset, SNAPSHOT)}")
+                _remove(f"{self._directory.path}/{file_name(offset, SNAPSHOT)}")
         if self._replay_from in self._files.snapshots and self._replay_from != self._segments[-1].base_offset:
-            self._place.snapshot = self._replay_from
+            self._directory.snapshot = self._replay_from

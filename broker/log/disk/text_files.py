@@ -1,14 +1,10 @@
 """The small text files of a log directory: written whole, under another name first, so that they are never half there.
 
-Checkpoints are Kafka's CheckpointFile: version 0, the number of lines, the lines. `meta.properties` is a Java
-properties file.
+Checkpoints are Kafka's CheckpointFile: version 0, the number of lines, the lines.
 """
 
 import os
 from collections.abc import Iterable, Mapping
-
-from sluice.config.properties_file import read_properties
-from sluice.errors import ConfigError
 
 _VERSION = "0"
 
@@ -82,18 +78,3 @@ def read_offsets(path: str) -> dict[tuple[str, int], int]:
         return {(topic, int(index)): int(offset) for topic, index, offset in read_checkpoint(path)}
     except ValueError:
         raise UnreadableFileError(f"{path}: has a line that is not TOPIC PARTITION OFFSET") from None
-
-
-def write_meta_properties(path: str, values: Mapping[str, str]) -> None:
-    write_atomically(path, "".join(["#\n", *(f"{key}={value}\n" for key, value in values.items())]), sync=True)
-
-
-def read_meta_properties(path: str) -> dict[str, str] | None:
-    """None where there is no such file. Raises UnreadableFileError."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return {key: value for _, key, value in read_properties(file.read())}
-    except FileNotFoundError:
-        return None
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(f"{path}: {error}") from None

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.broker.log.disk.file_segment import MAPPED_FROM_BYTES, FileSegment
+from sluice.broker.log.disk.file_records import MAPPED_FROM_BYTES
+from sluice.broker.log.disk.file_segment import FileSegment
 from sluice.broker.log.disk.open_files import OpenFiles
-from sluice.broker.log.disk.partition_directory import Place
+from sluice.broker.log.disk.partition_directory import PartitionDirectory
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.segment import Segment
 from sluice.broker.log.segment_memory import allocate
@@ -20,9 +21,9 @@ BASE = 100
 ROOM = 10**7
 
 
-def place_at(path: Path, interval_bytes: int = 200, open_files: OpenFiles | None = None) -> Place:
+def directory_at(path: Path, interval_bytes: int = 200, open_files: OpenFiles | None = None) -> PartitionDirectory:
     config = LogConfig(AppendConfig(), index_interval_bytes=interval_bytes)
-    return Place(str(path), config, OpenFiles(100) if open_files is None else open_files)
+    return PartitionDirectory(str(path), config, OpenFiles(100) if open_files is None else open_files)
 
 
 def placed(offset: int, records: int, value: bytes, timestamp: int) -> memoryview:
@@ -58,8 +59,8 @@ def test_same_as_in_memory(
     again: bool,
     data: st.DataObject,
 ) -> None:
-    place = place_at(folder, interval_bytes)
-    ours = FileSegment.create(place, BASE, ROOM, NOW_MS)
+    directory = directory_at(folder, interval_bytes)
+    ours = FileSegment.create(directory, BASE, ROOM, NOW_MS)
     theirs = Segment(BASE, allocate(ROOM // 100), NOW_MS)
     for gap, records, value_bytes, later_ms in batches:
         first = ours.next_offset + gap
@@ -70,7 +71,7 @@ def test_same_as_in_memory(
         ours.filled()
         ours.save_index()
         ours.close()
-        ours = FileSegment(place, BASE, ours.next_offset, ours.size, NOW_MS)
+        ours = FileSegment(directory, BASE, ours.next_offset, ours.size, NOW_MS)
     assert (ours.size, ours.next_offset, ours.max_timestamp) == (theirs.size, theirs.next_offset, theirs.max_timestamp)
     for _ in range(5):
         offset = data.draw(st.integers(BASE, ours.next_offset + 2))
@@ -94,7 +95,7 @@ def test_same_as_in_memory(
 
 
 def test_a_large_read_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None:
-    segment = FileSegment.create(place_at(tmp_path), 0, ROOM, NOW_MS)
+    segment = FileSegment.create(directory_at(tmp_path), 0, ROOM, NOW_MS)
     for number in range(3):
         segment.append(placed(number, 1, bytes([number]) * MAPPED_FROM_BYTES, NOW_MS), number, NOW_MS, NOW_MS)
     start, end, _ = segment.span(1, ROOM, 3, True)
@@ -110,8 +111,8 @@ def test_a_large_read_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None
 
 def test_only_so_many_files_are_open(tmp_path: Path) -> None:
     open_files = OpenFiles(4)
-    place = place_at(tmp_path, open_files=open_files)
-    segments = [FileSegment.create(place, base, ROOM, NOW_MS) for base in range(0, 200, 10)]
+    directory = directory_at(tmp_path, open_files=open_files)
+    segments = [FileSegment.create(directory, base, ROOM, NOW_MS) for base in range(0, 200, 10)]
     for turn in range(3):
         for segment in segments:
             offset = segment.base_offset + turn
@@ -125,11 +126,11 @@ def test_only_so_many_files_are_open(tmp_path: Path) -> None:
 
 def test_one_in_use_stays_open_longer(tmp_path: Path) -> None:
     open_files = OpenFiles(3)
-    place = place_at(tmp_path, open_files=open_files)
-    busy, *others = [FileSegment.create(place, base, ROOM, NOW_MS) for base in (0, 10, 20)]
+    directory = directory_at(tmp_path, open_files=open_files)
+    busy, *others = [FileSegment.create(directory, base, ROOM, NOW_MS) for base in (0, 10, 20)]
 
     for one in (busy, *others):
         one.recently_used = one is busy
-    FileSegment.create(place, 30, ROOM, NOW_MS)
+    FileSegment.create(directory, 30, ROOM, NOW_MS)
     closed = [one for one in (busy, *others) if one._handle < 0]
     assert closed == others[:1]

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.log.disk.log_directory import Owner, uuid_from_printed
+from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
+from sluice.protocol.uuids import uuid_from_printed
 from tests.support.disk_logs import CONFIG, TOPIC_ID, Disk, append, batch, batches_in
 
 DATA = Path(__file__).parents[4] / "fixtures" / "kafka-4.4.0-logs.tar.xz"

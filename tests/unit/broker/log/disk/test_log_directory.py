@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from sluice.broker.log.disk.log_directory import LogDirectory, Owner
+from sluice.broker.log.disk.log_directory import LogDirectory
+from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
 from sluice.errors import SluiceError
 from sluice.protocol.records.log_validator import AppendConfig

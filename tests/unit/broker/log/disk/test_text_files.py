@@ -1,4 +1,4 @@
-"""Checkpoints and meta.properties: what is written is Kafka's, and what cannot be read says why."""
+"""Checkpoints: what is written is Kafka's, and what cannot be read says why."""
 
 from pathlib import Path
 
@@ -8,10 +8,8 @@ from sluice.broker.log.disk.text_files import (
     UnreadableFileError,
     overwrite_checkpoint,
     read_checkpoint,
-    read_meta_properties,
     read_offsets,
     write_checkpoint,
-    write_meta_properties,
     write_offsets,
 )
 
@@ -34,7 +32,6 @@ def test_a_checkpoint_may_become_shorter(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
     assert read_offsets(str(tmp_path / "no")) == {}
-    assert read_meta_properties(str(tmp_path / "no")) is None
 
 
 @pytest.mark.parametrize(
@@ -53,11 +50,3 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, content: str, told: str) -
     with pytest.raises(UnreadableFileError) as failed:
         read_offsets(str(path))
     assert str(failed.value) == f"{path}: {told}"
-
-
-def test_meta_properties_are_java_properties(tmp_path: Path) -> None:
-    path = tmp_path / "meta.properties"
-    write_meta_properties(str(path), {"version": "1", "node.id": "7"})
-    assert path.read_text() == "#\nversion=1\nnode.id=7\n"
-    path.write_text("#\n#Sat Nov 21\nversion = 1\nnode.id:7\n")
-    assert read_meta_properties(str(path)) == {"version": "1", "node.id": "7"}
