@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 import msgspec
 from starlette.responses import Response
 
+from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.journal.reader import JournalReader
-from sluice.broker.server.cluster_server import UnknownResourceError
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.typed_decoding import MisreadError, read, read_texts
 

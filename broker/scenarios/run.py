@@ -13,8 +13,9 @@ from enum import Enum
 from msgspec import UNSET
 
 from sluice.broker.controller.controller import BrokerState
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.steps.action import Known, Stage
-from sluice.broker.server.cluster_server import ClusterError, ClusterServer
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
 from sluice.config.value_types import text_of

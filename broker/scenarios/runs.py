@@ -2,7 +2,8 @@
 
 from itertools import count
 
-from sluice.broker.server.cluster_server import ClusterError, ClusterServer, UnknownResourceError
+from sluice.broker.controller.errors import ClusterError, UnknownResourceError
+from sluice.broker.server.cluster_server import ClusterServer
 
 from .model import Scenario
 from .run import Run

@@ -10,6 +10,7 @@ from sluice.broker.admin.server import AdminPort
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
+from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import BACKLOG, STOP_GRACE_S, Server, bind
 from sluice.clock import Clock
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 
 # Clients that were waiting for the start have asked their first questions by then.
 _PRELOAD_AFTER_MS = 500
-
-
-class ClusterError(SluiceError):
-    """What was asked of a cluster cannot be, as it is now."""
-
-
-class UnknownResourceError(ClusterError):
-    """There is no such broker, topic or partition."""
 
 
 class ClusterServer:

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sluice.broker.controller.elections import Election
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.controller.topic_validation import NewTopic, TopicError
 from sluice.broker.metadata.topic import PartitionState
-from sluice.broker.server.cluster_server import ClusterError, ClusterServer
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import written
 from sluice.errors import SluiceError
 

@@ -6,10 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule, rule_schema
-from sluice.broker.server.cluster_server import ClusterServer, UnknownResourceError
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.errors import SluiceError
 
 _PATH = "/api/v1/faults"

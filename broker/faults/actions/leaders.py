@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import Problem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
-from sluice.broker.server.cluster_server import ClusterError
 from sluice.config.broker_config import Config
 
 from .action import StateAction, node_ids_of

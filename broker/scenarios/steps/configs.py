@@ -8,8 +8,8 @@ from sluice.broker.controller.configs.broker_configs import refused_configs
 from sluice.broker.controller.configs.control import ConfigurationControl
 from sluice.broker.controller.configs.resource import BROKER, TOPIC, Change, Operation, Refusal
 from sluice.broker.controller.controller import BrokerState
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.model import AlterConfig, config_texts
-from sluice.broker.server.cluster_server import ClusterError
 from sluice.config.broker_config import refused_topic_configs
 from sluice.journal_events import NOBODY
 

@@ -4,11 +4,11 @@ from msgspec import UNSET
 
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.elections import Election
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.controller.topic_validation import NewTopic, TopicError, invalid_topic_name
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER
 from sluice.broker.scenarios.model import CreateTopic, Elect, MoveLeader, config_texts
-from sluice.broker.server.cluster_server import ClusterError
 from sluice.config.broker_config import refused_topic_configs
 from sluice.errors import NotDurableError
 from sluice.journal_events import NOBODY

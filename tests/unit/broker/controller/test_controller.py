@@ -3,9 +3,9 @@
 import pytest
 
 from sluice.broker.controller.elections import Election
+from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.metadata.topic import NO_LEADER, Topic
-from sluice.broker.server.cluster_server import ClusterError, UnknownResourceError
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.controller.errors import ClusterError
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.files import load, scenario_of
 from sluice.broker.scenarios.report import RuleReport, StepDone
 from sluice.broker.scenarios.run import Run, RunState
-from sluice.broker.server.cluster_server import ClusterError
 from sluice.journal_events import ScenarioStep
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.virtual_broker import JOURNAL, VirtualBroker

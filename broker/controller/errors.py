@@ -1,0 +1,11 @@
+"""Errors of changes to a cluster."""
+
+from sluice.errors import SluiceError
+
+
+class ClusterError(SluiceError):
+    """A change that the cluster does not allow in its current state."""
+
+
+class UnknownResourceError(ClusterError):
+    """A broker, topic or partition that does not exist."""
