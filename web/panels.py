@@ -79,8 +79,8 @@ def quotas(server: ClusterServer) -> Quotas:
 
 
 def faults(server: ClusterServer) -> Faults:
-    """The rules, the oldest first; who asks does not make the engine of them."""
-    rules = [] if server.cluster.faults is None else server.cluster.faults.list()
+    """Return the rules, oldest first, without creating the fault engine."""
+    rules = [] if server.faults_in_use is None else server.faults_in_use.list()
     return Faults([describe(fault) for fault in rules[:_MOST]], len(rules))
 
 

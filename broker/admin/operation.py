@@ -84,7 +84,7 @@ class AdminRoom:
         """Those of all brokers."""
         from sluice.broker.server.metrics import registry
 
-        return registry(self.server.servers)
+        return registry(self.server)
 
     @cached_property
     def runs(self) -> "Runs":

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
     from sluice.broker.controller.configs.group_configs import GroupConfigs
     from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
-    from sluice.broker.faults.engine import Faults
     from sluice.broker.journal.journal import Journal
     from sluice.broker.log.cleaner.log_cleaner import LogCleaner
     from sluice.broker.security.acl.acl import Acl
@@ -73,7 +72,6 @@ class Cluster:
         self.metadata_log: DurableMetadata | None = None  # where all is in memory
         self.after_turn = AfterTurn()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
-        self.faults: Faults | None = None  # there from when the first rule is added
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)
         self.logs = self._open_logs(config, clock, random)

@@ -24,8 +24,6 @@ from sluice.protocol.message import Message
 from .registry import HANDLERS, Handler
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.engine import Faults
-    from sluice.broker.faults.requests.route_faults import RouteFaults
     from sluice.broker.handlers.services import AllServices
     from sluice.broker.journal.about import Reader
     from sluice.broker.journal.journal import Journal
@@ -51,7 +49,6 @@ class Route:
         "decode",
         "encode",
         "errors",
-        "faults",
         "finish",
         "flexible",
         "flexible_response",
@@ -73,8 +70,7 @@ class Route:
         self.label = f"{api.name} v{version}"
         self.version = version
         self.serve = handler.load()
-        self.handle = self.serve  # what is called with each request
-        self.faults: RouteFaults | None = None  # the rules that may hit, and stand before the handler
+        self.handle = self.serve  # called with each request; fault rules replace it
         self.finish = finish
         self.about: Reader  # what a request is about, for the journal; there only if that is
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
@@ -148,7 +144,8 @@ class Dispatcher:
     ) -> None:
         self.clock = clock
         self.journal = journal
-        self.faults: Faults | None = None  # there from when the first rule is added
+        # Called with each new route; puts fault rules in front of its handler.
+        self.on_route_opened: Callable[[Route], None] | None = None
         self._broker = broker
         self._enforcement = enforcement
         self._routes: dict[int, Route] = {}
@@ -339,8 +336,8 @@ class Dispatcher:
             route.about = self.journal.reader_of(api_key)
         if api_key in self._held:
             self._hold_route(route, api_key)
-        if self.faults is not None:
-            self.faults.equip_route(self._broker, route)
+        if self.on_route_opened is not None:
+            self.on_route_opened(route)
         self._routes[api_and_version] = route
         return route
 

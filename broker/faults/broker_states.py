@@ -20,7 +20,7 @@ from sluice.errors import SluiceError
 from .undo import Undo
 
 if TYPE_CHECKING:
-    from sluice.broker.server.cluster_server import ClusterServer
+    from .target import FaultTarget
 
 # What happens to a broker that is to be isolated, or stopped.
 _HAPPENINGS = {ISOLATED: "isolate", STOPPED: "stop"}
@@ -28,7 +28,7 @@ _WORST_FIRST = (STOPPED, ISOLATED)
 Failed = Callable[[SluiceError], None]
 
 
-class _Want:
+class _DesiredState:
     """What one rule wants."""
 
     def __init__(self, state: BrokerState, failed: Failed, *, controlled: bool) -> None:
@@ -37,12 +37,12 @@ class _Want:
         self.controlled = controlled
 
 
-class WantedStates:
+class DesiredBrokerStates:
     """Of the brokers of one cluster."""
 
-    def __init__(self, server: "ClusterServer") -> None:
+    def __init__(self, server: "FaultTarget") -> None:
         self._server = server
-        self._wants: dict[int, list[_Want]] = {}  # by node id
+        self._wants: dict[int, list[_DesiredState]] = {}  # by node id
         self._left: dict[int, BrokerState] = {}  # as rules have left it
         self._starting: set[int] = set()  # those that rules have let go of, and that have yet to start
 
@@ -57,17 +57,17 @@ class WantedStates:
         `failed` is told why a broker could not be started again. Raises ClusterError as `check` does.
         """
         self.check(node_id, state)
-        want = _Want(state, failed, controlled=controlled)
+        want = _DesiredState(state, failed, controlled=controlled)
         self._wants.setdefault(node_id, []).append(want)
         self._bring_about(node_id, want)
         return partial(self._give_up, node_id, want)
 
-    def _give_up(self, node_id: int, want: _Want) -> None:
+    def _give_up(self, node_id: int, want: _DesiredState) -> None:
         self._wants[node_id].remove(want)
         if self._server.cluster.controller.state(node_id) is self._left.get(node_id):
             self._bring_about(node_id, want)
 
-    def _bring_about(self, node_id: int, because: _Want) -> None:
+    def _bring_about(self, node_id: int, because: _DesiredState) -> None:
         """Makes of a broker what rules want it to be: `because` has just come or gone."""
         wanted, state = self._wanted(node_id), self._server.cluster.controller.state(node_id)
         self._left[node_id] = wanted
@@ -84,7 +84,7 @@ class WantedStates:
         else:
             self._server.rejoin_broker(node_id)
 
-    def _started(self, node_id: int, because: _Want, problem: SluiceError | None) -> None:
+    def _started(self, node_id: int, because: _DesiredState, problem: SluiceError | None) -> None:
         self._starting.discard(node_id)
         if self._server.cluster.controller.state(node_id) is RUNNING:
             self._bring_about(node_id, because)  # rules may want something else of it by now

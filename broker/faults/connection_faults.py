@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.broker.network.socket_server import Server
-    from sluice.broker.server.cluster_server import ClusterServer
 
-    from .engine import Faults
+    from .engine import FaultEngine
     from .fault import Fault
+    from .target import FaultTarget
 
 
 class ConnectionRules:
     """Those of one cluster that are in force, in their order."""
 
-    def __init__(self, engine: "Faults", server: "ClusterServer") -> None:
+    def __init__(self, engine: "FaultEngine", server: "FaultTarget") -> None:
         self._engine = engine
         self._server = server
         self._faults: dict[Fault, ConnectionAction] = {}

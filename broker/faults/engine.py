@@ -18,29 +18,24 @@ from functools import partial
 from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
-from typing import TYPE_CHECKING
 
+from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import FaultError, Problem
 from sluice.broker.faults.requests.route_faults import RouteFaults
+from sluice.broker.network.socket_server import Server
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.server.broker import Broker
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
 from sluice.protocol.apis import API_KEYS
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .broker_states import WantedStates
+from .broker_states import DesiredBrokerStates
 from .connection_faults import ConnectionRules
 from .fault import Fault, lasts_ms
 from .rule import Rule, parse_rule
-
-if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Route
-    from sluice.broker.network.connection import Connection
-    from sluice.broker.network.socket_server import Server
-    from sluice.broker.server.cluster_server import ClusterServer
+from .target import FaultedBroker, FaultTarget
 
 log = logging.getLogger("sluice.broker")
 
@@ -49,10 +44,10 @@ _LONGEST_ID = 200
 _MOST_TOLD = 20  # of the ids there are, where one is asked for that is not
 
 
-class Faults:
+class FaultEngine:
     """The rules of one cluster, in the order they were added."""
 
-    def __init__(self, server: "ClusterServer", seed: int) -> None:
+    def __init__(self, server: FaultTarget, seed: int) -> None:
         """`seed` is what rules that have none derive theirs from."""
         self.disabled = 0  # rules that went wrong, ever
         self._server = server
@@ -61,9 +56,10 @@ class Faults:
         self._given = 0  # the number in the last id that was made up
         self._faults: dict[str, Fault] = {}
         self._of_connections = ConnectionRules(self, server)
-        self.wanted_states = WantedStates(server)
-        for broker in self._cluster.brokers.values():
-            self.equip(broker)
+        self.broker_states = DesiredBrokerStates(server)
+        self._of_routes: dict[int, dict[Route, RouteFaults]] = {}  # by node id
+        for node_id, broker in server.brokers.items():
+            self.attach_broker(broker, server.servers[node_id])
 
     # -- what those who make faults call -------------------------------------------------------------------------------
 
@@ -126,32 +122,22 @@ class Faults:
 
     # -- what brokers call ---------------------------------------------------------------------------------------------
 
-    def equip(self, broker: Broker) -> None:
-        """A broker is there, for the first time or again."""
-        broker.dispatcher.faults = self
+    def attach_broker(self, broker: FaultedBroker, server: Server) -> None:
+        """Apply the rules to the requests and connections of a broker, also of one that was started again."""
+        self._of_routes[broker.node_id] = {}
+        broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
         for route in broker.dispatcher.routes:
-            self.equip_route(broker, route)
+            self._route_opened(broker, route)
+        server.on_connected = partial(self._of_connections.connected, server)
+        server.on_disconnected = self._of_connections.lost
 
-    def equip_route(self, broker: Broker, route: "Route") -> None:
-        """A route is new."""
-        for fault in self._faults.values():
-            self._put_on(broker, route, fault)
-
-    def connected(self, server: "Server", connection: "Connection") -> None:
-        """A connection was made."""
-        self._of_connections.connected(server, connection)
-
-    def lost(self, connection: "Connection") -> None:
-        """A connection is gone."""
-        self._of_connections.lost(connection)
-
-    def started(self, server: "Server") -> None:
+    def started(self, server: Server) -> None:
         """A broker listens again that was stopped."""
         self._of_connections.started(server)
 
     # -- what rules call -----------------------------------------------------------------------------------------------
 
-    def waiting_on(self, broker: Broker) -> DelayedOperationPurgatory:
+    def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
         """Where a broker's requests wait because of rules."""
         if broker.fault_waits is None:
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
@@ -182,7 +168,7 @@ class Faults:
         """Lets go of all that a rule holds."""
         self.take_off_routes(fault)
         self._of_connections.end(fault)
-        for broker in self._cluster.brokers.values():
+        for broker in self._server.brokers.values():
             if broker.fault_waits is not None:
                 broker.fault_waits.check_and_complete(fault)
         undos, fault.undo = [*fault.undo.values()], {}
@@ -194,12 +180,12 @@ class Faults:
 
     def take_off_routes(self, fault: Fault) -> None:
         """A rule hits no requests any more."""
-        for broker in self._cluster.brokers.values():
-            for route in broker.dispatcher.routes:
-                if route.faults is not None:
-                    route.faults.discard(fault)
-                    if not route.faults.faults:
-                        route.faults, route.handle = None, route.serve
+        for of_routes in self._of_routes.values():
+            for route, faults in [*of_routes.items()]:
+                faults.discard(fault)
+                if not faults.faults:
+                    del of_routes[route]
+                    route.handle = route.serve
 
     # -- details -------------------------------------------------------------------------------------------------------
 
@@ -222,12 +208,16 @@ class Faults:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
 
+    def _route_opened(self, broker: FaultedBroker, route: Route) -> None:
+        for fault in self._faults.values():
+            self._put_on(broker, route, fault)
+
     def _put_on_routes(self, fault: Fault) -> None:
-        for broker in self._cluster.brokers.values():
+        for broker in self._server.brokers.values():
             for route in broker.dispatcher.routes:
                 self._put_on(broker, route, fault)
 
-    def _put_on(self, broker: Broker, route: "Route", fault: Fault) -> None:
+    def _put_on(self, broker: FaultedBroker, route: Route, fault: Fault) -> None:
         action = fault.action
         if (
             not fault.is_over
@@ -235,10 +225,11 @@ class Faults:
             and fault.match.hits_route(broker.node_id, route.api_key, route.version)
             and action.can_hit(route.api_key, route.version)
         ):
-            if route.faults is None:
-                route.faults = RouteFaults(self, route)
-                route.handle = route.faults.handle
-            route.faults.add(fault)
+            of_routes = self._of_routes[broker.node_id]
+            if route not in of_routes:
+                of_routes[route] = RouteFaults(self, route)
+                route.handle = of_routes[route].handle
+            of_routes[route].add(fault)
 
     def _bring_about(self, fault: Fault, at: str) -> None:
         """Brings a state about: now, when what is wrong with it is the caller's to hear, or later."""

@@ -13,18 +13,20 @@ from sluice.broker.faults.matching.names import Named
 from sluice.broker.faults.matching.schedule import During, how_often
 from sluice.broker.requests.context import RequestContext
 
+from .broker_states import DesiredBrokerStates
+
 if TYPE_CHECKING:
     from sluice.broker.network.connection import Connection
-    from sluice.broker.server.cluster_server import ClusterServer
 
-    from .engine import Faults
+    from .engine import FaultEngine
     from .rule import Rule
+    from .target import FaultTarget
 
 
 class Fault:
-    """What `Faults.add` returns: the rule with its counters, and the way to end it."""
+    """What `FaultEngine.add` returns: the rule with its counters, and the way to end it."""
 
-    def __init__(self, faults: "Faults | None", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
+    def __init__(self, faults: "FaultEngine | None", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
         """`faults`: None where the rule is only looked at. Raises Problem for one that cannot work."""
         self.id = rule_id
         self.rule = rule
@@ -103,9 +105,15 @@ class Fault:
         self.count(connection.ctx.broker.node_id)
         self._faults.tell(connection.ctx, self)
 
-    def nodes(self, server: "ClusterServer") -> list[int]:
+    def nodes(self, server: "FaultTarget") -> list[int]:
         """The brokers that it is about."""
         return sorted(server.servers if self.match.brokers is None else self.match.brokers)
+
+    @property
+    def broker_states(self) -> DesiredBrokerStates:
+        """The states that rules want brokers to be in."""
+        assert self._faults is not None, "only rules in force change brokers"
+        return self._faults.broker_states
 
     def note_problem(self, error: Exception) -> None:
         """What it did cannot be undone."""

@@ -56,6 +56,9 @@ class Server:
         self.broker = broker
         self.connections: dict[Connection, None] = {}  # a set that keeps the order in which they came
         self.accepted = 0
+        # Called with each new and each ended connection; fault rules use them.
+        self.on_connected: Callable[[Connection], None] | None = None
+        self.on_disconnected: Callable[[Connection], None] | None = None
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
         self.secure_listeners: list[SecureListener] = []
@@ -182,8 +185,8 @@ class Server:
         if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
             connection.cut()
             return
-        if self.broker.dispatcher.faults is not None:
-            self.broker.dispatcher.faults.connected(self, connection)
+        if self.on_connected is not None:
+            self.on_connected(connection)
         if self.acceptor is not None and not connection.closed:
             self.acceptor.comes(connection)
 
@@ -191,8 +194,8 @@ class Server:
         self.connections.pop(connection, None)
         if self._journal is not None:
             self._journal.closed(connection)
-        if self.broker.dispatcher.faults is not None:
-            self.broker.dispatcher.faults.lost(connection)
+        if self.on_disconnected is not None:
+            self.on_disconnected(connection)
         if self.acceptor is not None:
             self.acceptor.gone(connection)
         if self._stopped is not None and not self.connections and not self._stopped.done():

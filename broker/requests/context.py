@@ -5,14 +5,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sluice.config.broker_config import EVERYWHERE, Endpoint
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
     from sluice.broker.dispatch.dispatcher import Route
-    from sluice.broker.faults.fault import Fault
-    from sluice.broker.faults.requests.fault_execution import Course
     from sluice.broker.handlers.records.fetch import Fetch
     from sluice.broker.journal.about import About
     from sluice.broker.journal.journal import Seen, Special
@@ -67,6 +66,23 @@ class Outcome:
 
 PARKED: Final = Outcome()  # a delayed operation answers later
 NO_RESPONSE: Final = Outcome()  # the request has no answer: Produce with acks=0
+
+
+class RequestFault(Protocol):
+    """The fault rules that one request hits, as the dispatcher and the handler of Fetch see them."""
+
+    @property
+    def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
+        """What returns the error that a fetch finds in a partition (topic, index); None if no rule fails fetches."""
+
+    def after(self, outcome: Message | Outcome) -> Message | Outcome:
+        """Return the outcome in place of the handler's."""
+
+    def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        """Return the encoded response in place of `body`."""
+
+    def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
+        """Send the response, or what replaces it."""
 
 
 class RequestContext:
@@ -126,8 +142,8 @@ class RequestContext:
         self.told: Told | None = None  # the throttle times in its answers, while there are quotas
         self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
         self.error_code = 0  # the first error in the response, for the metrics
-        self.fault: Course | None = None  # what fault rules do to it, if any hits it
-        self.fault_counts: dict[Fault, int] | None = None  # of its requests, how many matched rules that count them
+        self.fault: RequestFault | None = None  # the fault rules that the request in flight hits
+        self.fault_counts: dict[Hashable, int] | None = None  # requests of this connection by the rule that counts them
         # For the journal, while there is one: what the request in flight is about (None: it is not to be in the
         # journal), and what is special about it; and whose the connection is (None: that has to be looked at anew).
         self.about: About | None = None

@@ -107,8 +107,6 @@ class Broker:
                 _METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas)
             )
         cluster.join(self)
-        if cluster.faults is not None:
-            cluster.faults.equip(self)
 
     def leads(self, partition: Partition) -> bool:
         """Whether this broker is the one to write to and read from."""

@@ -23,7 +23,7 @@ from .broker import Broker
 
 if TYPE_CHECKING:
     from sluice.broker.admin.server import LoadPage
-    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.engine import FaultEngine
 
 # Clients that were waiting for the start have asked their first questions by then.
 _PRELOAD_AFTER_MS = 500
@@ -36,6 +36,7 @@ class ClusterServer:
         self.config = config
         self.cluster = Cluster(config, clock, random)
         self.servers: dict[int, Server] = {}  # by node id
+        self.brokers: dict[int, Broker] = {}  # the same
         self.admin: AdminPort | None = None
         self.is_stopping = False
         self._clock = clock
@@ -45,6 +46,7 @@ class ClusterServer:
         self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
             broker = Broker(config, clock, random, self.cluster)
+            self.brokers[broker.node_id] = broker
             self.servers[broker.node_id] = Server(broker, loop)
         if self.cluster.logs.directory is not None:
             from .log_dir_recovery import take_up  # only those who have a directory wait for it
@@ -84,12 +86,16 @@ class ClusterServer:
             self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, self._resume_transactions)
 
     @cached_property
-    def faults(self) -> "Faults":
-        """The fault rules, there from when they are first asked for."""
-        from sluice.broker.faults.engine import Faults, seed_of  # few ever want any
+    def faults(self) -> "FaultEngine":
+        """The fault rules, created on first use."""
+        from sluice.broker.faults.engine import FaultEngine, seed_of  # most brokers have no fault rules
 
-        faults = self.cluster.faults = Faults(self, seed_of(self._chance))
-        return faults
+        return FaultEngine(self, seed_of(self._chance))
+
+    @property
+    def faults_in_use(self) -> "FaultEngine | None":
+        """The fault rules; None before their first use."""
+        return self.faults if "faults" in vars(self) else None
 
     def _resume_transactions(self) -> None:
         """What was decided before a restart is completed, and what runs out of time is aborted, though nobody asks."""
@@ -118,15 +124,17 @@ class ClusterServer:
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
         server = Server(broker, self._loop)
+        if self.faults_in_use is not None:
+            self.faults_in_use.attach_broker(broker, server)
         try:
             await server.start(before.endpoints, before.broker.endpoints.values())
         except SluiceError:
             await server.stop()
             raise
-        self.servers[node_id] = server
+        self.brokers[node_id], self.servers[node_id] = broker, server
         controller.started(broker)
-        if self.cluster.faults is not None:
-            self.cluster.faults.started(server)
+        if self.faults_in_use is not None:
+            self.faults_in_use.started(server)
 
     def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None:
         """The same for who does not wait: `told` it is done, or why it cannot be."""

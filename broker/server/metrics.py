@@ -9,7 +9,7 @@ Of several brokers each has its own series, told apart by the label `broker`. Lo
 have replicas, and what passed through a partition for its leader.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 from math import nan
 from operator import attrgetter
@@ -22,7 +22,6 @@ from prometheus_client.registry import Collector
 import sluice
 from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.metadata.topic import Partition
-from sluice.broker.network.socket_server import Server
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
 from sluice.protocol.errors import ErrorCode
@@ -33,9 +32,10 @@ from sluice.quotas.mutation_quota import MutationUsage
 from sluice.quotas.sensor import UNLIMITED
 
 from .broker import Broker
+from .cluster_server import ClusterServer
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.engine import FaultEngine
     from sluice.broker.network.channel_builder import Authentications
 
 # Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
@@ -56,9 +56,10 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
 class BrokerCollector(Collector):
     """Collects from one broker and its server whenever it is asked."""
 
-    def __init__(self, broker: Broker, server: Server) -> None:
-        self._broker = broker
-        self._server = server
+    def __init__(self, cluster: ClusterServer, node_id: int) -> None:
+        self._cluster = cluster
+        self._broker = cluster.brokers[node_id]
+        self._server = cluster.servers[node_id]
 
     def collect(self) -> Iterator[Metric]:
         """All families; those without a value yet are there with none."""
@@ -186,14 +187,14 @@ class BrokerCollector(Collector):
         )
 
     def _faults(self) -> Iterator[Metric]:
-        broker, faults = self._broker, self._broker.dispatcher.faults
+        broker, faults = self._broker, self._cluster.faults_in_use
         yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
         is_first = broker.node_id == min(broker.cluster.brokers)  # it tells what is the cluster's
         yield _counter(
             "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
 
-    def _fault_hits(self, faults: "Faults") -> list[tuple[list[str], int]]:
+    def _fault_hits(self, faults: "FaultEngine") -> list[tuple[list[str], int]]:
         node_id, most = self._broker.node_id, self._broker.config.integer("sluice.metrics.client.ids.max")
         # As of clients: a rule of the name that the others share is one of them.
         rules = sorted(faults, key=lambda fault: fault.id == OTHER)
@@ -219,14 +220,14 @@ class BrokerCollector(Collector):
 class ClusterCollector(Collector):
     """Collects from several brokers: their series in one family, with a label more."""
 
-    def __init__(self, servers: Mapping[int, Server]) -> None:
-        self._servers = servers
+    def __init__(self, cluster: ClusterServer) -> None:
+        self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
         families: dict[str, Metric] = {}
-        for node_id, server in self._servers.items():
-            for family in BrokerCollector(server.broker, server).collect():
+        for node_id in self._cluster.servers:
+            for family in BrokerCollector(self._cluster, node_id).collect():
                 labelled = [one._replace(labels={"broker": str(node_id), **one.labels}) for one in family.samples]
                 if family.name in families:
                     families[family.name].samples += labelled
@@ -236,14 +237,14 @@ class ClusterCollector(Collector):
         yield from families.values()
 
 
-def registry(servers: Mapping[int, Server]) -> CollectorRegistry:
-    """A registry of these brokers, by node id; one that is alone has no label for it."""
+def registry(cluster: ClusterServer) -> CollectorRegistry:
+    """Return a registry of all brokers; with more than one, each series has a label `broker`."""
     metrics = CollectorRegistry()
-    if len(servers) == 1:
-        (server,) = servers.values()
-        metrics.register(BrokerCollector(server.broker, server))
+    if len(cluster.servers) == 1:
+        (node_id,) = cluster.servers
+        metrics.register(BrokerCollector(cluster, node_id))
     else:
-        metrics.register(ClusterCollector(servers))
+        metrics.register(ClusterCollector(cluster))
     return metrics
 
 

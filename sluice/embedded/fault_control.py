@@ -10,7 +10,7 @@ from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
-    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.engine import FaultEngine
     from sluice.broker.faults.fault import Fault
     from sluice.broker.faults.rule import Rule
 
@@ -95,7 +95,7 @@ class LocalFault:
 class LocalFaults:
     """The fault rules of a broker."""
 
-    def __init__(self, faults: "Faults") -> None:
+    def __init__(self, faults: "FaultEngine") -> None:
         self._faults = faults
 
     @overload

@@ -33,6 +33,11 @@ _TOLD = {
 }
 
 
+def partition_for(topic: Topic, key: str) -> Partition:
+    """Return the partition of an internal topic that keeps the records of a group or a transactional id."""
+    return topic.partitions[java_hash(key) % len(topic.partitions)]
+
+
 class CoordinatorLog:
     """One internal topic, created when it is first needed."""
 
@@ -48,8 +53,7 @@ class CoordinatorLog:
 
     def partition_of(self, key: str) -> Partition:
         """The partition that this group's or transactional id's records are in."""
-        partitions = self.topic.partitions
-        return partitions[java_hash(key) % len(partitions)]
+        return partition_for(self.topic, key)
 
     def append(
         self,

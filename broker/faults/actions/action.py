@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from sluice.broker.faults.fault import Fault
     from sluice.broker.faults.requests.fault_execution import Course
+    from sluice.broker.faults.target import FaultTarget
     from sluice.broker.network.connection import Connection
     from sluice.broker.network.socket_server import Server
-    from sluice.broker.server.cluster_server import ClusterServer
 
     from .response_frame import Outgoing
 
@@ -141,6 +141,6 @@ class StateAction(Action, frozen=True):
 
     TAKES: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Callable[[], None]:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Callable[[], None]:
         """Brings it about; returns what undoes it. Raises SluiceError where it cannot be, as things are now."""
         raise NotImplementedError

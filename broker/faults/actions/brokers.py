@@ -13,7 +13,7 @@ from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.server.cluster_server import ClusterServer
+    from sluice.broker.faults.target import FaultTarget
 
 
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):
@@ -25,7 +25,7 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
         bool, msgspec.Meta(description="they give up what they lead first; else they are gone as if killed")
     ] = False
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return _want(fault, server, STOPPED, controlled=self.controlled)
 
 
@@ -38,12 +38,12 @@ class Isolate(StateAction, frozen=True, tag="isolate"):
         if len(node_ids_of(config)) == 1:
             raise Problem("action", "a cluster of one broker has no others that it could be cut off from")
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return _want(fault, server, ISOLATED)
 
 
-def _want(fault: "Fault", server: "ClusterServer", state: BrokerState, *, controlled: bool = False) -> Undo:
-    wanted, nodes = server.faults.wanted_states, fault.nodes(server)
+def _want(fault: "Fault", server: "FaultTarget", state: BrokerState, *, controlled: bool = False) -> Undo:
+    wanted, nodes = fault.broker_states, fault.nodes(server)
     for node_id in nodes:
         wanted.check(node_id, state)
     return undo_all(wanted.want(node_id, state, fault.note_problem, controlled=controlled) for node_id in nodes)

@@ -20,7 +20,7 @@ from .action import Hit, RequestAction, StateAction
 if TYPE_CHECKING:
     from sluice.broker.faults.fault import Fault
     from sluice.broker.faults.requests.fault_execution import Course
-    from sluice.broker.server.cluster_server import ClusterServer
+    from sluice.broker.faults.target import FaultTarget
 
 
 class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
@@ -74,7 +74,7 @@ class DiskFull(StateAction, frozen=True, tag="disk-full"):
     SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a disk that is full."
     TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | {"topic", "partition"}
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         cluster, match = server.cluster, fault.match
 
         def fails(log_name: str) -> OSError | None:

@@ -89,7 +89,7 @@ class Error(RequestAction, frozen=True, tag="error"):
             return _fall_back(ctx)
         level = self._level(course, hit)
         if api_key == FETCH and level.name == PARTITION:
-            course.refuse(hit.fault, code)
+            course.fail_partitions(hit.fault, code)
             return None
         if level.name == TOP:
             return _failed_as_a_whole(course, hit, code)

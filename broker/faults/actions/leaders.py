@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from sluice.broker.controller.errors import ClusterError
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import Problem
 from sluice.broker.faults.matching.match import Match
@@ -22,7 +22,7 @@ from .action import StateAction, node_ids_of
 if TYPE_CHECKING:
     from sluice.broker.controller.controller import Controller
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.server.cluster_server import ClusterServer
+    from sluice.broker.faults.target import FaultTarget
 
 _PATTERN = frozenset("*?[")
 _OF_PARTITIONS = frozenset({"topic", "partition"})
@@ -35,7 +35,7 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
     SUMMARY: ClassVar[str] = "Loses the controller: nobody is missed or elected, and what is asked of it waits."
     TAKES: ClassVar[frozenset[str]] = StateAction.TAKES - {"broker"}
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return server.cluster.controller.lose()
 
 
@@ -51,7 +51,7 @@ class SlowElection(StateAction, frozen=True, tag="slow-election"):
         if parse_ms(self.takes, "action.takes") <= 0:
             raise Problem("action.takes", f"{self.takes}: must be longer than 0")
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return server.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
 
 
@@ -69,7 +69,7 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
     def check_cluster(self, fault: "Fault", config: Config) -> None:
         _check_others(config, self.to)
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         controller = server.cluster.controller
         partitions = _matched(fault, server)
         for partition in partitions:
@@ -92,7 +92,7 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
     def check_cluster(self, fault: "Fault", config: Config) -> None:
         _check_others(config, self.to)
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return _move(server, _matched(fault, server), self.to)
 
 
@@ -111,26 +111,26 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
             if key is not None and _PATTERN & {*key}:
                 raise Problem(name, f"{key!r} is a pattern: name one, or leave it out to move all coordinators")
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         found = [each for each in dict.fromkeys(_coordinating(fault, server)) if fault.match.hits_broker(each.leader)]
         if not found:
             raise ClusterError("there is no coordinator that matches; the first comes with the first group")
         return _move(server, found, self.to)
 
 
-def _coordinating(fault: "Fault", server: "ClusterServer") -> Iterator[Partition]:
+def _coordinating(fault: "Fault", server: "FaultTarget") -> Iterator[Partition]:
     """The partitions of the coordinators that the rule names; of all, where it names none."""
     cluster, rule = server.cluster, fault.rule
     keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
     names_any = any(key is not None for key in keys.values())
     for topic, key in keys.items():
         if key is not None:
-            yield CoordinatorLog(next(iter(cluster.brokers.values())), topic).partition_of(key)
+            yield partition_for(cluster.internal_topic(topic), key)
         elif not names_any and topic in cluster.topics:
             yield from cluster.topics[topic].partitions
 
 
-def _matched(fault: "Fault", server: "ClusterServer") -> list[Partition]:
+def _matched(fault: "Fault", server: "FaultTarget") -> list[Partition]:
     """The partitions that the rule matches and that have a leader; those of internal topics only where it names them.
 
     Raises ClusterError where there is none.
@@ -151,7 +151,7 @@ def _matched(fault: "Fault", server: "ClusterServer") -> list[Partition]:
     return found
 
 
-def _move(server: "ClusterServer", partitions: Iterable[Partition], to: int | None) -> Undo:
+def _move(server: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
     """Moves leaders. What undoes it moves those back that are still where this has brought them."""
     controller = server.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]

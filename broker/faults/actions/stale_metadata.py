@@ -14,7 +14,7 @@ from .action import StateAction
 
 if TYPE_CHECKING:
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.server.cluster_server import ClusterServer
+    from sluice.broker.faults.target import FaultTarget
 
 
 class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
@@ -22,7 +22,7 @@ class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
 
     SUMMARY: ClassVar[str] = "Freezes what brokers know, and tell, of leaders, brokers and new topics."
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return _hold_back(fault, server, inf)
 
 
@@ -37,10 +37,10 @@ class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
         if parse_ms(self.lag, "action.lag") <= 0:
             raise Problem("action.lag", f"{self.lag}: must be longer than 0")
 
-    def begin(self, fault: "Fault", server: "ClusterServer") -> Undo:
+    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
         return _hold_back(fault, server, parse_ms(self.lag, "action.lag"))
 
 
-def _hold_back(fault: "Fault", server: "ClusterServer", lag_ms: float) -> Undo:
+def _hold_back(fault: "Fault", server: "FaultTarget", lag_ms: float) -> Undo:
     publisher = server.cluster.controller.publisher
     return undo_all(publisher.hold_back(node_id, lag_ms) for node_id in fault.nodes(server))

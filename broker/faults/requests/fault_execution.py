@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.response_frame import How, Outgoing
-from sluice.broker.faults.matching.error_answers import Level, merge
+from sluice.broker.faults.matching.error_answers import Level, Where, merge
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS, PRODUCE
@@ -26,9 +26,8 @@ from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.faults.actions.action import Hit
-    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.engine import FaultEngine
     from sluice.broker.faults.fault import Fault
-    from sluice.broker.replica.partition_reader import PartitionReader
 
 Serve = Callable[[RequestContext, Message], Message | Outcome]
 # Longer than anyone waits: what is never answered is, should its rule be removed.
@@ -90,13 +89,13 @@ class Course:
     """One request on its way: `ctx.fault`, until its answer leaves."""
 
     def __init__(
-        self, faults: "Faults", ctx: RequestContext, request: Message, serve: Serve, hits: "Iterator[Hit]"
+        self, faults: "FaultEngine", ctx: RequestContext, request: Message, serve: Serve, hits: "Iterator[Hit]"
     ) -> None:
         """`hits` are found as it is asked for them, each when those before it have done what they do."""
         self.ctx = ctx
         self.request = request
         self.overwritten: list[Hit] = []
-        self.refused: list[tuple[Fault, ErrorCode]] = []
+        self._failed_partitions: list[tuple[Fault, ErrorCode]] = []
         self._faults = faults
         self._serve = serve
         self._coming = hits
@@ -231,9 +230,9 @@ class Course:
         setattr(rest, level.steps[0].asked, [])
         return rest
 
-    def refuse(self, fault: "Fault", code: ErrorCode) -> None:
-        """A fetch finds this error where it would read what the rule is about."""
-        self.refused.append((fault, code))
+    def fail_partitions(self, fault: "Fault", code: ErrorCode) -> None:
+        """Let a fetch find this error in the partitions that the rule matches."""
+        self._failed_partitions.append((fault, code))
 
     def told(self, outcome: Message | Outcome) -> Message | Outcome:
         """A failure, told to a client that wants no answer in the only way there is: its connection ends."""
@@ -243,13 +242,14 @@ class Course:
         ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}, by a fault rule")
         return NO_RESPONSE
 
-    def reader(self, reader: "PartitionReader") -> "PartitionReader":
-        """What a fetch reads partitions with: finds the errors that are to be found."""
-        if not self.refused:
-            return reader
-        from .failing_reader import RefusingReader  # only where a fetch fails
+    @property
+    def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
+        """What returns the error that a fetch finds in a partition; None if no rule fails fetches."""
+        return self._fetch_error if self._failed_partitions else None
 
-        return RefusingReader(reader, self.refused)
+    def _fetch_error(self, topic: str, partition: int) -> ErrorCode | None:
+        where = Where(topic, partition)
+        return next((code for fault, code in self._failed_partitions if fault.match.hits_part(where)), None)
 
     # -- details -------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from .fault_execution import Course
 
 if TYPE_CHECKING:
     from sluice.broker.dispatch.dispatcher import Route
-    from sluice.broker.faults.engine import Faults
+    from sluice.broker.faults.engine import FaultEngine
     from sluice.broker.faults.fault import Fault
     from sluice.broker.handlers.services import AllServices
     from sluice.protocol.apis.produce import ProduceRequest
@@ -39,7 +39,7 @@ _Who = tuple[str, tuple[str, str], str, str]
 class RouteFaults:
     """The rules of one route, in the order they were added."""
 
-    def __init__(self, engine: "Faults", route: "Route") -> None:
+    def __init__(self, engine: "FaultEngine", route: "Route") -> None:
         self.faults: dict[Fault, None] = {}
         self._engine = engine
         self._route = route

@@ -150,8 +150,10 @@ class Fetch:
             self._reader = readers.follower
         else:
             self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
-        if ctx.fault is not None:
-            self._reader = ctx.fault.reader(self._reader)
+        if ctx.fault is not None and ctx.fault.fetch_error is not None:
+            from sluice.broker.replica.failing_reader import FailingReader  # only if a fault rule fails fetches
+
+            self._reader = FailingReader(self._reader, ctx.fault.fetch_error)
         if max_bytes is None:
             max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
             if not self.is_from_follower:

@@ -36,7 +36,7 @@ def test_of_many_quotas_the_first_are_told() -> None:
 def test_without_rules_nobody_makes_an_engine_of_faults() -> None:
     broker = VirtualBroker()
     assert faults(broker.cluster_server).rows == []
-    assert broker.cluster.faults is None
+    assert broker.cluster_server.faults_in_use is None
 
 
 def test_fault_rules_are_told_as_the_admin_port_tells_them() -> None:

@@ -274,7 +274,7 @@ def test_series_of_several_brokers_are_told_apart() -> None:
     cluster = three()
     partition = led_by(cluster, 2, replicas=2)
     cluster.client(node_id=2).ask(produce(9, partition=partition.index), 9)
-    text = generate_latest(registry(cluster.cluster_server.servers)).decode()
+    text = generate_latest(registry(cluster.cluster_server)).decode()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all('broker="' in line for line in lines)
     assert len({line.rpartition(" ")[0] for line in lines}) == len(lines), "a series comes twice"

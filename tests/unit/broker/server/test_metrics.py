@@ -25,7 +25,7 @@ QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
 
 def scrape(broker: VirtualBroker) -> dict[str, Metric]:
     """The families of an exposition, as a parser of Prometheus reads them, by their declared names."""
-    text = generate_latest(registry(broker.cluster_server.servers)).decode()
+    text = generate_latest(registry(broker.cluster_server)).decode()
     families = {}
     for family in text_string_to_metric_families(text):
         name = family.name + "_total" if family.type == "counter" else family.name
@@ -364,7 +364,7 @@ def test_mutations_are_told_by_the_first_broker_alone() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
     broker.client(node_id=2).ask(DeleteTopicsRequest(topic_names=["t"]), 3)
-    families = {family.name: family for family in registry(broker.cluster_server.servers).collect()}
+    families = {family.name: family for family in registry(broker.cluster_server).collect()}
     (sample,) = families["kafka_server_controllermutation_tokens"].samples
     assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}
 

@@ -123,7 +123,7 @@ def test_a_push_is_unpacked_and_counted(codec: int) -> None:
 
 def test_metrics_tell_how_much_was_accepted() -> None:
     broker, client, subscription = subscribed()
-    metrics = registry(broker.cluster_server.servers)
+    metrics = registry(broker.cluster_server)
 
     def told() -> list[float | None]:
         return [metrics.get_sample_value(f"sluice_telemetry_{what}_total") for what in ("pushes", "bytes")]
@@ -134,7 +134,7 @@ def test_metrics_tell_how_much_was_accepted() -> None:
 
 def test_metrics_tell_of_nothing_where_nobody_pushed() -> None:
     broker = VirtualBroker()
-    assert registry(broker.cluster_server.servers).get_sample_value("sluice_telemetry_pushes_total") == 0
+    assert registry(broker.cluster_server).get_sample_value("sluice_telemetry_pushes_total") == 0
     assert broker.broker.telemetry_in_use is None
 
 

@@ -107,7 +107,7 @@ class TestWithReplicas:
         client = broker.client()
         client.send(request({("t", 0): 3, ("t", 1): 0, ("nowhere", 0): 0}, timeout_ms), 2)
         assert (client.answers, broker.broker.delete_records.delayed) == ([], 1)
-        waiting = registry(broker.cluster_server.servers).get_sample_value
+        waiting = registry(broker.cluster_server).get_sample_value
         assert waiting("sluice_purgatory_operations", {"kind": "DeleteRecords"}) == 1
         return broker, client
 

@@ -1,28 +1,25 @@
-"""How a fetch finds an error in partitions that are well: where it would read them, so that all else follows from that
-as it would from a real one: a long poll ends, a session notes it, other partitions are read.
+"""A reader that finds injected errors in partitions, so that all else follows from them as from real ones: a long poll
+ends, a session records the error, other partitions are read.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from sluice.broker.faults.matching.error_answers import Where
-from sluice.broker.replica.fetch_session import WantedPartition
-from sluice.broker.replica.partition_reader import PartitionReader, refused
 from sluice.protocol.apis.fetch import PartitionData
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
+from .fetch_session import WantedPartition
+from .partition_reader import PartitionReader, refused
 
 
-class RefusingReader(PartitionReader):
-    """Reads as another does, but for partitions that rules are about."""
+class FailingReader(PartitionReader):
+    """Reads as another reader does, except partitions for which `error_of` returns an error."""
 
-    __slots__ = ("_reader", "_refused")
+    __slots__ = ("_error_of", "_reader")
 
-    def __init__(self, reader: PartitionReader, refused: "Sequence[tuple[Fault, ErrorCode]]") -> None:
+    def __init__(self, reader: PartitionReader, error_of: Callable[[str, int], ErrorCode | None]) -> None:
+        """`error_of`: Return the error of a partition by topic name and index."""
         self._reader = reader
-        self._refused = refused
+        self._error_of = error_of
 
     def is_as_told(self, item: WantedPartition) -> bool:
         return self._error(item) is None and self._reader.is_as_told(item)
@@ -43,5 +40,4 @@ class RefusingReader(PartitionReader):
         return refused(item, code), 0
 
     def _error(self, item: WantedPartition) -> ErrorCode | None:
-        where = Where(item.topic_name, item.request.partition)
-        return next((code for fault, code in self._refused if fault.match.hits_part(where)), None)
+        return self._error_of(item.topic_name, item.request.partition)

@@ -1,0 +1,56 @@
+"""The cluster and its brokers, as fault rules see and change them."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.network.socket_server import Server
+from sluice.broker.replica.fetch_session import FetchSessionCache
+from sluice.clock import Clock
+from sluice.config.broker_config import Config
+from sluice.errors import SluiceError
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.timer import Timer
+
+
+class FaultedBroker(Protocol):
+    """A broker whose requests fault rules may hit."""
+
+    fault_waits: DelayedOperationPurgatory | None
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def started_ms(self) -> float: ...
+    @property
+    def timer(self) -> Timer: ...
+    @property
+    def dispatcher(self) -> Dispatcher: ...
+    @property
+    def fetch_sessions_in_use(self) -> FetchSessionCache | None: ...
+
+
+class FaultTarget(Protocol):
+    """The brokers of one process, with their servers."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def brokers(self) -> Mapping[int, FaultedBroker]: ...
+    @property
+    def servers(self) -> Mapping[int, Server]: ...
+    @property
+    def is_stopping(self) -> bool: ...
+
+    def check_may(self, node_id: int, happening: str) -> None: ...
+    def stop_broker(self, node_id: int, *, controlled: bool = True) -> None: ...
+    def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None: ...
+    def isolate_broker(self, node_id: int) -> None: ...
+    def rejoin_broker(self, node_id: int) -> None: ...
