@@ -10,7 +10,6 @@ from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
-from sluice.broker.dispatch.dispatcher import AfterTurn
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
@@ -22,6 +21,7 @@ from sluice.broker.metadata.topic import (
     PartitionState,
     Topic,
 )
+from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import RulesOfQuotas
 from sluice.clock import Clock
@@ -70,7 +70,7 @@ class Cluster:
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0  # since the start, those deleted again included
         self.metadata_log: DurableMetadata | None = None  # where all is in memory
-        self.after_turn = AfterTurn()
+        self.actions = ActionQueue()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)

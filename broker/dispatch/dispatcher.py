@@ -5,11 +5,12 @@ it handed a delayed operation to a purgatory, whose completion calls `Dispatcher
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from sluice.broker.network.connection import Connection
+from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
 from sluice.broker.throttling.throttler import Enforcement
 from sluice.clock import Clock
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
-_NO_TURN = -1.0  # no request began then
+_NO_READ = -1.0  # no request began then
 _NOT_SERVED = (0, -1)  # first and last version of an API that has none
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
@@ -98,39 +99,6 @@ class Route:
         self.latency_sum_s = 0.0
 
 
-class Waiting(Protocol):
-    """Where something waits under a key: a purgatory, or answers that are ready."""
-
-    def check_and_complete(self, key: Hashable) -> int:
-        """Completes what can be completed under `key`; returns how much that was."""
-
-
-class AfterTurn:
-    """What is to be checked once the turn's answers went out: one for all brokers, for what a request does on one may
-    be what others wait for.
-    """
-
-    def __init__(self) -> None:
-        self._checks: dict[tuple[Waiting, Hashable], None] = {}
-        self._completing = False
-
-    def check(self, waiting: Waiting, key: Hashable) -> None:
-        """Checks what waits under `key`, once."""
-        self._checks[waiting, key] = None
-
-    def complete(self) -> None:
-        """Completes what can be completed now, and what that makes possible."""
-        if self._completing:
-            return
-        self._completing = True
-        try:
-            while self._checks:
-                (waiting, key), _ = self._checks.popitem()
-                waiting.check_and_complete(key)
-        finally:
-            self._completing = False
-
-
 class Dispatcher:
     """Takes frames from connections to handlers, and responses back."""
 
@@ -139,7 +107,7 @@ class Dispatcher:
         broker: "Broker",
         clock: Clock,
         enforcement: Enforcement,
-        after_turn: AfterTurn,
+        actions: ActionQueue,
         journal: "Journal | None" = None,
     ) -> None:
         self.clock = clock
@@ -151,10 +119,8 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._held: Collection[int] = ()
         self._holding: list[Forwarded] = []
-        self._after_turn = after_turn
-        # Checks what waits under a key, once, at the end of this turn: `check_after_turn(waiting, key)`.
-        self.check_after_turn = after_turn.check
-        self._turn_ms = _NO_TURN  # when the turn began, monotonic
+        self._actions = actions
+        self._read_ms = _NO_READ  # when the turn began, monotonic
         self._answered: list[Route] = []  # in this turn
 
     @property
@@ -172,19 +138,19 @@ class Dispatcher:
 
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 
-    def begin_turn(self, ctx: RequestContext) -> float:
+    def begin_read(self, ctx: RequestContext) -> float:
         """Reads the clocks for all requests of this turn, which are those of one connection. Returns monotonic ms."""
         ctx.now_ms = self.clock.wall_ms()
-        ctx.started_ms = self._turn_ms = self.clock.monotonic_ms()
-        return self._turn_ms
+        ctx.started_ms = self._read_ms = self.clock.monotonic_ms()
+        return self._read_ms
 
-    def end_turn(self) -> None:
+    def end_read(self) -> None:
         """The turn's answers went out: counts them, then completes what its requests made possible, as Kafka does."""
-        started_ms, self._turn_ms = self._turn_ms, _NO_TURN
+        started_ms, self._read_ms = self._read_ms, _NO_READ
         if self._answered:
             self._observe(self._answered, started_ms)
             self._answered = []
-        self._after_turn.complete()
+        self._actions.complete()
 
     # -- one request ---------------------------------------------------------------------------------------------------
 
@@ -245,8 +211,8 @@ class Dispatcher:
             return
         if not connection.waiting:
             connection.resume()
-        if self._turn_ms == _NO_TURN:  # no read ends here that would wake who may read what was appended
-            self._after_turn.complete()
+        if self._read_ms == _NO_READ:  # no read ends here that would wake who may read what was appended
+            self._actions.complete()
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
@@ -282,7 +248,7 @@ class Dispatcher:
             self.journal.answered(ctx, body, 0)
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
-        if ctx.started_ms == self._turn_ms:
+        if ctx.started_ms == self._read_ms:
             self._answered.append(route)  # it leaves with the turn's other answers, and took as long
         else:
             self._observe([route], ctx.started_ms)

@@ -145,7 +145,7 @@ class FaultEngine:
 
     def tell(self, ctx: RequestContext, fault: Fault) -> None:
         """Notes in the journal that a rule hits the request in flight or, where there is none, the connection."""
-        journal = ctx.broker.dispatcher.journal
+        journal = ctx.broker.journal
         if journal is not None:
             journal.fault(ctx, fault.id, fault.action.kind)
 

@@ -196,7 +196,7 @@ class Acceptor:
         return self.broker.enforcement.time.at(self.broker.clock.wall_ms())
 
     def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:
-        journal = self.broker.dispatcher.journal
+        journal = self.broker.journal
         if journal is not None:
             journal.refused(connection, reason, throttle_ms)
 

@@ -46,13 +46,13 @@ class Requests(Protocol):
     @property
     def clock(self) -> Clock: ...
 
-    def begin_turn(self, ctx: RequestContext) -> float:
+    def begin_read(self, ctx: RequestContext) -> float:
         """A read brought requests. Returns monotonic ms."""
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handles the request in `view[start:end]`."""
 
-    def end_turn(self) -> None:
+    def end_read(self) -> None:
         """They have been handled, as far as they could be."""
 
 
@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.keep_rest()
             self._pause_reading()
         elif complete:
-            self.read_ms = self.last_active_ms = self._dispatcher.begin_turn(self.ctx)
+            self.read_ms = self.last_active_ms = self._dispatcher.begin_read(self.ctx)
             self._run()
         else:
             self.last_active_ms = self._dispatcher.clock.monotonic_ms()
@@ -304,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._running = False
         if self.closed:
-            dispatcher.end_turn()
+            dispatcher.end_read()
             return
         if self._out:
             self._flush()
@@ -315,14 +315,14 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
             self._deferred = True
             self._defer(self._continue)
-        dispatcher.end_turn()
+        dispatcher.end_read()
 
     def _continue(self) -> None:
         self._deferred = False
         if self._is_held():
             return
         if self._reader.has_rest:
-            self.last_active_ms = self._dispatcher.begin_turn(self.ctx)
+            self.last_active_ms = self._dispatcher.begin_read(self.ctx)
             self._run()
             if self._is_held():
                 return

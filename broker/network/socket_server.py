@@ -68,7 +68,7 @@ class Server:
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
-        self._journal = broker.dispatcher.journal
+        self._journal = broker.journal
         self._loop = loop
         # A loop without real sockets, as sluice.testing has one, gives its own to listen on.
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)

@@ -54,9 +54,6 @@ class Responder(Protocol):
     def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
 
-    def end_turn(self) -> None:
-        """Complete what the requests of this event-loop iteration made possible."""
-
 
 class Outcome:
     """What a handler returns when there is nothing to send now."""

@@ -87,7 +87,9 @@ class Broker:
             self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times, cluster.journal
         )
         self.authorizer = self._new_authorizer()
-        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.after_turn, cluster.journal)
+        self.actions = cluster.actions
+        self.journal = cluster.journal
+        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.actions, cluster.journal)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
@@ -238,7 +240,7 @@ class Broker:
         """After a start there are transactions: what is to happen to them happens, though nobody asks."""
         if self.transactions_in_use is None:
             _ = self.transactions
-        self.dispatcher.end_turn()
+        self.actions.complete()
 
     @cached_property
     def telemetry(self) -> "Telemetry":
@@ -265,7 +267,7 @@ class Broker:
         if partition.log.has_followers:
             self.cluster.controller.replication.appended(partition)
         else:
-            self.dispatcher.check_after_turn(self.fetches, partition)
+            self.actions.defer(self.fetches, partition)
 
     def records_deleted(self, partition: Partition) -> None:
         """The leader let records go; the replicas' logs start where its does once they have fetched again."""
@@ -285,7 +287,7 @@ class Broker:
     def topic_deleted(self, topic: Topic) -> None:
         """A topic is gone: answers what waited here for its partitions."""
         for partition in topic.partitions:
-            self.dispatcher.check_after_turn(self.fetches, partition)
+            self.actions.defer(self.fetches, partition)
             self.produces.check_and_complete(partition)
             self.delete_records.check_and_complete(partition)
         if self.groups_in_use is not None:

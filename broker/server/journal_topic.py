@@ -71,7 +71,7 @@ class JournalTopic:
             return False
         log.enforce_retention(now_ms)  # the broker's own look, every five minutes, could come gigabytes later
         leader.appended(partition)
-        leader.dispatcher.end_turn()
+        leader.actions.complete()
         return True
 
     def _partition(self) -> Partition | None:

@@ -47,7 +47,7 @@ def reload_groups(broker: VirtualBroker) -> None:
     for partition in internal_partitions(broker, GROUP_METADATA_TOPIC):
         broker.broker.groups.unload(partition)
         broker.broker.groups.load(partition)
-    broker.broker.dispatcher.end_turn()
+    broker.broker.actions.complete()
     broker.settle()
 
 
@@ -56,7 +56,7 @@ def reload_transactions(broker: VirtualBroker) -> None:
     for partition in internal_partitions(broker, TRANSACTION_STATE_TOPIC):
         broker.broker.transactions.unload(partition)
         broker.broker.transactions.load(partition)
-    broker.broker.dispatcher.end_turn()
+    broker.broker.actions.complete()
     broker.settle()
 
 
@@ -72,7 +72,7 @@ def move_leader(broker: VirtualBroker, partition: Partition, node_id: int) -> No
     after = brokers.get(node_id)
     if after is not None:
         after.started_leading(partition)
-    broker.broker.dispatcher.end_turn()
+    broker.broker.actions.complete()
     broker.settle()
 
 

@@ -68,7 +68,7 @@ class GroupCoordinator:
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
         broker.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
-        journal = broker.dispatcher.journal
+        journal = broker.journal
         self.state_journal = None if journal is None else GroupStateJournal(journal, broker.node_id)
         self.shards.load_led()
 
@@ -192,11 +192,11 @@ class GroupCoordinator:
 
     def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
         """Does what ends a round of a rebalance, when its time is over."""
-        return GroupTimer(self.rebalances, self.broker.dispatcher, delay_ms, action)
+        return GroupTimer(self.rebalances, self.broker.actions, delay_ms, action)
 
     def await_heartbeat(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
         """Does what has to be done about a member that says nothing for so long."""
-        return GroupTimer(self.heartbeats, self.broker.dispatcher, delay_ms, action)
+        return GroupTimer(self.heartbeats, self.broker.actions, delay_ms, action)
 
     # -- committing ----------------------------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ class GroupCoordinator:
             ]
             is_over = group.is_empty and not unstable and len(expired) == len(committed)
             self._forget(group, expired, with_group=is_over)
-        self.broker.dispatcher.end_turn()
+        self.broker.actions.complete()
 
     def _is_expired(self, group: Group, committed: CommittedOffset, now_ms: int) -> bool:
         since_ms = group.retention_start_ms(committed)

@@ -20,17 +20,17 @@ class ParkedResponses:
     let that request see, and change, a half-changed group.
     """
 
-    __slots__ = ("_coordinator", "_dispatcher", "_ready")
+    __slots__ = ("_actions", "_coordinator", "_ready")
 
     def __init__(self, coordinator: "GroupCoordinator") -> None:
         self._coordinator = coordinator
-        self._dispatcher = coordinator.broker.dispatcher
+        self._actions = coordinator.broker.actions
         self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
 
     def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
         """Respond to a parked request; a response is dropped if its client has disconnected."""
         self._ready.append((ctx, response))
-        self._dispatcher.check_after_turn(self, self)
+        self._actions.defer(self, self)
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
         """Respond once all replicas have the group's records: an assignment must not be lost."""
@@ -44,7 +44,7 @@ class ParkedResponses:
         self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
     ) -> None:
         self.add(ctx, SyncGroupResponse(error_code=self._coordinator.lost_error(group_id)) if lost else response)
-        self._dispatcher.end_turn()  # no read ends here that would send it
+        self._actions.complete()  # no read ends here that would send it
 
     def check_and_complete(self, key: Hashable) -> int:
         """Send the responses, as a purgatory completes its operations; return their number."""
@@ -58,4 +58,4 @@ class ParkedResponses:
             ctx.error_code = response.error_code
             return response
 
-        self._dispatcher.complete(ctx, answer)
+        ctx.responder.complete(ctx, answer)

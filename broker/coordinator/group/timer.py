@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.requests.action_queue import ActionQueue
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -10,18 +10,18 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 class GroupTimer(DelayedOperation):
     """Acts once, when its time is over, unless it is cancelled before."""
 
-    __slots__ = ("_action", "_dispatcher")
+    __slots__ = ("_action", "_actions")
 
     def __init__(
         self,
         purgatory: DelayedOperationPurgatory,
-        dispatcher: Dispatcher,
+        actions: ActionQueue,
         delay_ms: float,
         action: Callable[[], object],
     ) -> None:
         super().__init__(delay_ms)
         self._action = action
-        self._dispatcher = dispatcher
+        self._actions = actions
         purgatory.delay(self)
 
     def cancel(self) -> None:
@@ -33,4 +33,4 @@ class GroupTimer(DelayedOperation):
 
     def on_expiration(self) -> None:
         self._action()
-        self._dispatcher.end_turn()  # no read ends here that would send the answers and wake readers of the log
+        self._actions.complete()  # no read ends here that would send the answers and wake readers of the log

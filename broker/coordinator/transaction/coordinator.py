@@ -363,7 +363,7 @@ class TransactionCoordinator:
             current = entry.current
             if entry.pending is None and current.state == ONGOING and current.start_ms + current.timeout_ms < now_ms:
                 self._fence(entry, _ignore)
-        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read on
+        self._broker.actions.complete()  # no read ends here that would wake who may read on
 
     def remove_expired(self) -> None:
         """Forgets ids that nobody has used for transactional.id.expiration.ms."""
@@ -423,7 +423,7 @@ class TransactionCoordinator:
 
     def _note(self, current: TransactionMetadata, state: TransactionState, producer_id: int, epoch: int) -> None:
         """A step was taken, which the journal tells where the state is another."""
-        journal = self._broker.dispatcher.journal
+        journal = self._broker.journal
         if journal is not None and state is not current.state:
             journal.note_of_cluster(
                 "transaction-state",

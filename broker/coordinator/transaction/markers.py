@@ -145,4 +145,4 @@ class MarkerWriting:
 
     def _write_again(self, names: Collection[TopicPartition]) -> None:
         self.write(names)
-        self._broker.dispatcher.end_turn()  # no read ends here that would wake who may read on
+        self._broker.actions.complete()  # no read ends here that would wake who may read on

@@ -32,11 +32,11 @@ class StalledSasl:
     def clock(self) -> Clock:
         return self._sasl.clock
 
-    def begin_turn(self, ctx: RequestContext) -> float:
-        return self._sasl.begin_turn(ctx)
+    def begin_read(self, ctx: RequestContext) -> float:
+        return self._sasl.begin_read(ctx)
 
-    def end_turn(self) -> None:
-        self._sasl.end_turn()
+    def end_read(self) -> None:
+        self._sasl.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Passes a request on, or keeps it."""
@@ -54,12 +54,12 @@ class StalledSasl:
         if request is None or connection.closed:
             return
         ctx = connection.ctx
-        self._sasl.begin_turn(ctx)
+        self._sasl.begin_read(ctx)
         connection.waiting = False
         self._sasl.dispatch(ctx, memoryview(request), 0, len(request))
         if not connection.waiting:
             connection.resume()
-        self._sasl.end_turn()
+        self._sasl.end_read()
 
     def _stalls(self, view: memoryview, start: int, end: int) -> bool:
         if self._at == "authenticate" and self._sasl.expects_token():

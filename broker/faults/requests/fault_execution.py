@@ -211,8 +211,8 @@ class Course:
         answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # it is asked for only where there is one
         changed: list[bytes | memoryview] = []
         route.encode(answer, changed)
-        if ctx.broker.dispatcher.journal is not None:
-            ctx.broker.dispatcher.journal.throttle_told(ctx, throttle_ms)
+        if ctx.broker.journal is not None:
+            ctx.broker.journal.throttle_told(ctx, throttle_ms)
         return changed
 
     def take_out(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:

@@ -94,7 +94,6 @@ class _Verification:
     ) -> None:
         self.is_done = False
         self._broker = broker
-        self._responder = ctx.responder
         self._producer = transactional_id, producer_id, producer_epoch
         self._sequences = sequences
         self._adds = ctx.version >= _ADDS_PARTITIONS_SINCE
@@ -108,7 +107,7 @@ class _Verification:
 
     def _attempt_again(self) -> None:
         self.attempt()
-        self._responder.end_turn()  # no read ends here that would wake who may read what was appended
+        self._broker.actions.complete()  # no read ends here that would wake who may read what was appended
 
     def _judged(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()

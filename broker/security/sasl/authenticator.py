@@ -167,11 +167,11 @@ class SaslAuthenticator:
     def clock(self) -> Clock:
         return self._dispatcher.clock
 
-    def begin_turn(self, ctx: RequestContext) -> float:
-        return self._dispatcher.begin_turn(ctx)
+    def begin_read(self, ctx: RequestContext) -> float:
+        return self._dispatcher.begin_read(ctx)
 
-    def end_turn(self) -> None:
-        self._dispatcher.end_turn()
+    def end_read(self) -> None:
+        self._dispatcher.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handles the request in `view[start:end]`, if it may come now. Raises RemoteProtocolError if not."""

@@ -266,7 +266,7 @@ def test_a_deleted_topic_answers_what_waits_on_another_broker() -> None:
     consumer = cluster.client(node_id=3)
     consumer.send(fetch(0, partition=partition.index, max_wait_ms=1000), 11)
     cluster.broker.delete_topic(partition.topic)
-    cluster.broker.dispatcher.end_turn()
+    cluster.broker.actions.complete()
     assert error_codes(consumer.answer().message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
