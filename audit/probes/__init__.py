@@ -7,7 +7,7 @@ and which settings it has: waits are shorter than by default where a statement a
 minutes.
 """
 
-from . import asking, consuming, delivering, outages, producing, reconnecting, throttling
+from . import consuming, control_requests, delivering, outages, producing, reconnecting, throttling
 from .probe import GROUP, POLL_MS, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
 
 __all__ = [
@@ -27,6 +27,6 @@ __all__ = [
 
 PROBES: dict[str, Probe] = {
     probe.name: probe
-    for module in (reconnecting, producing, asking, consuming, delivering, throttling, outages)
+    for module in (reconnecting, producing, control_requests, consuming, delivering, throttling, outages)
     for probe in module.PROBES
 }

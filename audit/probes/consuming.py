@@ -28,7 +28,7 @@ PROBES = (
         name="list-offsets-error",
         what="ListOffsets is answered NOT_LEADER_OR_FOLLOWER (6), to consumers that look for their beginning.",
         role=Role.CONSUMER,
-        workload=Consume(lives_ms=3000),
+        workload=Consume(lifetime_ms=3000),
         cluster=cluster(
             "list-offsets-error",
             9,

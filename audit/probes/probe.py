@@ -38,7 +38,7 @@ class Produce(msgspec.Struct, frozen=True, kw_only=True, tag="produce"):
     partitions: int = 1
     pending: int = 1
     pause_ms: int = 20
-    lives_ms: int = 0
+    lifetime_ms: int = 0
 
 
 class Consume(msgspec.Struct, frozen=True, kw_only=True, tag="consume"):
@@ -51,7 +51,7 @@ class Consume(msgspec.Struct, frozen=True, kw_only=True, tag="consume"):
 
     in_group: bool = False
     commit_every_ms: int = 0
-    lives_ms: int = 0
+    lifetime_ms: int = 0
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):

@@ -17,7 +17,7 @@ from sluice.clock import Clock, LoopClock
 from sluice.errors import ConfigError, SluiceError
 
 from .progress import DEFAULT_BUDGET, Budget, Progress
-from .role_detection import role_seen
+from .role_detection import detect_role
 from .subject_audit import SubjectAudit
 from .timer_lag import LagMeter
 from .worker import Worker
@@ -80,7 +80,7 @@ async def _of_one(
     stop: asyncio.Event,
 ) -> SubjectResult:
     try:
-        roles = subject.roles or frozenset({await role_seen(subject, clock)})
+        roles = subject.roles or frozenset({await detect_role(subject, clock)})
         wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
         if not wanted:
             raise ConfigError(f"{subject.name} is a {_listed(roles)}: none of the probes is for that")

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.audit.probes import GROUP, RECORDS, TOPIC, Begin, Probe
-from sluice.audit.subjects import Running, Subject
+from sluice.audit.subjects import Job, Running, Subject
 from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer
 from sluice.clock import Clock, sleep_ms
@@ -34,8 +34,8 @@ _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"
 _MS = 1_000_000  # ns
 
 
-class Seen(NamedTuple):
-    """What came of a run.
+class RunResult(NamedTuple):
+    """The result of a run.
 
     observation: for the judge
     lost: numbers of the records that were acknowledged and are not in the log
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     lost: list[int]
 
 
-class Course:
+class ProbeRun:
     """A run, from before the subject begins until after it has ended."""
 
     def __init__(
@@ -63,9 +63,9 @@ class Course:
         self._refused = ""
         self.first_seq = broker.journal.last_seq
 
-    async def live(self) -> str:
-        """Lives through it; returns why that could not be, "" if it could. Raises SubjectError for a subject that
-        cannot be started.
+    async def execute(self) -> str:
+        """Run the probe; return why that failed, "" if it succeeded. Raises SubjectError for a subject that cannot be
+        started.
         """
         try:
             if self._probe.begins is Begin.AT_ONCE:
@@ -95,14 +95,19 @@ class Course:
         """One begins at a time: the start of a process takes half a second of a processor, and makes others late."""
         probe = self._probe
         async with self._starting:
-            self._running = await self._subject.begin(
-                self._broker.bootstrap, probe.role, probe.workload, probe.settings, self._seed, self._hear
+            job = Job(
+                bootstrap=self._broker.bootstrap,
+                role=probe.role,
+                workload=probe.workload,
+                settings=probe.settings,
+                seed=self._seed,
             )
-            await self._gives_a_sign(_STARTS_WITHIN_MS)
+            self._running = await self._subject.start(job, self._on_callback)
+            await self._shows_activity(_STARTS_WITHIN_MS)
 
     async def _until_it_works(self) -> str:
         role, until_ms = self._probe.role, self._clock.monotonic_ms() + _WORKS_WITHIN_MS
-        while not any(isinstance(event, Request) and does_its_work(event, role) for event in self.events()):
+        while not any(isinstance(event, Request) and is_successful_work(event, role) for event in self.events()):
             problem = self._problem()
             if not problem and self._clock.monotonic_ms() > until_ms:
                 problem = _never_worked(self.events(), role)
@@ -121,9 +126,9 @@ class Course:
         self._faults.result()
         if self._probe.begins is Begin.WORKING:
             return self._problem()
-        return "" if await self._gives_a_sign(_WORKS_WITHIN_MS) else "the client did not begin"
+        return "" if await self._shows_activity(_WORKS_WITHIN_MS) else "the client did not begin"
 
-    async def _gives_a_sign(self, within_ms: float) -> bool:
+    async def _shows_activity(self, within_ms: float) -> bool:
         """Waits for a connection, a callback, or an end."""
         until_ms = self._clock.monotonic_ms() + within_ms
         while not (self.callbacks or self._problem() or _has_connected(self.events())):
@@ -132,10 +137,10 @@ class Course:
             await sleep_ms(self._clock, _LOOK_EVERY_MS)
         return True
 
-    def _hear(self, told: Callback) -> None:
-        self.callbacks.append(told)
-        if told.event == "rejected":
-            self._refused = told.text or told.error
+    def _on_callback(self, callback: Callback) -> None:
+        self.callbacks.append(callback)
+        if callback.event == "rejected":
+            self._refused = callback.text or callback.error
 
     def _problem(self) -> str:
         """Why it cannot go on."""
@@ -165,24 +170,24 @@ async def run(
     clock: Clock,
     starting: asyncio.Lock,
     lag: Callable[[], Callable[[], float]],
-) -> Seen:
+) -> RunResult:
     """One run. `lag` begins to measure how late timers are; what it returns tells that. Raises SubjectError."""
     config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
-        course = Course(broker, subject, probe, seed, clock, starting)
+        probe_run = ProbeRun(broker, subject, probe, seed, clock, starting)
         lag_ms = lag()
         began_ns = clock.wall_ms() * _MS
-        problem = await course.live()
-        events = course.events()
+        problem = await probe_run.execute()
+        events = probe_run.events()
         fault_from_ns, fault_until_ns = _fault_ns(probe, events)
         observation = Observation(
             probe=probe.name,
-            subject=_as_seen(subject.info(probe.role, probe.settings), events),
+            subject=_with_software_version(subject.info(probe.role, probe.settings), events),
             repetition=repetition,
             seed=seed,
             events=events,
-            callbacks=sorted(course.callbacks, key=lambda told: told.at_ns),
+            callbacks=sorted(probe_run.callbacks, key=lambda callback: callback.at_ns),
             fault_from_ns=fault_from_ns,
             fault_until_ns=fault_until_ns,
             began_ns=began_ns,
@@ -191,10 +196,10 @@ async def run(
             virtual=subject.virtual,
             problem=problem,
         )
-        return Seen(observation, await _lost(broker, course.callbacks, clock))
+        return RunResult(observation, await _lost(broker, probe_run.callbacks, clock))
 
 
-def does_its_work(request: Request, role: Role) -> bool:
+def is_successful_work(request: Request, role: Role) -> bool:
     """Whether it is what a client is there for, and was answered without an error."""
     is_work = request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
     return is_work and request.answered_ns is not None and not request.error_codes
@@ -237,18 +242,20 @@ def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int
     return began + round(from_ms * _MS), None if until_ms is None else began + round(until_ms * _MS)
 
 
-def _as_seen(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
-    """A subject that does not say its version may have told it to the broker (KIP-511)."""
-    told = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
-    return info if info.version else msgspec.structs.replace(info, version=next(told, ""))
+def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
+    """Return the information with the version that the client sent to the broker (KIP-511), if it has none."""
+    versions = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
+    return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 
 
 async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
     """The records that were acknowledged and cannot be read, by our own consumer, now that nothing fails."""
-    acknowledged = {told.record for told in callbacks if told.event == "delivered"}
+    acknowledged = {callback.record for callback in callbacks if callback.event == "delivered"}
     if not acknowledged:
         return []
-    partitions = [TopicPartition(TOPIC, number) for number in {told.partition for told in callbacks} if number >= 0]
+    partitions = [
+        TopicPartition(TOPIC, number) for number in {callback.partition for callback in callbacks} if number >= 0
+    ]
     async with Consumer({"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign(partitions)
         until_ms = clock.monotonic_ms() + _READ_MS

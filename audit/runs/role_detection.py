@@ -1,11 +1,11 @@
-"""What a command is: seen by what it asks a broker that is well. So it is also seen that it runs at all."""
+"""Detects the role of a command by what it requests of a healthy broker, and that it runs at all."""
 
 import asyncio
 from collections.abc import Sequence
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes import TOPIC, Produce
-from sluice.audit.subjects import Subject, SubjectError
+from sluice.audit.subjects import Job, Subject, SubjectError
 from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.journal_events import AnyEvent, ConnectionOpened, Request
@@ -24,11 +24,12 @@ _BY_API = {
 }
 
 
-async def role_seen(subject: Subject, clock: Clock) -> Role:
-    """Raises SubjectError for a command that does not run, ends, never connects, or does nothing that tells."""
+async def detect_role(subject: Subject, clock: Clock) -> Role:
+    """Return the role. Raises SubjectError for a command that does not run, ends, or sends no request of any role."""
     async with Broker() as broker:
         await broker.cluster.create_topic(TOPIC)
-        running = await subject.begin(broker.bootstrap, Role.PRODUCER, Produce(), {}, 0, lambda told: None)
+        job = Job(bootstrap=broker.bootstrap, role=Role.PRODUCER, workload=Produce(), settings={}, seed=0)
+        running = await subject.start(job, lambda callback: None)
         try:
             until_ms = clock.monotonic_ms() + _WITHIN_MS
             while clock.monotonic_ms() < until_ms:

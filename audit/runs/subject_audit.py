@@ -23,7 +23,7 @@ from sluice.audit.subjects import Subject
 from sluice.clock import Clock
 from sluice.journal_events import Request
 
-from .probe_run import Seen, does_its_work, run
+from .probe_run import RunResult, is_successful_work, run
 from .progress import Budget, Phase, Progress
 from .timer_lag import LagMeter
 from .worker import Worker
@@ -56,11 +56,11 @@ class SubjectAudit:
         self._clock = clock
         self._meter = meter
         self._stop = stop
-        self._judge, *living = workers
-        self._free: asyncio.Queue[Worker] = asyncio.Queue()  # that have a client live in virtual time
-        for worker in living:
+        self._judge, *virtual_workers = workers
+        self._free: asyncio.Queue[Worker] = asyncio.Queue()  # those that run clients in virtual time
+        for worker in virtual_workers:
             self._free.put_nowait(worker)
-        self._at_once = len(living) if subject.virtual else budget.at_once
+        self._at_once = len(virtual_workers) if subject.virtual else budget.at_once
         self._starting = asyncio.Lock()
         self._began_ms = clock.monotonic_ms()
         self._done: Counter[str] = Counter()
@@ -85,9 +85,9 @@ class SubjectAudit:
                 break  # it would not the next time either
         if self._stop.is_set():
             self._problems[f"stopped after {self._done.total()} of {self._planned} runs"] = 1
-        self._tell("judging")
+        self._report_progress("judging")
         findings = [finding for name in self._probes for finding in await self._judge.find(name)]
-        self._tell("done")
+        self._report_progress("done")
         return self._result([*findings, *self._lost_records()])
 
     # -- runs ----------------------------------------------------------------------------------------------------------
@@ -123,56 +123,56 @@ class SubjectAudit:
 
     async def _run(self, probe: Probe, repetition: int) -> None:
         self._running.append(probe.name)
-        self._tell("measuring")
+        self._report_progress("measuring")
         try:
-            seen = await self._unless_stopped(self._seen(probe, repetition))
-            if seen is None:
+            result = await self._unless_stopped(self._run_once(probe, repetition))
+            if result is None:
                 return
-            await self._note(probe, seen)
+            await self._record(probe, result)
         finally:
             self._running.remove(probe.name)
         self._done[probe.name] += 1
-        self._tell("measuring")
+        self._report_progress("measuring")
 
-    async def _unless_stopped(self, seeing: Coroutine[object, object, Seen]) -> Seen | None:
-        """What was seen; None, if that was given up."""
-        seen, stop = asyncio.create_task(seeing), asyncio.create_task(self._stop.wait())
+    async def _unless_stopped(self, running: Coroutine[object, object, RunResult]) -> RunResult | None:
+        """Return the result; None if the audit was stopped before."""
+        run, stop = asyncio.create_task(running), asyncio.create_task(self._stop.wait())
         try:
-            await asyncio.wait((seen, stop), return_when=asyncio.FIRST_COMPLETED)
-            return seen.result() if seen.done() else None
+            await asyncio.wait((run, stop), return_when=asyncio.FIRST_COMPLETED)
+            return run.result() if run.done() else None
         finally:
-            for task in (seen, stop):
+            for task in (run, stop):
                 task.cancel()
-            await asyncio.wait((seen, stop))
+            await asyncio.wait((run, stop))
 
-    async def _seen(self, probe: Probe, repetition: int) -> Seen:
+    async def _run_once(self, probe: Probe, repetition: int) -> RunResult:
         seed = self._seed + repetition
         if self._subject.virtual:
             worker = await self._free.get()
             try:
-                return await self._lived(worker, probe, repetition, seed)
+                return await self._run_virtual(worker, probe, repetition, seed)
             finally:
                 self._free.put_nowait(worker)
         return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
 
-    async def _lived(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> Seen:
+    async def _run_virtual(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> RunResult:
         """A client that storms makes minutes of virtual time long."""
         try:
             left_s = max(0.0, self._left_ms() / 1000)
-            return await asyncio.wait_for(worker.live(self._subject.name, probe, repetition, seed), left_s)
+            return await asyncio.wait_for(worker.run(self._subject.name, probe, repetition, seed), left_s)
         except TimeoutError:
             await worker.end()
             info = self._subject.info(probe.role, probe.settings)
             problem = f"it was not over within the budget of {self._budget.seconds:.0f} s"
-            return Seen(Observation(probe=probe.name, subject=info, repetition=repetition, problem=problem), [])
+            return RunResult(Observation(probe=probe.name, subject=info, repetition=repetition, problem=problem), [])
 
-    async def _note(self, probe: Probe, seen: Seen) -> None:
-        observation = seen.observation
+    async def _record(self, probe: Probe, result: RunResult) -> None:
+        observation = result.observation
         self._version = self._version or observation.subject.version
         self._came_about += not observation.problem
         if observation.problem:
             self._problems[f"{probe.name}: {observation.problem}"] += 1
-        self._lost[probe.name] += seen.lost
+        self._lost[probe.name] += result.lost
         recovery_ms = recovered_after_ms(observation, probe.role)
         if recovery_ms is not None:
             self._recovery_ms[probe.name].append(recovery_ms)
@@ -182,7 +182,7 @@ class SubjectAudit:
 
     async def _judged(self) -> dict[str, int]:
         """Judges the statements of which there are new runs; returns how many more runs of which probes it takes."""
-        self._tell("judging")
+        self._report_progress("judging")
         began_ms = self._clock.monotonic_ms()
         more: Counter[str] = Counter()
         for statement in dict.fromkeys(each for probe in self._probes.values() for each in probe.statements):
@@ -225,7 +225,7 @@ class SubjectAudit:
             virtual=self._subject.virtual,
         )
 
-    def _tell(self, phase: Phase) -> None:
+    def _report_progress(self, phase: Phase) -> None:
         seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
         done = self._done.total()
         self._on_progress(
@@ -249,7 +249,7 @@ def recovered_after_ms(observation: Observation, role: Role) -> float | None:
     successes = (
         event.received_ns
         for event in observation.events
-        if isinstance(event, Request) and event.received_ns >= until_ns and does_its_work(event, role)
+        if isinstance(event, Request) and event.received_ns >= until_ns and is_successful_work(event, role)
     )
     first_ns = next(successes, None)
     return None if first_ns is None else (first_ns - until_ns) / _NS

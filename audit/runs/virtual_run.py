@@ -7,13 +7,13 @@ from sluice.audit.probes import Probe
 from sluice.audit.subjects import VirtualSubject
 from sluice.clock import LoopClock
 
-from .probe_run import Seen, run
+from .probe_run import RunResult, run
 
 
-def live(subject: VirtualSubject, probe: Probe, repetition: int, seed: int) -> Seen:
-    """Lives through it."""
+def run_virtual(subject: VirtualSubject, probe: Probe, repetition: int, seed: int) -> RunResult:
+    """Run a probe in virtual time and return the result."""
 
-    async def main() -> Seen:
+    async def main() -> RunResult:
         clock = LoopClock(asyncio.get_running_loop())
         return await run(subject, probe, repetition, seed, clock, asyncio.Lock(), lambda: lambda: 0.0)
 

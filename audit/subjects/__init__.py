@@ -20,12 +20,13 @@ from sluice.errors import ConfigError
 from .command import BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import JavaSubject
-from .subject import Running, Subject, SubjectError, Tell
+from .subject import Job, Running, Subject, SubjectError
 
 __all__ = [
     "SUBJECTS",
     "VIRTUAL",
     "CommandSubject",
+    "Job",
     "Running",
     "Subject",
     "SubjectError",

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import Setting, Workload
+from sluice.audit.probes import Setting
 from sluice.errors import ConfigError
 
 from .process import SubjectProcess
-from .subject import Running, Tell
+from .subject import Job, OnCallback, Running
 
 BOOTSTRAP = "{bootstrap}"
 # What an interpreter is given is the application, and not the interpreter.
@@ -47,10 +47,8 @@ class CommandSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return SubjectInfo(name=self.name, role=role, settings=dict(self._settings))
 
-    async def begin(
-        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
-    ) -> Running:
-        words = [word.replace(BOOTSTRAP, bootstrap) for word in self._words]
+    async def start(self, job: Job, on_callback: OnCallback) -> Running:
+        words = [word.replace(BOOTSTRAP, job.bootstrap) for word in self._words]
         return await SubjectProcess.start(words, lambda line: None)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """A client library with a driver: in a process of its own, or as a task in virtual time.
 
-A driver is a module with `run(job, tell)`: it makes the client, has it work, and tells what happens, until it is ended.
-As a process it reads its job from standard input and tells in lines of JSON (drivers/telling.py).
+A driver is a module with `run(job, on_callback)`: it creates the client, runs the workload, and reports callbacks until
+it ends. A process reads its job from standard input and writes callbacks as lines of JSON (drivers/reporting.py).
 """
 
 import asyncio
@@ -14,11 +14,11 @@ import msgspec
 
 from sluice import testing
 from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
-from sluice.audit.probes import Setting, Workload
+from sluice.audit.probes import Setting
 
 from .client import Client, installed
 from .process import SubjectProcess
-from .subject import Job, Running, Tell
+from .subject import Job, OnCallback, Running
 
 
 class DrivenSubject:
@@ -42,36 +42,35 @@ class DrivenSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return self.client.info(role, settings, self.version())
 
-    async def begin(
-        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
-    ) -> Running:
-        job = Job(
-            bootstrap=bootstrap, role=role, workload=workload, settings=self.client.own(role, settings), seed=seed
-        )
-        return await start_driver(self.client.driver, job, tell)
+    async def start(self, job: Job, on_callback: OnCallback) -> Running:
+        return await start_driver(self.client, job, on_callback)
 
     async def close(self) -> None:
         """Nothing is kept between runs."""
 
 
-async def start_driver(module: str, job: Job, tell: Tell, **environment: str) -> SubjectProcess:
-    """Starts a driver as a process, which has its job from here."""
+def _own(client: Client, job: Job) -> Job:
+    return msgspec.structs.replace(job, settings=client.own(job.role, job.settings))
+
+
+async def start_driver(client: Client, job: Job, on_callback: OnCallback, **environment: str) -> SubjectProcess:
+    """Start a client's driver as a process, with its job on standard input."""
 
     def on_line(line: bytes) -> None:
         try:
-            told = msgspec.json.decode(line, type=Callback)
+            callback = msgspec.json.decode(line, type=Callback)
         except msgspec.DecodeError:
             return  # what the library prints
-        tell(told)
+        on_callback(callback)
 
-    command = [sys.executable, "-m", module]
-    return await SubjectProcess.start(command, on_line, stdin=msgspec.json.encode(job), environment=environment)
+    command, stdin = [sys.executable, "-m", client.driver], msgspec.json.encode(_own(client, job))
+    return await SubjectProcess.start(command, on_line, stdin=stdin, environment=environment)
 
 
 class Driver(Protocol):
     """A driver's module, where the client is asyncio."""
 
-    def run(self, job: Job, tell: Tell) -> Coroutine[object, object, None]:
+    def run(self, job: Job, on_callback: OnCallback) -> Coroutine[object, object, None]:
         """Works until it is cancelled."""
 
 
@@ -91,15 +90,10 @@ class VirtualSubject(DrivenSubject):
         """Its driver, and so the library: that has to be there before time is virtual."""
         return cast(Driver, import_module(self.client.driver))  # a module is what its attributes are
 
-    async def begin(
-        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
-    ) -> Running:
+    async def start(self, job: Job, on_callback: OnCallback) -> Running:
         driver = self.load()
-        job = Job(
-            bootstrap=bootstrap, role=role, workload=workload, settings=self.client.own(role, settings), seed=seed
-        )
         with testing.network().host("client"):
-            return RunningTask(asyncio.create_task(driver.run(job, tell)))
+            return RunningTask(asyncio.create_task(driver.run(_own(self.client, job), on_callback)))
 
 
 class RunningTask:

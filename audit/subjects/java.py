@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import Setting, Workload
+from sluice.audit.probes import Setting
 from sluice.audit.subjects.clients.java import CLIENT
 from sluice.errors import SluiceError
 from sluice.pipeline.connector import Jar, connector_for
@@ -22,7 +22,7 @@ from sluice.pipeline.java import Java, find_java
 from .client import installed
 from .driven import start_driver
 from .process import SubjectProcess
-from .subject import Job, Running, SubjectError, Tell
+from .subject import Job, OnCallback, Running, SubjectError
 
 _STARTS_WITHIN_S = 30.0
 _CLIENTS = "kafka-clients"
@@ -58,13 +58,10 @@ class JavaSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return CLIENT.info(role, settings, self.version())
 
-    async def begin(
-        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
-    ) -> Running:
+    async def start(self, job: Job, on_callback: OnCallback) -> Running:
         if self._jvm is None or self._jvm.process.ended() is not None:
             self._jvm = await _Jvm.start(installed("pyspark"))
-        job = Job(bootstrap=bootstrap, role=role, workload=workload, settings=CLIENT.own(role, settings), seed=seed)
-        return await start_driver(CLIENT.driver, job, tell, **self._jvm.environment)
+        return await start_driver(CLIENT, job, on_callback, **self._jvm.environment)
 
     async def close(self) -> None:
         if self._jvm is not None:
@@ -82,19 +79,19 @@ class _Jvm:
     @classmethod
     async def start(cls, pyspark: str) -> "_Jvm":
         """Raises SubjectError where none comes about."""
-        said: asyncio.Queue[str] = asyncio.Queue()  # the port, and the token
+        lines: asyncio.Queue[str] = asyncio.Queue()  # the port, and the token
         java = _java(pyspark)
         jars = await asyncio.to_thread(fetched_jars, pyspark, java)
         classpath = ":".join(map(str, [*_pyspark_jars(), *(jar for jar in jars if jar.name.startswith(_CLIENTS))]))
         command = [str(java.program), *_OPTIONS, "-cp", classpath, "py4j.GatewayServer"]
         process = await SubjectProcess.start(
             [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
-            lambda line: said.put_nowait(line.decode().strip()),
+            lambda line: lines.put_nowait(line.decode().strip()),
             stdin=None,
         )
         try:
             async with asyncio.timeout(_STARTS_WITHIN_S):
-                return cls(process, await said.get(), await said.get())
+                return cls(process, await lines.get(), await lines.get())
         except TimeoutError:
             why = process.ended() or "it says nothing"
             await process.end()

@@ -13,7 +13,7 @@ from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
 from sluice.errors import SluiceError
 
-Tell = Callable[[Callback], None]
+OnCallback = Callable[[Callback], None]
 
 
 class SubjectError(SluiceError):
@@ -71,10 +71,8 @@ class Subject(Protocol):
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         """Who it is when it is given settings, by Kafka's names."""
 
-    async def begin(
-        self, bootstrap: str, role: Role, workload: Workload, settings: Mapping[str, Setting], seed: int, tell: Tell
-    ) -> Running:
-        """Has it work. Raises SubjectError where it does not begin."""
+    async def start(self, job: Job, on_callback: OnCallback) -> Running:
+        """Start the client; `job` has its settings by Kafka's names. Raises SubjectError if it does not start."""
 
     async def close(self) -> None:
         """Lets go of what it keeps between runs."""

@@ -5,7 +5,7 @@ finding must be the one that is right. `make test-audit` does so with 20 seeds, 
 profile with 100; `pytest tests/property/test_audit_verdicts.py --audit-seeds N` with N.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ import pytest
 from sluice.audit.judge import findings, judge
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.judge.model.verdict import FindingKind, State
+from sluice.audit.judge.model.verdict import State
 from tests.support.audit_stages import STAGES, observe
-from tests.support.synthetic_askers import ASKERS, BASE_MS, MAX_MS, Asker, observe_asker
 from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
+from tests.support.synthetic_probe_clients import BASE_MS, MAX_MS, PROBE_CLIENTS, ProbeClient, observe_probe_client
 
 LEAST_RUNS, MOST_RUNS = 3, 24
 # Of the configured value.
@@ -40,7 +40,7 @@ SAMPLE = (
     "config: takes any configuration",
     "long-throttle: as it is",
 )
-SAMPLE_OF_ASKERS = (
+SAMPLE_OF_PROBE_CLIENTS = (
     "commit-error: base too large",
     "heartbeat-error: linear",
     "admin-error: as it is",
@@ -72,7 +72,7 @@ BACKOFFS = (
     Configured("before connections", on_stage("closed"), "KIP-144/1", 50, 1000, RUNS),
     Configured(
         "before an admin's retries",
-        partial(observe_asker, Asker("as it is", "admin-error", {})),
+        partial(observe_probe_client, ProbeClient("as it is", "admin-error", {})),
         "KIP-580/15",
         BASE_MS,
         MAX_MS,
@@ -88,9 +88,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         policies = [policy for policy in POLICIES if seeds or str(policy) in SAMPLE]
         metafunc.parametrize("policy", policies, ids=str)
         metafunc.parametrize("seed", range(seeds or 1))
-    if "asker" in metafunc.fixturenames:
-        askers = [asker for asker in ASKERS if seeds or str(asker) in SAMPLE_OF_ASKERS]
-        metafunc.parametrize("asker", askers, ids=str)
+    if "client" in metafunc.fixturenames:
+        clients = [client for client in PROBE_CLIENTS if seeds or str(client) in SAMPLE_OF_PROBE_CLIENTS]
+        metafunc.parametrize("client", clients, ids=str)
         metafunc.parametrize("seed", range(seeds or 1))
     if "backoff" in metafunc.fixturenames:
         metafunc.parametrize("backoff", BACKOFFS if seeds else BACKOFFS[:-1], ids=str)
@@ -101,12 +101,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_every_verdict_on_a_client_whose_behaviour_is_known_is_right(policy: Policy, seed: int) -> None:
     runs = as_often_as_needed(partial(observe, policy), policy.expected, seed)
-    assert told(runs, policy.expected) == (policy.expected, policy.finds), f"{policy}, seed {seed}, {len(runs)} runs"
+    assert judge_all(runs, policy.expected) == (policy.expected, policy.finds), f"{policy}, seed {seed}"
 
 
-def test_every_verdict_on_one_that_asks_in_a_known_way_is_right(asker: Asker, seed: int) -> None:
-    runs = as_often_as_needed(partial(observe_asker, asker), asker.expected, seed)
-    assert told(runs, asker.expected) == (asker.expected, frozenset()), f"{asker}, seed {seed}, {len(runs)} runs"
+def test_every_verdict_on_a_client_under_a_probe_is_right(client: ProbeClient, seed: int) -> None:
+    runs = as_often_as_needed(partial(observe_probe_client, client), client.expected, seed)
+    assert judge_all(runs, client.expected) == (client.expected, set()), f"{client}, seed {seed}"
 
 
 def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[str], seed: int) -> list[Observation]:
@@ -117,9 +117,9 @@ def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[s
     return runs
 
 
-def told(runs: Sequence[Observation], statements: Iterable[str]) -> tuple[Mapping[str, State], frozenset[FindingKind]]:
-    """What the judge says of these statements, and what else it finds."""
-    return {name: judge(name, runs).state for name in statements}, frozenset(each.kind for each in findings(runs))
+def judge_all(runs: Sequence[Observation], statements: Iterable[str]) -> tuple[object, object]:
+    """Return the verdict on each of these statements, and the kinds of the findings."""
+    return {name: judge(name, runs).state for name in statements}, {each.kind for each in findings(runs)}
 
 
 def test_our_own_client_in_its_default_profile_deviates_from_nothing(

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.probes import PROBES
-from sluice.audit.runs.virtual_run import live
+from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import ConnectionOpened, Request
 
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_ten_minutes_take_seconds_and_are_the_same_every_time(subject: str, times: int) -> None:
     began_s = time.process_time()
-    runs = [live(VIRTUAL[subject], PROBE, repetition=0, seed=7).observation for _ in range(times)]
+    runs = [run_virtual(VIRTUAL[subject], PROBE, repetition=0, seed=7).observation for _ in range(times)]
     assert time.process_time() - began_s < SECONDS * times
     assert all(run == runs[0] for run in runs)
     assert runs[0].problem == ""

@@ -1,11 +1,19 @@
-"""How long one client lives, where a driver makes several, one after the other."""
+"""Lifetimes of clients, where a driver creates several, one after the other."""
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 
+FOREVER_S = 1e6
 
-async def live(ms: int, work: Coroutine[object, object, None]) -> None:
-    """Works for so long, then is cancelled; 0: until then who works is cancelled."""
+
+async def run_for(ms: int, work: Coroutine[object, object, None]) -> None:
+    """Run the work for this long, then cancel it; 0: without a limit."""
     with suppress(TimeoutError):
         await asyncio.wait_for(work, ms / 1000 or None)
+
+
+def deadline_s(lifetime_ms: int) -> float:
+    """Return when a client that blocks is to end, on the monotonic clock; 0: never."""
+    return time.monotonic() + (lifetime_ms / 1000 or FOREVER_S)

@@ -16,22 +16,22 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
-from sluice.audit.subjects.subject import Job, Tell
+from sluice.audit.subjects.subject import Job, OnCallback
 
-from .reporting import Teller, job_from_stdin, print_line
+from .client_lifetimes import FOREVER_S, deadline_s
+from .reporting import DriverReporter, job_from_stdin, print_line
 
-_FAILED_S = 0.1  # until what has failed is tried again
-_FOREVER_S = 1e6
+_RETRY_AFTER_S = 0.1  # until what has failed is tried again
 
 
 class JavaClients:
     """The clients of one job, one after the other."""
 
-    def __init__(self, gateway: JavaGateway, job: Job, tell: Tell) -> None:
+    def __init__(self, gateway: JavaGateway, job: Job, on_callback: OnCallback) -> None:
         self._jvm = gateway.jvm
         self._kafka = gateway.jvm.org.apache.kafka
         self._job = job
-        self._teller = Teller(tell)
+        self._reporter = DriverReporter(on_callback)
         self._open: Any = None
         self._settings = gateway.jvm.java.util.HashMap()
         for name, value in job.settings.items():
@@ -52,8 +52,8 @@ class JavaClients:
                     case Call():
                         self._call(work)
             except Py4JJavaError as error:
-                self._teller.event("rejected", _told(error))
-                time.sleep(_FOREVER_S)
+                self._reporter.event("rejected", _error_text(error))
+                time.sleep(FOREVER_S)
             self.close()
 
     def close(self) -> None:
@@ -61,16 +61,13 @@ class JavaClients:
         client, self._open = self._open, None
         if client is not None:
             client.close(self._jvm.java.time.Duration.ofMillis(0))
-            self._teller.event("closed")
+            self._reporter.event("closed")
 
     def _opened(self, client: Any) -> Any:
         self._open = client
-        self._teller.event("started")
-        self._teller.event("ready")
+        self._reporter.event("started")
+        self._reporter.event("ready")
         return client
-
-    def _until(self, lives_ms: int) -> float:
-        return time.monotonic() + (lives_ms / 1000 if lives_ms else _FOREVER_S)
 
     def _produce(self, work: Produce) -> None:
         producer = self._opened(self._kafka.clients.producer.KafkaProducer(self._settings))
@@ -78,18 +75,18 @@ class JavaClients:
         for partition in range(work.partitions):
             for _ in range(work.pending):
                 Thread(target=self._send, args=(producer, partition, work.pause_ms, over), daemon=True).start()
-        over.wait(self._until(work.lives_ms) - time.monotonic())
+        over.wait(deadline_s(work.lifetime_ms) - time.monotonic())
         over.set()
 
     def _send(self, producer: Any, partition: int, pause_ms: int, over: Event) -> None:
         record_of = self._kafka.clients.producer.ProducerRecord
         while not over.is_set():
-            number = self._teller.sent(partition)
+            number = self._reporter.sent(partition)
             try:
                 written = producer.send(record_of(TOPIC, partition, None, str(number))).get()
-                self._teller.delivered(number, partition, written.offset())
+                self._reporter.delivered(number, partition, written.offset())
             except Py4JJavaError as error:
-                self._teller.failed(number, partition, _told(error))
+                self._reporter.failed(number, partition, _error_text(error))
             except Py4JError:  # the JVM is gone
                 return
             over.wait(pause_ms / 1000)
@@ -105,18 +102,18 @@ class JavaClients:
         else:
             topics.add(self._kafka.common.TopicPartition(TOPIC, 0))
             consumer.assign(topics)
-        until_s, due_s = self._until(work.lives_ms), time.monotonic()
+        until_s, due_s = deadline_s(work.lifetime_ms), time.monotonic()
         while (left_ms := int((until_s - time.monotonic()) * 1000)) > 0:
             try:
                 poll_ms = min(left_ms, work.commit_every_ms or POLL_MS)
                 for record in consumer.poll(millis(poll_ms)).iterator():
-                    self._teller.received(record.value().encode(), record.partition(), record.offset())
+                    self._reporter.received(record.value().encode(), record.partition(), record.offset())
                 if work.commit_every_ms and time.monotonic() >= due_s:
                     due_s = time.monotonic() + work.commit_every_ms / 1000
                     consumer.commitSync()
             except Py4JJavaError as error:
-                self._teller.event("call-failed", _told(error))
-                time.sleep(_FAILED_S)
+                self._reporter.event("call-failed", _error_text(error))
+                time.sleep(_RETRY_AFTER_S)
 
     def _call(self, work: Call) -> None:
         admin = self._opened(self._kafka.clients.admin.AdminClient.create(self._settings))
@@ -126,11 +123,11 @@ class JavaClients:
             try:
                 admin.describeConsumerGroups(groups).all().get()
             except Py4JJavaError as error:
-                self._teller.event("call-failed", _told(error))
+                self._reporter.event("call-failed", _error_text(error))
             time.sleep(work.pause_ms / 1000)
 
 
-def _told(error: Py4JJavaError) -> str:
+def _error_text(error: Py4JJavaError) -> str:
     """The innermost exception, as it is called in Java, and its first line."""
     found = error.java_exception
     while (cause := found.getCause()) is not None:

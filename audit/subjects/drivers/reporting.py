@@ -1,4 +1,4 @@
-"""How drivers tell what happens: a line of JSON each, with the time; and how they are told what to do."""
+"""How drivers report callbacks, a line of JSON each, with the time; and how they receive their job."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from itertools import count
 import msgspec
 
 from sluice.audit.judge.model.observation import Callback
-from sluice.audit.subjects.subject import Job, Tell
+from sluice.audit.subjects.subject import Job, OnCallback
 
 _encoder = msgspec.json.Encoder()
 
@@ -18,50 +18,60 @@ def job_from_stdin() -> Job:
     return msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
 
 
-def print_line(told: Callback) -> None:
-    """One line, written at once and as a whole: threads tell, too."""
-    sys.stdout.buffer.write(_encoder.encode(told) + b"\n")
+def print_line(callback: Callback) -> None:
+    """Write one line, at once and as a whole: several threads report."""
+    sys.stdout.buffer.write(_encoder.encode(callback) + b"\n")
     sys.stdout.buffer.flush()
 
 
-class Teller:
-    """Tells of one client, with times, and numbers its records."""
+class DriverReporter:
+    """Reports the callbacks of one client, with times, and numbers its records."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, on_callback: OnCallback) -> None:
+        self._on_callback = on_callback
         self._numbers: Iterator[int] = count()
 
     def event(self, event: str, error: BaseException | str | None = None) -> None:
-        """Something that is about no record."""
-        self._tell(Callback(at_ns=time.time_ns(), event=event, error=_name(error), text=_text(error)))
+        """Report an event that concerns no record."""
+        self._report(event, error=error)
 
     def sent(self, partition: int) -> int:
-        """A record is handed over; returns its number, which is its value as well."""
+        """Report a record that is handed to the client; return its number, which is its value as well."""
         number = next(self._numbers)
-        self._tell(Callback(at_ns=time.time_ns(), event="sent", record=number, partition=partition))
+        self._report("sent", number, partition)
         return number
 
     def delivered(self, number: int, partition: int, offset: int) -> None:
-        """A record is acknowledged."""
-        self._tell(Callback(at_ns=time.time_ns(), event="delivered", record=number, partition=partition, offset=offset))
+        """Report a record that is acknowledged."""
+        self._report("delivered", number, partition, offset)
 
     def failed(self, number: int, partition: int, error: BaseException | str) -> None:
-        """A record is given up."""
-        self._tell(
-            Callback(
-                at_ns=time.time_ns(),
-                event="failed",
-                record=number,
-                partition=partition,
-                error=_name(error),
-                text=_text(error),
-            )
-        )
+        """Report a record that the client gave up."""
+        self._report("failed", number, partition, error=error)
 
     def received(self, value: bytes | None, partition: int, offset: int) -> None:
-        """A record is read."""
-        record = int(value) if value is not None and value.isdigit() else -1
-        self._tell(Callback(at_ns=time.time_ns(), event="received", record=record, partition=partition, offset=offset))
+        """Report a record that was read."""
+        number = int(value) if value is not None and value.isdigit() else -1
+        self._report("received", number, partition, offset)
+
+    def _report(
+        self,
+        event: str,
+        record: int = -1,
+        partition: int = -1,
+        offset: int = -1,
+        error: BaseException | str | None = None,
+    ) -> None:
+        callback = Callback(
+            at_ns=time.time_ns(),
+            event=event,
+            record=record,
+            partition=partition,
+            offset=offset,
+            error=_name(error),
+            text=_text(error),
+        )
+        self._on_callback(callback)
 
 
 def _name(error: BaseException | str | None) -> str:

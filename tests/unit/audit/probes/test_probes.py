@@ -8,7 +8,7 @@ import pytest
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES, Probe
-from sluice.audit.runs.virtual_run import live
+from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import BrokerState, ConnectionOpened, Fault, LeaderChange, Request
 
@@ -39,7 +39,7 @@ TRIED: dict[str, tuple[str, int]] = {
 
 @cache
 def lived(name: str) -> Observation:
-    seen = live(VIRTUAL["sluice-virtual"], PROBES[name], repetition=0, seed=7)
+    seen = run_virtual(VIRTUAL["sluice-virtual"], PROBES[name], repetition=0, seed=7)
     assert seen.lost == []
     return seen.observation
 
@@ -78,7 +78,7 @@ def test_a_long_outage_has_more_failures_in_a_row_than_a_counter_of_six_bits() -
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    again = live(VIRTUAL["sluice-virtual"], PROBES["produce-timed-out"], repetition=0, seed=7).observation
+    again = run_virtual(VIRTUAL["sluice-virtual"], PROBES["produce-timed-out"], repetition=0, seed=7).observation
     assert again == lived("produce-timed-out")
 
 

@@ -14,7 +14,7 @@ def test_what_clients_log_in_virtual_time_is_kept_to_themselves(capfd: pytest.Ca
     async def main() -> int:
         worker = Worker()
         try:
-            seen = await worker.live("aiokafka-virtual", PROBES["reconnect-lost"], repetition=0, seed=0)
+            seen = await worker.run("aiokafka-virtual", PROBES["reconnect-lost"], repetition=0, seed=0)
         finally:
             await worker.end()
         return len(seen.observation.events)

@@ -11,7 +11,7 @@ from sluice.audit.judge.model.observation import Callback, Observation, Role
 from sluice.audit.probes import RECORDS, Call, Consume, Probe, Produce
 from sluice.audit.probes.incidents import ADMIN, MEMBER, PRODUCER, broken, cluster, error
 from sluice.audit.runs.probe_run import run
-from sluice.audit.runs.virtual_run import live
+from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import SUBJECTS, VIRTUAL
 from sluice.clock import LoopClock
 from sluice.journal_events import Request
@@ -62,7 +62,7 @@ def seen() -> Seen:
 
     observations = asyncio.run(asyncio.wait_for(main(), 90))
     return observations | {
-        (name, role): live(VIRTUAL[name], PROBES[role], 0, 0).observation for name, role in IN_VIRTUAL_TIME
+        (name, role): run_virtual(VIRTUAL[name], PROBES[role], 0, 0).observation for name, role in IN_VIRTUAL_TIME
     }
 
 

@@ -10,7 +10,7 @@ PROBES = (
         name="metadata-unknown-topic",
         what="Metadata say that the topic is unknown, to clients that have just begun.",
         role=Role.PRODUCER,
-        workload=Produce(lives_ms=4500),
+        workload=Produce(lifetime_ms=4500),
         cluster=cluster(
             "metadata-unknown-topic",
             14,
@@ -57,7 +57,7 @@ PROBES = (
         name="init-producer-id-error",
         what="InitProducerId is answered COORDINATOR_LOAD_IN_PROGRESS (14), to clients that have just begun.",
         role=Role.PRODUCER,
-        workload=Produce(lives_ms=3000),
+        workload=Produce(lifetime_ms=3000),
         cluster=cluster(
             "init-producer-id-error",
             9,

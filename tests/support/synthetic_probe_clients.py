@@ -1,5 +1,5 @@
-"""Consumers and admins whose behaviour is known, and producers as they start: our own client under the audit's probes,
-and the same made to wait in another way, or not to listen.
+"""Consumers and admins with known behaviour, and producers as they start: our own client under the audit's probes, and
+the same client changed to wait differently or to ignore throttle times.
 
 What a policy changes is put into the client's classes for the length of a run. Each knows what the judge has to say.
 """
@@ -13,7 +13,7 @@ import pytest
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import PROBES
-from sluice.audit.runs.virtual_run import live
+from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import VIRTUAL
 from sluice.client.backoff import Uniform
 from sluice.client.config import ClientConfig
@@ -41,7 +41,7 @@ def as_it_is(patch: pytest.MonkeyPatch, random: Random) -> None:
 
 
 @dataclass(frozen=True)
-class Asker:
+class ProbeClient:
     """One client.
 
     probe: what it goes through
@@ -58,11 +58,11 @@ class Asker:
         return f"{self.probe}: {self.name}"
 
 
-def observe_asker(asker: Asker, seed: int) -> Observation:
+def observe_probe_client(client: ProbeClient, seed: int) -> Observation:
     """One run."""
     with pytest.MonkeyPatch.context() as patch:
-        asker.change(patch, Random(seed))
-        return live(VIRTUAL["sluice-virtual"], PROBES[asker.probe], seed, seed).observation
+        client.change(patch, Random(seed))
+        return run_virtual(VIRTUAL["sluice-virtual"], PROBES[client.probe], seed, seed).observation
 
 
 def growing(wait: Wait) -> Change:
@@ -116,37 +116,37 @@ _OTHER = {
 }
 
 
-def _growing(probe: str, statement: str, *, is_held_up: bool = False) -> list[Asker]:
+def _growing(probe: str, statement: str, *, is_held_up: bool = False) -> list[ProbeClient]:
     """What can be wrong about waits that are to double. `is_held_up`: they may be for something else as well, so that
     only those can be told that never grow, or not by much.
     """
     wrong = _SHORTER if is_held_up else {**_SHORTER, **_OTHER}
     return [
-        Asker("as it is", probe, {statement: PASS}),
-        *(Asker(name, probe, {statement: DEVIATES}, growing(wait)) for name, wait in wrong.items()),
+        ProbeClient("as it is", probe, {statement: PASS}),
+        *(ProbeClient(name, probe, {statement: DEVIATES}, growing(wait)) for name, wait in wrong.items()),
     ]
 
 
-def _static(probe: str, statement: str, *, may_grow: bool) -> list[Asker]:
+def _static(probe: str, statement: str, *, may_grow: bool) -> list[ProbeClient]:
     """And about waits that are to be the same."""
     grows = PASS if may_grow else DEVIATES
     return [
-        Asker("as it is", probe, {statement: PASS}),
-        Asker("waits that double", probe, {statement: grows}, static(exponential(BASE_MS, MAX_MS))),
-        Asker("linear", probe, {statement: DEVIATES}, static(linear(BASE_MS, MAX_MS))),
-        Asker("too long", probe, {statement: DEVIATES}, static(constant(4 * BASE_MS))),
-        Asker("no wait", probe, {statement: DEVIATES}, static(constant(20))),
+        ProbeClient("as it is", probe, {statement: PASS}),
+        ProbeClient("waits that double", probe, {statement: grows}, static(exponential(BASE_MS, MAX_MS))),
+        ProbeClient("linear", probe, {statement: DEVIATES}, static(linear(BASE_MS, MAX_MS))),
+        ProbeClient("too long", probe, {statement: DEVIATES}, static(constant(4 * BASE_MS))),
+        ProbeClient("no wait", probe, {statement: DEVIATES}, static(constant(20))),
     ]
 
 
-def _throttled(probe: str) -> list[Asker]:
+def _throttled(probe: str) -> list[ProbeClient]:
     return [
-        Asker("as it is", probe, {"KIP-13/20": PASS}),
-        Asker("deaf", probe, {"KIP-13/20": DEVIATES}, with_states(Deaf)),
+        ProbeClient("as it is", probe, {"KIP-13/20": PASS}),
+        ProbeClient("deaf", probe, {"KIP-13/20": DEVIATES}, with_states(Deaf)),
     ]
 
 
-ASKERS = [
+PROBE_CLIENTS = [
     *_growing("commit-error", "KIP-580/10"),
     *_growing("coordinator-lookup-error", "KIP-580/10", is_held_up=True),
     *_growing("heartbeat-error", "KIP-580/11"),
@@ -159,7 +159,7 @@ ASKERS = [
     *_throttled("throttle-fetch"),
     *_throttled("throttle-other"),
     *_throttled("throttle-long"),
-    Asker("as it is", "fetch-error", {}),
-    Asker("as it is", "reconnect-idle", {"KIP-144/11": PASS}),
-    Asker("at once", "reconnect-idle", {"KIP-144/11": DEVIATES}, with_states(AtOnceAfterSuccess)),
+    ProbeClient("as it is", "fetch-error", {}),
+    ProbeClient("as it is", "reconnect-idle", {"KIP-144/11": PASS}),
+    ProbeClient("at once", "reconnect-idle", {"KIP-144/11": DEVIATES}, with_states(AtOnceAfterSuccess)),
 ]
