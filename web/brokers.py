@@ -5,7 +5,7 @@ from collections import Counter
 from msgspec import Struct
 
 from sluice.broker.controller.controller import TRANSITIONS
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.server.cluster_server import ClusterServer
 
 # Who leads what is counted this seldom, in looks: there may be many partitions.
@@ -60,7 +60,7 @@ class Brokers:
         elapsed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
         return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
 
-    def _seen(self, node_id: int, server: Server, elapsed_ms: float) -> BrokerNow:
+    def _seen(self, node_id: int, server: SocketServer, elapsed_ms: float) -> BrokerNow:
         cluster = self._server.cluster
         now = self._count(node_id, server)
         before, self._counts[node_id] = self._counts.get(node_id, now), now
@@ -83,7 +83,7 @@ class Brokers:
             out_per_s=per_s(now.bytes_out, before.bytes_out),
         )
 
-    def _count(self, node_id: int, server: Server) -> _Counts:
+    def _count(self, node_id: int, server: SocketServer) -> _Counts:
         topics = self._server.cluster.topics.values()
         traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
         return _Counts(

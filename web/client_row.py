@@ -4,7 +4,7 @@ from collections import deque
 
 import msgspec
 
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.socket_server import SocketServer
 from sluice.quotas.manager import ClientQuotaManager
 
 from .meter import Meter, MeterSeen
@@ -92,7 +92,9 @@ class ClientRow:
             return True
         return any(meter.rate or meter.held_until_ms for meter in self.meters)
 
-    def read(self, servers: dict[int, Server], mutation: ClientQuotaManager | None, look: int, now_ms: float) -> None:
+    def read(
+        self, servers: dict[int, SocketServer], mutation: ClientQuotaManager | None, look: int, now_ms: float
+    ) -> None:
         """Looks at what all brokers have recorded of it."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0

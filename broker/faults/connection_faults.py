@@ -15,7 +15,7 @@ from sluice.broker.network.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.broker.network.socket_server import Server
+    from sluice.broker.network.socket_server import SocketServer
 
     from .engine import FaultEngine
     from .fault import Fault
@@ -46,13 +46,13 @@ class ConnectionRules:
         """A rule ends."""
         self._faults.pop(fault, None)
 
-    def started(self, server: "Server") -> None:
+    def started(self, server: "SocketServer") -> None:
         """A broker listens again."""
         for fault, action in [*self._faults.items()]:
             if fault.match.hits_broker(server.broker.node_id):
                 self._listen(fault, action, server)
 
-    def connected(self, server: "Server", connection: Connection) -> None:
+    def connected(self, server: "SocketServer", connection: Connection) -> None:
         """A connection was made."""
         for fault, action in [*self._faults.items()]:
             self._ask(fault, action, server, connection)
@@ -62,12 +62,12 @@ class ConnectionRules:
         for fault in self._faults:
             fault.undo.pop(connection, None)
 
-    def _listen(self, fault: "Fault", action: ConnectionAction, server: "Server") -> None:
+    def _listen(self, fault: "Fault", action: ConnectionAction, server: "SocketServer") -> None:
         undo = self._done(fault, partial(action.listening, fault, server, partial(self._hits_at_door, fault, server)))
         if undo is not None:
             fault.undo[server] = undo
 
-    def _hits_at_door(self, fault: "Fault", server: "Server", listener: str) -> bool:
+    def _hits_at_door(self, fault: "Fault", server: "SocketServer", listener: str) -> bool:
         """Whether a rule hits a client of which only its listener is known, or the listener itself."""
         if fault.is_over or not fault.match.hits_listener(listener) or not self._chooses(fault):
             return False
@@ -76,7 +76,7 @@ class ConnectionRules:
         self._engine.tell_broker(node_id, fault)
         return True
 
-    def _ask(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+    def _ask(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
         listener = connection.advertised.name
         if not (fault.match.hits_broker(server.broker.node_id) and fault.match.hits_listener(listener)):
             return
@@ -87,25 +87,25 @@ class ConnectionRules:
         else:
             self._hit(fault, action, server, connection)
 
-    def _watch(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+    def _watch(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
         """Hits the connection when its client turns out to be one that the rule is about."""
-        from sluice.broker.network.shaped_transport import line_under
+        from sluice.broker.network.shaped_transport import shape_transport
 
-        line = line_under(connection, server.broker)
-        if line is None:
+        transport = shape_transport(connection, server.broker)
+        if transport is None:
             return
 
         def look() -> None:
             if fault.is_over:
-                line.on_read.remove(look)
+                transport.on_read.remove(look)
             elif fault.is_about(connection):
-                line.on_read.remove(look)
+                transport.on_read.remove(look)
                 self._hit(fault, action, server, connection)
 
-        line.on_read.append(look)
+        transport.on_read.append(look)
         look()
 
-    def _hit(self, fault: "Fault", action: ConnectionAction, server: "Server", connection: Connection) -> None:
+    def _hit(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
         if connection.closed or fault.is_over or not self._chooses(fault):
             return
         if not action.TELLS_ITSELF:

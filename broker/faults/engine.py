@@ -24,7 +24,7 @@ from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import FaultError, Problem
 from sluice.broker.faults.requests.route_faults import RouteFaults
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
@@ -122,7 +122,7 @@ class FaultEngine:
 
     # -- what brokers call ---------------------------------------------------------------------------------------------
 
-    def attach_broker(self, broker: FaultedBroker, server: Server) -> None:
+    def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
         """Apply the rules to the requests and connections of a broker, also of one that was started again."""
         self._of_routes[broker.node_id] = {}
         broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
@@ -131,7 +131,7 @@ class FaultEngine:
         server.on_connected = partial(self._of_connections.connected, server)
         server.on_disconnected = self._of_connections.lost
 
-    def started(self, server: Server) -> None:
+    def started(self, server: SocketServer) -> None:
         """A broker listens again that was stopped."""
         self._of_connections.started(server)
 

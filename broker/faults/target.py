@@ -5,7 +5,7 @@ from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.dispatch.dispatcher import Dispatcher
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
@@ -45,7 +45,7 @@ class FaultTarget(Protocol):
     @property
     def brokers(self) -> Mapping[int, FaultedBroker]: ...
     @property
-    def servers(self) -> Mapping[int, Server]: ...
+    def servers(self) -> Mapping[int, SocketServer]: ...
     @property
     def is_stopping(self) -> bool: ...
 

@@ -87,7 +87,7 @@ class _Queue:
         self._first_is_charged = False
         self.throttled = False  # the first one waits for its throttle time to be over
 
-    def comes(self, connection: Connection) -> None:
+    def add(self, connection: Connection) -> None:
         """A new connection, the last of all."""
         self._waiting[connection] = None
         if len(self._waiting) == 1:
@@ -118,7 +118,7 @@ class _Queue:
             del self._waiting[connection]
             self._first_is_charged = False
             if not connection.closed:
-                self._acceptor.take_in(self._listener, connection)
+                self._acceptor.admit_waiting(self._listener, connection)
 
     def _left(self, connection: Connection) -> None:
         # What the first one waits for goes on: it was charged, and is found closed.
@@ -141,11 +141,11 @@ class Acceptor:
         for connection in connections:
             self._add(connection.advertised.name, connection)
 
-    def comes(self, connection: Connection) -> None:
+    def on_connect(self, connection: Connection) -> None:
         """A new connection: goes on at once, or waits, or is closed."""
-        self._queues[connection.advertised.name].comes(connection)
+        self._queues[connection.advertised.name].add(connection)
 
-    def gone(self, connection: Connection) -> None:
+    def on_disconnect(self, connection: Connection) -> None:
         """A connection has ended: there may be room for another."""
         counted = self._taken_in.pop(connection, None)
         if counted is not None:
@@ -171,7 +171,7 @@ class Acceptor:
         """Limits how fast connections of an address may come."""
         self.quotas.limit_address(address, rate)
 
-    def take_in(self, listener: str, connection: Connection) -> None:
+    def admit_waiting(self, listener: str, connection: Connection) -> None:
         """A connection whose turn it is: asks its address, then lets it be read."""
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())

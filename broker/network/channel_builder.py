@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.authenticator import SaslAuthenticator
 from sluice.broker.security.sasl.listener import SaslListener
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.broker.server.broker import Broker
 
     from .connection import Connection
-    from .tls_transport import TlsDoor, TlsLayer
+    from .tls_transport import TlsAcceptor, TlsTransport
 
 log = logging.getLogger("sluice.broker")
 
@@ -23,19 +24,7 @@ _CLIENT_AUTH = "ssl.client.auth"
 _RULES = "ssl.principal.mapping.rules"
 
 
-class Authentications:
-    """How those of one listener went, as Kafka's socket-server-metrics count them."""
-
-    def __init__(self) -> None:
-        self.successful = 0
-        self.successful_no_reauth = 0  # of these, by clients that cannot authenticate anew (KIP-368)
-        self.failed = 0
-        self.successful_again = 0
-        self.failed_again = 0
-        self.expired_connections_killed = 0
-
-
-class SecureListener:
+class ChannelBuilder:
     """One listener of security protocol SSL, SASL_PLAINTEXT or SASL_SSL."""
 
     def __init__(
@@ -49,21 +38,21 @@ class SecureListener:
         Raises ConfigError, a line that names the property, for what cannot work.
         """
         self.name = listener
-        self.authentications = Authentications()
+        self.authentications = AuthenticationCounts()
         self._broker = broker
         self._config = broker.config.of_listener(listener)
         protocol = broker.config.security_protocol(listener)
         self._sasl = SaslListener(broker, self._config) if protocol.startswith("SASL_") else None
         self._rules: list[Rule] = []
-        self._tls = self._tls_door(call_soon) if protocol.endswith("SSL") else None
+        self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
 
-    def meet(self, connect: "Callable[[], Connection]") -> "Connection | TlsLayer":
-        """What meets a client that has just connected; `connect` makes its connection."""
+    def accept(self, connect: "Callable[[], Connection]") -> "Connection | TlsTransport":
+        """Return the protocol of a client that has just connected; `connect` makes its connection."""
         if self._tls is None:
             return self._admit(connect)
-        from .tls_transport import TlsLayer
+        from .tls_transport import TlsTransport
 
-        return TlsLayer(self._tls, connect)
+        return TlsTransport(self._tls, connect)
 
     def close(self) -> None:
         """Cuts those that have not come as far as a connection."""
@@ -78,11 +67,11 @@ class SecureListener:
 
     # -- TLS -----------------------------------------------------------------------------------------------------------
 
-    def _tls_door(self, call_soon: Callable[[Callable[[], None]], object]) -> "TlsDoor":
+    def _tls_acceptor(self, call_soon: Callable[[Callable[[], None]], object]) -> "TlsAcceptor":
         from sluice.broker.security.tls.context import server_context
         from sluice.broker.security.tls.principal_mapper import parse_rules
 
-        from .tls_transport import TlsDoor
+        from .tls_transport import TlsAcceptor
 
         # Of SASL_SSL listeners the broker's is not asked, as in Kafka: clients say by SASL who they are.
         own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
@@ -92,9 +81,9 @@ class SecureListener:
             self._rules = parse_rules(self._config.text(_RULES) or "")
         except ValueError as error:
             raise self._config.wrong(_RULES, str(error)) from None
-        return TlsDoor(context, self._broker.scheduler, call_soon, self._shaken, self._failed)
+        return TlsAcceptor(context, self._broker.scheduler, call_soon, self._shaken, self._failed)
 
-    def _shaken(self, layer: "TlsLayer") -> "Connection | None":
+    def _shaken(self, layer: "TlsTransport") -> "Connection | None":
         """A client's handshake is done: its connection, or None if nobody can tell who it is."""
         user = None
         if self._sasl is None and (certificate := layer.certificate) is not None:

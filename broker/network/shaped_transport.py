@@ -1,10 +1,10 @@
-"""A line between a socket and whoever reads it that is slow, silent, or dead without saying so.
+"""A transport under a connection that makes it slow, silent, or dead without a sign of it.
 
-Put under a connection (or under its TLS) by a fault rule; connections without one have none. To the socket it is a
-protocol, to the one above it a transport: the same place in which TLS stands (security/tls_layer.py).
+A fault rule puts it between the socket and the connection (or the connection's TLS); connections without such a rule
+have none. It is a protocol to the socket and a transport to the layer above, as tls_transport.py is.
 
-What it does to the bytes, each independent of the others. Several rules may want the same of one line: it is as slow
-as the slowest has it, held until the last has let go, and dropped when the first has it so.
+Each of these effects is independent of the others. Several rules may affect one transport: it is as slow as its lowest
+limit, held until the last rule has released it, and dropped by the first rule that drops it.
 
 - *limited*: so many bytes a second in, and out. What comes is read in small pieces, and between them the socket is not
   read, so that TCP pushes the client back. What goes waits here, and whoever is above is told to pause as by a socket
@@ -31,16 +31,16 @@ from .connection import Connection
 if TYPE_CHECKING:
     from sluice.broker.server.broker import Broker
 
-    from .tls_transport import TlsLayer
+    from .tls_transport import TlsTransport
 
-# A limited line moves what this time allows at once: to a client that is as good as steady.
+# A limited transport moves what this time allows at once: to a client that is as good as steady.
 PIECE_MS = 10
-# How much of lost time a limited line makes good: timers are late, and what they lose would be rate.
+# How much of lost time a limited transport makes good: timers are late, and what they lose would be rate.
 _CATCH_UP_MS = 50
 # What waits to be sent, above and below which the one above pauses and goes on: asyncio's own limits.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
-# What a line reads that is held, or, at once, one that is dropped.
+# What a transport reads that is held, or, at once, one that is dropped.
 _READ_AHEAD_BYTES = 64 * 1024
 # Ends a connection with RST: what is unsent is thrown away, and nothing lingers.
 _NO_LINGER = pack("ii", 1, 0)
@@ -53,23 +53,23 @@ class SetsOptions(Protocol):
     def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 
 
-def line_under(connection: Connection, broker: "Broker") -> "Link | None":
-    """The line under an open connection and its TLS, put there if there is none; None: the connection has ended."""
-    from .tls_transport import TlsLayer
+def shape_transport(connection: Connection, broker: "Broker") -> "ShapedTransport | None":
+    """Return the shaped transport under a connection, added if missing; None if the connection has ended."""
+    from .tls_transport import TlsTransport
 
-    above: Connection | TlsLayer = connection
+    above: Connection | TlsTransport = connection
     below = connection.transport
-    if isinstance(below, TlsLayer):
+    if isinstance(below, TlsTransport):
         above, below = below, below.transport
-    if below is None or isinstance(below, Link):
+    if below is None or isinstance(below, ShapedTransport):
         return below
-    line = Link(above, broker)
-    line.put_under(below)
-    return line
+    shaped = ShapedTransport(above, broker)
+    shaped.put_under(below)
+    return shaped
 
 
-class Pace:
-    """How fast bytes may go in one direction."""
+class RateLimiter:
+    """The limit on bytes per second in one direction."""
 
     __slots__ = ("_free_ms", "bytes_per_s", "piece_bytes")
 
@@ -91,17 +91,17 @@ _Limit = tuple[float | None, float | None]  # bytes per second in, and out
 _IdleLimit = tuple[float, Callable[[], object]]  # for how long (ms), and whom to tell
 
 
-class Link(asyncio.BufferedProtocol, asyncio.Transport):
-    """The line of one connection."""
+class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
+    """The shaped transport of one connection."""
 
     def __init__(
         self,
-        above: "Connection | TlsLayer",
+        above: "Connection | TlsTransport",
         broker: "Broker",
-        made: "Callable[[Link], object] | None" = None,
+        made: "Callable[[ShapedTransport], object] | None" = None,
     ) -> None:
         """`made` decides what is done to a client that has just come, before `above` hears of it (`tell_made`); without
-        it the line is to be `put_under` a connection that is open.
+        it the transport is to be `put_under` a connection that is open.
         """
         super().__init__()
         self.above = above
@@ -113,8 +113,8 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
         self._limits: list[_Limit] = []
-        self._in: Pace | None = None
-        self._out: Pace | None = None
+        self._in: RateLimiter | None = None
+        self._out: RateLimiter | None = None
         self._paused_above = False
         self._paused_here = False
         self._told_full = False
@@ -373,13 +373,13 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
         self._sending_later = False
         self._send()
 
-    def _send_piece(self, pace: Pace, now_ms: float) -> None:
+    def _send_piece(self, limiter: RateLimiter, now_ms: float) -> None:
         data = self._unsent.popleft()
-        piece, rest = data[: pace.piece_bytes], data[pace.piece_bytes :]
+        piece, rest = data[: limiter.piece_bytes], data[limiter.piece_bytes :]
         if rest:
             self._unsent.appendleft(rest)
         self._unsent_bytes -= len(piece)
-        pace.moved(len(piece), now_ms)
+        limiter.moved(len(piece), now_ms)
         assert self._socket is not None
         self._socket.write(piece)
 
@@ -405,6 +405,6 @@ class Link(asyncio.BufferedProtocol, asyncio.Transport):
             self._scheduler.schedule_once(left_ms, self._look_at_idle)
 
 
-def _slowest(rates: Iterable[float | None]) -> Pace | None:
+def _slowest(rates: Iterable[float | None]) -> RateLimiter | None:
     limits = [rate for rate in rates if rate is not None]
-    return Pace(min(limits)) if limits else None
+    return RateLimiter(min(limits)) if limits else None

@@ -18,9 +18,9 @@ from .listener import Listener
 
 if TYPE_CHECKING:
     from .acceptor import Acceptor
-    from .channel_builder import SecureListener
-    from .shaped_transport import Link
-    from .tls_transport import TlsLayer
+    from .channel_builder import ChannelBuilder
+    from .shaped_transport import ShapedTransport
+    from .tls_transport import TlsTransport
 
 # Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
 BACKLOG = 1024
@@ -40,7 +40,7 @@ STOP_GRACE_S = 0.2
 class _IdleCheck(DelayedOperation):
     __slots__ = ("_server",)
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "SocketServer") -> None:
         super().__init__(_IDLE_CHECK_MS)
         self._server = server
 
@@ -48,7 +48,7 @@ class _IdleCheck(DelayedOperation):
         self._server.close_idle()
 
 
-class Server:
+class SocketServer:
     """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
@@ -61,10 +61,10 @@ class Server:
         self.on_disconnected: Callable[[Connection], None] | None = None
         self.endpoints: list[Endpoint] = []  # with the ports that were bound
         self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
-        self.secure_listeners: list[SecureListener] = []
+        self.channel_builders: list[ChannelBuilder] = []
         self.listeners: dict[str, Listener] = {}  # by name
-        # Of fault rules: what meets clients of TLS listeners, of which it gets the name, before TLS does.
-        self.gates: list[Callable[[str, Link], None]] = []
+        # Of fault rules: called with the name of a TLS listener and a new client, before the TLS handshake.
+        self.accept_hooks: list[Callable[[str, ShapedTransport], None]] = []
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
@@ -84,15 +84,15 @@ class Server:
         Raises SluiceError with one line when an address cannot be had; what is bound by then is for `stop`.
         """
         told = {endpoint.name: endpoint for endpoint in advertised}
-        self.secure_listeners.clear()
-        for listener, secure in [(listener, self._secured(listener)) for listener in listeners]:
+        self.channel_builders.clear()
+        for listener, builder in [(listener, self._channel_builder(listener)) for listener in listeners]:
             listening = self._bind(listener.host, listener.port, BACKLOG)
             bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
             self.endpoints.append(bound)
             self.broker.endpoints[bound.name] = told.get(bound.name, bound)
             connect = partial(self._connection, self.broker.endpoints[bound.name])
-            meet = connect if secure is None else partial(secure.meet, connect)
-            factory = partial(self._meet, bound.name, meet)
+            accept = connect if builder is None else partial(builder.accept, connect)
+            factory = partial(self._accept, bound.name, accept)
             is_tls = self.broker.config.security_protocol(bound.name).endswith("SSL")
             taking = self.listeners[bound.name] = Listener(
                 bound, factory, listening, BACKLOG, self._loop, is_tls=is_tls
@@ -128,8 +128,8 @@ class Server:
         """Cuts what is still open: answers that have not left are lost."""
         for connection in list(self.connections):
             connection.cut()
-        for secure in self.secure_listeners:
-            secure.close()
+        for builder in self.channel_builders:
+            builder.close()
 
     async def stop(self) -> None:
         """Closes, and cuts what is still open after a moment."""
@@ -148,27 +148,27 @@ class Server:
                     connection.abort()
         self.broker.scheduler.delay(_IdleCheck(self))
 
-    def _secured(self, listener: Endpoint) -> "SecureListener | None":
+    def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
         """What stands before a listener; None: nothing. Raises ConfigError for what cannot stand there."""
         if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
             return None
-        from .channel_builder import SecureListener  # a start without one is not to wait for it
+        from .channel_builder import ChannelBuilder  # a start without one is not to wait for it
 
-        secure = SecureListener(self.broker, listener.name, self._loop.call_soon)
-        self.secure_listeners.append(secure)
-        return secure
+        builder = ChannelBuilder(self.broker, listener.name, self._loop.call_soon)
+        self.channel_builders.append(builder)
+        return builder
 
-    def _meet(self, listener: str, meet: "Callable[[], Connection | TlsLayer]") -> asyncio.BaseProtocol:
-        above = meet()
-        if not self.gates or isinstance(above, Connection):
+    def _accept(self, listener: str, accept: "Callable[[], Connection | TlsTransport]") -> asyncio.BaseProtocol:
+        above = accept()
+        if not self.accept_hooks or isinstance(above, Connection):
             return above
-        from .shaped_transport import Link
+        from .shaped_transport import ShapedTransport
 
-        return Link(above, self.broker, partial(self._at_gates, listener))
+        return ShapedTransport(above, self.broker, partial(self._run_accept_hooks, listener))
 
-    def _at_gates(self, listener: str, line: "Link") -> None:
-        for gate in self.gates:
-            gate(listener, line)
+    def _run_accept_hooks(self, listener: str, transport: "ShapedTransport") -> None:
+        for hook in self.accept_hooks:
+            hook(listener, transport)
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
@@ -188,7 +188,7 @@ class Server:
         if self.on_connected is not None:
             self.on_connected(connection)
         if self.acceptor is not None and not connection.closed:
-            self.acceptor.comes(connection)
+            self.acceptor.on_connect(connection)
 
     def _lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
@@ -197,7 +197,7 @@ class Server:
         if self.on_disconnected is not None:
             self.on_disconnected(connection)
         if self.acceptor is not None:
-            self.acceptor.gone(connection)
+            self.acceptor.on_disconnect(connection)
         if self._stopped is not None and not self.connections and not self._stopped.done():
             self._stopped.set_result(None)
 

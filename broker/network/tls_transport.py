@@ -55,7 +55,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class TlsDoor:
+class TlsAcceptor:
     """What the TLS connections of one listener share: the context, and whom to tell about failures."""
 
     def __init__(
@@ -63,7 +63,7 @@ class TlsDoor:
         context: ssl.SSLContext,
         purgatory: DelayedOperationPurgatory,
         call_soon: Callable[[Callable[[], None]], object],
-        accepted: "Callable[[TlsLayer], Connection | None]",
+        accepted: "Callable[[TlsTransport], Connection | None]",
         failed: Callable[[str, str], None],
     ) -> None:
         """`accepted` gets what has finished its handshake and returns who serves it, or None to have it closed;
@@ -75,7 +75,7 @@ class TlsDoor:
         self.accepted = accepted
         self.failed = failed
         self.scratch = memoryview(bytearray(_READ_BYTES))
-        self.shaking: set[TlsLayer] = set()  # in their handshakes
+        self.shaking: set[TlsTransport] = set()  # in their handshakes
 
     def close(self) -> None:
         """Cuts the connections that have not come as far as a Connection."""
@@ -86,7 +86,7 @@ class TlsDoor:
 class _HandshakeTimeout(DelayedOperation):
     __slots__ = ("_layer",)
 
-    def __init__(self, layer: "TlsLayer") -> None:
+    def __init__(self, layer: "TlsTransport") -> None:
         super().__init__(HANDSHAKE_TIMEOUT_MS)
         self._layer = layer
 
@@ -97,17 +97,17 @@ class _HandshakeTimeout(DelayedOperation):
         self._layer.handshake_timed_out()
 
 
-class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
+class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     """One connection's TLS."""
 
-    def __init__(self, door: TlsDoor, connect: "Callable[[], Connection]") -> None:
+    def __init__(self, acceptor: TlsAcceptor, connect: "Callable[[], Connection]") -> None:
         """`connect` makes the Connection, for whoever lets the client in."""
         super().__init__()
         self.connect = connect
-        self._door = door
+        self._acceptor = acceptor
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._ssl = door.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._ssl = acceptor.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = State.HANDSHAKE
         self._socket: asyncio.Transport | None = None
         self.connection: Connection | None = None  # once the client is let in
@@ -128,12 +128,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """By what its bytes go: the socket, or a line that a fault has put there; None: it has ended."""
+        """The socket, or a transport that a fault rule put above it; None: it has ended."""
         return self._socket
 
-    def go_by(self, line: asyncio.Transport) -> None:
-        """Has its bytes go by `line` from now on."""
-        self._socket = line
+    def go_by(self, transport: asyncio.Transport) -> None:
+        """Send and receive through `transport` from now on."""
+        self._socket = transport
 
     # -- what asyncio calls, of the socket ---------------------------------------------------------------------------
 
@@ -143,12 +143,14 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
-        self._door.shaking.add(self)
-        self._door.purgatory.delay(self._timeout)
+        self._acceptor.shaking.add(self)
+        self._acceptor.purgatory.delay(self._timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._state is State.HANDSHAKE and self._first_byte is not None:
-            self._door.failed(self.peer, "the client left before the end of the handshake, as one does without trust")
+            self._acceptor.failed(
+                self.peer, "the client left before the end of the handshake, as one does without trust"
+            )
         self._end_handshake()
         self._state = State.CLOSED
         self._socket = None
@@ -157,12 +159,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self.connection.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._door.scratch
+        return self._acceptor.scratch
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._first_byte is None:
-            self._first_byte = self._door.scratch[0]
-        self._incoming.write(self._door.scratch[:nbytes])
+            self._first_byte = self._acceptor.scratch[0]
+        self._incoming.write(self._acceptor.scratch[:nbytes])
         if self._state is State.HANDSHAKE:
             self._shake_hands()
         self._read()
@@ -248,14 +250,14 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._send_outgoing()
         self._end_handshake()
         self._state = State.OPEN
-        self.connection = self._door.accepted(self)
+        self.connection = self._acceptor.accepted(self)
         if self.connection is None:
             self.close()
         else:
             self.connection.connection_made(self)
 
     def _fail(self, reason: str) -> None:
-        self._door.failed(self.peer, reason)
+        self._acceptor.failed(self.peer, reason)
         self._end_handshake()
         self._state = State.CLOSED
         self._send_outgoing()
@@ -263,7 +265,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.close()
 
     def _end_handshake(self) -> None:
-        self._door.shaking.discard(self)
+        self._acceptor.shaking.discard(self)
         self._timeout.force_complete()
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         # Whoever reads on is in the middle of something.
         if not self._scheduled:
             self._scheduled = True
-            self._door.call_soon(self._read_scheduled)
+            self._acceptor.call_soon(self._read_scheduled)
 
     def _read_scheduled(self) -> None:
         self._scheduled = False

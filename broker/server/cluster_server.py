@@ -12,7 +12,7 @@ from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
-from sluice.broker.network.socket_server import BACKLOG, STOP_GRACE_S, Server, bind
+from sluice.broker.network.socket_server import BACKLOG, STOP_GRACE_S, SocketServer, bind
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
@@ -35,7 +35,7 @@ class ClusterServer:
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.cluster = Cluster(config, clock, random)
-        self.servers: dict[int, Server] = {}  # by node id
+        self.servers: dict[int, SocketServer] = {}  # by node id
         self.brokers: dict[int, Broker] = {}  # the same
         self.admin: AdminPort | None = None
         self.is_stopping = False
@@ -47,7 +47,7 @@ class ClusterServer:
         for _ in range(config.integer("sluice.brokers")):
             broker = Broker(config, clock, random, self.cluster)
             self.brokers[broker.node_id] = broker
-            self.servers[broker.node_id] = Server(broker, loop)
+            self.servers[broker.node_id] = SocketServer(broker, loop)
         if self.cluster.logs.directory is not None:
             from .log_dir_recovery import take_up  # only those who have a directory wait for it
 
@@ -123,7 +123,7 @@ class ClusterServer:
         controller = self._may(node_id, "start")
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
-        server = Server(broker, self._loop)
+        server = SocketServer(broker, self._loop)
         if self.faults_in_use is not None:
             self.faults_in_use.attach_broker(broker, server)
         try:

@@ -36,7 +36,7 @@ from .cluster_server import ClusterServer
 
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
-    from sluice.broker.network.channel_builder import Authentications
+    from sluice.broker.security.authentication_counts import AuthenticationCounts
 
 # Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
 _RATE: Callable[[ClientUsage], float] = attrgetter("rate")
@@ -203,9 +203,9 @@ class BrokerCollector(Collector):
         return [([rule], count) for rule, count in shown if count]
 
     def _authentications(self) -> Iterator[Metric]:
-        listeners = [(secure.name, secure.authentications) for secure in self._server.secure_listeners]
+        listeners = [(builder.name, builder.authentications) for builder in self._server.channel_builders]
 
-        def counter(name: str, count: "Callable[[Authentications], int]") -> Metric:
+        def counter(name: str, count: "Callable[[AuthenticationCounts], int]") -> Metric:
             return _counter(f"{SOCKET_SERVER}{name}", [([name_], count(own)) for name_, own in listeners])
 
         yield counter("successful_authentication_total", lambda own: own.successful)

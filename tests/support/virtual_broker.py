@@ -1,7 +1,7 @@
 """A broker in virtual time, and clients that talk to it without sockets.
 
-`VirtualBroker` is the real Broker, Server, Dispatcher and Connection on a ManualClock; a stand-in for the event loop
-runs what asyncio would call "soon" as timers that are due at once, so that everything happens at its own virtual
+`VirtualBroker` is the real Broker, SocketServer, Dispatcher and Connection on a ManualClock; a stand-in for the event
+loop runs what asyncio would call "soon" as timers that are due at once, so that everything happens at its own virtual
 millisecond. `Client` is the other end of one connection: it encodes requests, keeps what the socket would hold while
 the broker does not read, and decodes the answers together with the moment they came.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.network.connection import Connection
-from sluice.broker.network.shaped_transport import Link
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.shaped_transport import ShapedTransport
+from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.server.broker import Broker
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import ManualClock, TimerHandle
@@ -26,7 +26,7 @@ from sluice.protocol.message import Message
 from tests.support.wire import api_key_of, frame, read_answer
 
 if TYPE_CHECKING:
-    from sluice.broker.network.tls_transport import TlsLayer
+    from sluice.broker.network.tls_transport import TlsTransport
 
 # Not zero: a moment that was never set must not pass for a measured one.
 START_MS = 5_000_000.0
@@ -38,11 +38,11 @@ HIGH_WATER_BYTES = 64 * 1024
 
 
 class VirtualLoop:
-    """As much of an event loop as a Server needs to start; its "soon" is a timer of the clock that is due already."""
+    """As much of an event loop as a SocketServer needs to start; "soon" is a timer of the clock that is already due."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
-        self.factories: dict[int, Callable[[], Connection | TlsLayer | Link]] = {}  # by the port that is listened on
+        self.factories: dict[int, Callable[[], Connection | TlsTransport | ShapedTransport]] = {}  # by listening port
         self.listening: list[socket] = []
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
@@ -68,7 +68,7 @@ class VirtualLoop:
         self.listening.clear()
 
     async def create_server(
-        self, factory: "Callable[[], Connection | TlsLayer | Link]", *, sock: socket
+        self, factory: "Callable[[], Connection | TlsTransport | ShapedTransport]", *, sock: socket
     ) -> "Listening":
         self.factories[sock.getsockname()[1]] = factory
         return Listening(self, sock)
@@ -130,7 +130,7 @@ class Transport(asyncio.Transport):
         return self.closing
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, Connection | Link)
+        assert isinstance(protocol, Connection | ShapedTransport)
         self._client.protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -206,7 +206,7 @@ class Client:
         broker: "VirtualBroker",
         client_id: str | None,
         port: int,
-        server: Server,
+        server: SocketServer,
         *,
         host: str = "127.0.0.1",
         listener: int = 0,
@@ -227,7 +227,7 @@ class Client:
         self._gone = False
         self.transport = Transport(self, broker.loop)
         self.protocol = broker.loop.factories[server.endpoints[listener].port]()
-        above = self.protocol.above if isinstance(self.protocol, Link) else self.protocol
+        above = self.protocol.above if isinstance(self.protocol, ShapedTransport) else self.protocol
         self.connection: Connection = above  # type: ignore[assignment]  # but for a TlsClient, whose tests know that
         self.protocol.connection_made(self.transport)
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.network.connection import Connection
-from sluice.broker.network.socket_server import Server
+from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.requests.context import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.errors import ErrorCode
@@ -109,7 +109,7 @@ def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation
     )
 
 
-def _seen(node_id: int, server: Server, client_id: str, user: str) -> BrokerSeen:
+def _seen(node_id: int, server: SocketServer, client_id: str, user: str) -> BrokerSeen:
     broker = server.broker
     mutation = broker.cluster.controller_quotas.mutation
     now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())

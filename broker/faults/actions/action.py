@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.broker.faults.requests.fault_execution import Course
     from sluice.broker.faults.target import FaultTarget
     from sluice.broker.network.connection import Connection
-    from sluice.broker.network.socket_server import Server
+    from sluice.broker.network.socket_server import SocketServer
 
     from .response_frame import Outgoing
 
@@ -121,17 +121,19 @@ class ConnectionAction(Action, frozen=True):
         False  # whether a hit is counted when it says so (`Fault.hit_connection`), not before
     )
 
-    def looks_at(self, server: "Server", listener: str) -> bool:
+    def looks_at(self, server: "SocketServer", listener: str) -> bool:
         """Whether there is something to do to connections of this listener."""
         return True
 
-    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Callable[[], None] | None:
+    def listening(
+        self, fault: "Fault", server: "SocketServer", hits: Callable[[str], bool]
+    ) -> Callable[[], None] | None:
         """Acts on a broker's listeners, as the rule comes into force or the broker begins to listen; `hits` decides of
         a listener, or of one client of it, by its name. Returns what undoes it, if anything.
         """
         return None
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Callable[[], None] | None:
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Callable[[], None] | None:
         """Acts on a connection. Returns what undoes it when the rule ends while the connection is open, if anything."""
         raise NotImplementedError
 

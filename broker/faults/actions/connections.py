@@ -21,8 +21,8 @@ from .action import ConnectionAction
 if TYPE_CHECKING:
     from sluice.broker.faults.fault import Fault
     from sluice.broker.network.connection import Connection
-    from sluice.broker.network.shaped_transport import Link
-    from sluice.broker.network.socket_server import Server
+    from sluice.broker.network.shaped_transport import ShapedTransport
+    from sluice.broker.network.socket_server import SocketServer
 
 _OF_CLIENTS = frozenset(
     {
@@ -40,26 +40,26 @@ _SELDOM = ("probability", "times", "on", "schedule")
 class DoorAction(ConnectionAction, frozen=True):
     """Acts on clients that have just come, before TLS and whatever is said."""
 
-    def looks_at(self, server: "Server", listener: str) -> bool:
+    def looks_at(self, server: "SocketServer", listener: str) -> bool:
         return not server.listeners[listener].is_tls  # what comes to others it has met at the door
 
-    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Undo | None:
-        held: dict[Link, None] = {}
+    def listening(self, fault: "Fault", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+        held: dict[ShapedTransport, None] = {}
 
-        def meet(listener: str, line: "Link") -> None:
-            if not line.is_closing() and hits(listener) and self.met(fault, line):
-                held[line] = None
-                line.on_lost.append(partial(held.pop, line, None))
+        def meet(listener: str, transport: "ShapedTransport") -> None:
+            if not transport.is_closing() and hits(listener) and self.met(fault, transport):
+                held[transport] = None
+                transport.on_lost.append(partial(held.pop, transport, None))
 
         def undo() -> None:
-            server.gates.remove(meet)
-            for line in [*held]:
-                line.release()
+            server.accept_hooks.remove(meet)
+            for transport in [*held]:
+                transport.release()
 
-        server.gates.append(meet)
+        server.accept_hooks.append(meet)
         return undo
 
-    def met(self, fault: "Fault", line: "Link") -> bool:
+    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
         """Acts on a client of which only the socket is there; returns whether it is to be released in the end."""
         raise NotImplementedError
 
@@ -84,22 +84,22 @@ class RefuseConnections(DoorAction, frozen=True, tag="refuse-connections"):
                     problem = "a closed port refuses everybody, and nobody can count that; how = rst or fin can"
                     raise Problem(name, problem)
 
-    def looks_at(self, server: "Server", listener: str) -> bool:
+    def looks_at(self, server: "SocketServer", listener: str) -> bool:
         return self.how != "closed-port" and super().looks_at(server, listener)
 
-    def listening(self, fault: "Fault", server: "Server", hits: Callable[[str], bool]) -> Undo | None:
+    def listening(self, fault: "Fault", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         if self.how != "closed-port":
             return super().listening(fault, server, hits)
         return undo_all(server.refuse(name) for name in server.listeners if hits(name))
 
-    def met(self, fault: "Fault", line: "Link") -> bool:
+    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
         if self.how == "rst":
-            line.reset()
+            transport.reset()
         else:
-            line.close()
+            transport.close()
         return False
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
         reason = f"fault rule {fault.id}"
         if self.how == "rst":
             connection.reset(reason)
@@ -116,14 +116,14 @@ class SilentConnections(DoorAction, frozen=True, tag="silent-connections"):
     def check_cluster(self, fault: "Fault", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
 
-    def met(self, fault: "Fault", line: "Link") -> bool:
-        line.hold()
+    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+        transport.hold()
         return True
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        line = _line_under(server, connection)
-        line.hold()
-        return line.release
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+        transport = _shaped(server, connection)
+        transport.hold()
+        return transport.release
 
 
 class StallTls(DoorAction, frozen=True, tag="stall-tls"):
@@ -134,11 +134,11 @@ class StallTls(DoorAction, frozen=True, tag="stall-tls"):
     def check_cluster(self, fault: "Fault", config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "speaks TLS")
 
-    def looks_at(self, server: "Server", listener: str) -> bool:
+    def looks_at(self, server: "SocketServer", listener: str) -> bool:
         return False
 
-    def met(self, fault: "Fault", line: "Link") -> bool:
-        line.hold()
+    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+        transport.hold()
         return True
 
 
@@ -155,10 +155,10 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
     def check_cluster(self, fault: "Fault", config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "asks for SASL")
 
-    def looks_at(self, server: "Server", listener: str) -> bool:
+    def looks_at(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
         from .stalled_sasl import StalledSasl
 
         assert connection.ctx.sasl is not None
@@ -183,8 +183,8 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
         _ = self._in, self._out
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        return _line_under(server, connection).limit(self._in, self._out)
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+        return _shaped(server, connection).limit(self._in, self._out)
 
     @property
     def _in(self) -> float | None:
@@ -210,17 +210,17 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
             raise Problem("action.idle", f"{self.idle}: must be longer than 0")
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "Fault", server: "Server", connection: "Connection") -> Undo | None:
-        line, idle_ms = _line_under(server, connection), parse_ms(self.idle, "action.idle")
-        return line.drop_when_idle(idle_ms, partial(fault.hit_connection, connection))
+    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+        transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")
+        return transport.drop_when_idle(idle_ms, partial(fault.hit_connection, connection))
 
 
-def _line_under(server: "Server", connection: "Connection") -> "Link":
-    from sluice.broker.network.shaped_transport import line_under
+def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTransport":
+    from sluice.broker.network.shaped_transport import shape_transport
 
-    line = line_under(connection, server.broker)
-    assert line is not None, "the connection has ended"
-    return line
+    transport = shape_transport(connection, server.broker)
+    assert transport is not None, "the connection has ended"
+    return transport
 
 
 def _check_listeners(fault: "Fault", config: Config, suits: Callable[[str], bool], must: str) -> None:

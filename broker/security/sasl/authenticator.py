@@ -34,6 +34,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import FIXED_HEADER, PARKED, Outcome, RequestContext
+from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
@@ -45,7 +46,6 @@ from .listener import SaslListener
 from .mechanism import Mechanism, SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
-    from sluice.broker.network.channel_builder import Authentications
     from sluice.broker.network.connection import Connection
     from sluice.broker.server.broker import Broker
 
@@ -138,7 +138,7 @@ class SaslAuthenticator:
     """One connection's. It takes requests in place of the dispatcher (see `Requests` of the connection)."""
 
     def __init__(
-        self, broker: "Broker", listener: SaslListener, connection: "Connection", counts: "Authentications"
+        self, broker: "Broker", listener: SaslListener, connection: "Connection", counts: AuthenticationCounts
     ) -> None:
         self.state = State.INITIAL_REQUEST
         self.session_lifetime_ms = 0  # what the client is told of; 0: as long as the connection

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from sluice.broker.network.channel_builder import SecureListener
+from sluice.broker.network.channel_builder import ChannelBuilder
 from sluice.broker.server.broker import Broker
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
@@ -67,7 +67,7 @@ def test_rules_that_cannot_be_read_are_told() -> None:
     config = Config.load(None, [*MUTUAL, "ssl.principal.mapping.rules=x"])
     broker = Broker(config, ManualClock(), Random(0))
     with pytest.raises(ConfigError, match=r"^--override: ssl\.principal\.mapping\.rules: x is no rule$"):
-        SecureListener(broker, "SSL", lambda action: None)
+        ChannelBuilder(broker, "SSL", lambda action: None)
 
 
 def test_over_sasl_ssl_the_password_says_who_a_client_is() -> None:
@@ -93,23 +93,23 @@ def test_each_listener_tells_its_own_address_and_has_its_own_door() -> None:
     )
     ports = {endpoint.name: endpoint.port for endpoint in broker.server.endpoints}
     assert len(set(ports.values())) == 3
-    assert [listener.name for listener in broker.server.secure_listeners] == ["SASL_PLAINTEXT", "SSL"]
+    assert [listener.name for listener in broker.server.channel_builders] == ["SASL_PLAINTEXT", "SSL"]
 
 
 def test_each_broker_has_each_listener() -> None:
     broker = VirtualBroker("sluice.brokers=3", "listeners=SSL://127.0.0.1:0", *FILES.broker_overrides)
     servers = broker.cluster_server.servers.values()
-    assert [len(server.secure_listeners) for server in servers] == [1, 1, 1]
+    assert [len(server.channel_builders) for server in servers] == [1, 1, 1]
 
 
 def test_authentications_by_tls_are_counted() -> None:
     broker = VirtualBroker(*MUTUAL)
     connected(broker)
     TlsClient(broker, FILES.client_context()).send_plain(b"GET / HTTP/1.1\r\n\r\n")
-    (listener,) = broker.server.secure_listeners
+    (listener,) = broker.server.channel_builders
     counts = listener.authentications
     assert (counts.successful, counts.successful_no_reauth, counts.failed) == (1, 1, 1)
 
 
 def test_a_plain_listener_loads_nothing_of_this() -> None:
-    assert VirtualBroker().server.secure_listeners == []
+    assert VirtualBroker().server.channel_builders == []

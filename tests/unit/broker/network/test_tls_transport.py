@@ -248,7 +248,7 @@ def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest
     (record,) = caplog.records
     assert record.getMessage() == "connection closed"
     assert str(vars(record)["reason"]).startswith("TLS failed: ")
-    (listener,) = broker.server.secure_listeners
+    (listener,) = broker.server.channel_builders
     assert listener.authentications.failed == 0
 
 
@@ -264,7 +264,7 @@ def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st
         hello[data.draw(st.integers(0, len(hello) - 1))] = data.draw(st.integers(0, 255))
     client.send_plain(bytes(hello[: data.draw(st.integers(1, len(hello)), label="bytes")]))
     broker.advance(HANDSHAKE_TIMEOUT_MS)
-    (listener,) = broker.server.secure_listeners
+    (listener,) = broker.server.channel_builders
     assert (client.is_open, listener.authentications.failed) == (False, 1)
 
 

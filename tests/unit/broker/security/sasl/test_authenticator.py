@@ -51,7 +51,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 def counts(broker: VirtualBroker) -> dict[str, int]:
     """Those that are not 0."""
-    (listener,) = broker.server.secure_listeners
+    (listener,) = broker.server.channel_builders
     return {name: count for name, count in vars(listener.authentications).items() if count}
 
 
