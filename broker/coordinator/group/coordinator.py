@@ -1,37 +1,33 @@
-"""The coordinator of groups: which there are, what they committed, and what is written down about them.
+"""The group coordinator: requests of members, committed offsets, and the deletion of groups and offsets.
 
-Follows Kafka's GroupCoordinatorService, and the decisions of its OffsetMetadataManager. Whatever changes is written to
-__consumer_offsets first, and read back from there when the broker becomes the leader of a partition of it: groups go
-with the partition that their ids belong to. Different on purpose: there is one coordinator for all partitions that the
-broker leads, not one for each.
+Follows Kafka's GroupCoordinatorService and OffsetMetadataManager; groups are loaded and written in runtime.py.
 
-Offsets belong to a group's id and stay when the group becomes one of another kind. A *simple* group, which has no
-members, begins with the first offset that is committed for it. A group that is empty goes with its last offset, when
-retention takes that.
+Offsets belong to a group's id and stay when the group changes its type. A *simple* group, which has no members, is
+created by the first offset that is committed for it. An empty group is deleted with its last offset, when that expires.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
-from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, Topic
-from sluice.broker.replica.delayed_append import await_replication
+from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
+from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .group import Commit, Group, NewOffset
-from .offsets import CommittedOffset, OffsetStore, TopicPartition
-from .parked_responses import ParkedResponses
+from .group import CONSUMER, Commit, Group, NewOffset
+from .offsets import CommittedOffset, TopicPartition
 from .records import offset_commit, offset_tombstones
-from .state_journal import GroupStateJournal
-from .timer import GroupTimer
+from .runtime import GroupRuntime
 
 if TYPE_CHECKING:
+    from sluice.broker.coordinator.group.consumer.classic_members import ClassicMembers
     from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol
     from sluice.broker.server.broker import Broker
 
@@ -50,153 +46,58 @@ class Producer(NamedTuple):
     producer_epoch: int
 
 
-class GroupCoordinator:
-    """The groups whose partitions of __consumer_offsets the broker leads."""
+class GroupCoordinator(GroupRuntime):
+    """The coordinator of the groups whose partitions of __consumer_offsets the broker leads."""
 
-    def __init__(self, broker: "Broker") -> None:
-        config = broker.config
-        self.broker = broker
-        self.groups: dict[str, Group] = {}
-        self.offsets = OffsetStore()
-        self.log = CoordinatorLog(broker, GROUP_METADATA_TOPIC)
-        self.rebalances = DelayedOperationPurgatory("Rebalance", broker.timer)
-        self.heartbeats = DelayedOperationPurgatory("Heartbeat", broker.timer)
-        self.responses = ParkedResponses(self)
+    def __init__(self, host: "Broker") -> None:
+        super().__init__(host)
+        config = host.config
         self.classic = ClassicProtocol(self)
-        self.shards = CoordinatorShards(broker, self.log, self._recover, self._resign)
-        self.write_timeout_ms = config.integer("offsets.commit.timeout.ms")
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
-        broker.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
-        journal = broker.journal
-        self.state_journal = None if journal is None else GroupStateJournal(journal, broker.node_id)
+        host.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
         self.shards.load_led()
 
     @cached_property
     def consumer(self) -> "ConsumerProtocol":
-        """What consumer groups go by, there from when a member of one first sends a heartbeat."""
-        from sluice.broker.coordinator.group.consumer.heartbeat import (
-            ConsumerProtocol,  # not before: classic groups are not to wait for it
-        )
+        """The consumer protocol; imported with the first heartbeat of a consumer group."""
+        from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol  # classic groups need not wait
 
-        return ConsumerProtocol(self)
+        return ConsumerProtocol(self, self.classic)
 
-    # -- partitions that come and go -----------------------------------------------------------------------------------
-
-    def load(self, partition: Partition) -> None:
-        """The broker leads this partition of __consumer_offsets: its groups are here from when they are loaded."""
-        self.shards.load(partition)
-
-    def unload(self, partition: Partition) -> None:
-        """It leads it no more: its groups are elsewhere, and whoever waits here is told so."""
-        self.shards.unload(partition)
-
-    def error(self, group_id: str) -> ErrorCode:
-        """NONE where this coordinator answers for the group, else what the client is told."""
-        return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)
-
-    def _recover(self, partition: Partition) -> None:
-        log = partition.log
-        if log.log_start_offset == log.log_end_offset:
-            return
-        from .replay import recover  # not before: a fresh broker has nothing to load
-
-        recovered = recover(log, self.now_ms())
-        for group_id, committed_in, committed in recovered.offsets:
-            self.offsets.put(group_id, committed_in, committed)
-        for producer_id, (group_id, committed_in, committed) in recovered.pending:
-            self.offsets.put_pending((partition.index, producer_id), group_id, committed_in, committed)
-        for group in recovered.groups.values():
-            self._take_in(group)
-
-    def _take_in(self, group: Group) -> None:
-        self.groups[group.group_id] = group
-        if self.state_journal is not None:
-            self.state_journal.loaded(group)
+    def group_loaded(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):
             self.classic.loaded(group)
         else:
             self.consumer.loaded(group)
 
-    def _resign(self, partition: Partition) -> None:
-        index = partition.index
-        gone = [group for group in self.groups.values() if self.log.partition_of(group.group_id).index == index]
-        for group in gone:
-            if isinstance(group, ClassicGroup):
-                self.classic.unload(group)
-            group.cancel_timers()
-            del self.groups[group.group_id]
-            if self.state_journal is not None:
-                self.state_journal.unloaded(group)
-        self.offsets.drop({group.group_id for group in gone}, partition.index)
+    def group_unloaded(self, group: Group) -> None:
+        if isinstance(group, ClassicGroup):
+            self.classic.unload(group)
 
-    def _restore(self, group_id: str) -> None:
-        """Makes a group anew of what is written."""
-        from .replay import recover
+    # -- requests of members that speak the classic protocol -----------------------------------------------------------
 
-        group = self.groups.pop(group_id, None)
-        if group is not None:
-            group.cancel_timers()
-        written = recover(self.log.partition_of(group_id).log, self.now_ms()).groups.get(group_id)
-        if written is not None:
-            self._take_in(written)
+    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+        """Add a member to a group, or return the error."""
+        return self._classic_members(request.group_id).join(ctx, request)
 
-    # -- what groups are made with -------------------------------------------------------------------------------------
+    def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+        """Return a member's assignment."""
+        return self._classic_members(request.group_id).sync(ctx, request)
 
-    def now_ms(self) -> int:
-        """Wall clock."""
-        return self.broker.clock.wall_ms()
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again."""
+        return self._classic_members(request.group_id).heartbeat(request)
 
-    def create_classic(self, group_id: str) -> ClassicGroup:
-        """A new, empty classic group."""
-        group = ClassicGroup(group_id, self.now_ms())
-        self.groups[group_id] = group
-        return group
+    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
+        """Remove members: one response for each, or one error for all."""
+        return self._classic_members(group_id).leave(group_id, leaving)
 
-    def write(
-        self,
-        group_id: str,
-        records: Sequence[KeyValue],
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-    ) -> ErrorCode:
-        """Writes down what changed in a group; an error is one to tell the client."""
-        return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
-
-    def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
-        """Writes down what has been changed in a group already. If that fails, nothing has changed: the group is made
-        anew of what is written, and its members' sessions begin again.
-        """
-        error = self.write(group_id, records) if records else ErrorCode.NONE
-        if error:
-            self._restore(group_id)
-        elif records and group_id in self.groups:
-            self.record_state(self.groups[group_id])
-        return error
-
-    def record_state(self, group: Group) -> None:
-        """Has a group's state told to the journal, if it is another now."""
-        if self.state_journal is not None:
-            self.state_journal.record_change(group)
-
-    def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
-        """Calls `done` when all replicas have what the group has written: with nothing, or with its partition where
-        that is not so.
-        """
-        partition = self.log.partition_of(group_id)
-        await_replication(self.broker, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
-
-    def lost_error(self, group_id: str) -> ErrorCode:
-        """What a client is told of a write that may be lost: that the coordinator is another one, or late."""
-        return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-    def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
-        """Does what ends a round of a rebalance, when its time is over."""
-        return GroupTimer(self.rebalances, self.broker.actions, delay_ms, action)
-
-    def await_heartbeat(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
-        """Does what has to be done about a member that says nothing for so long."""
-        return GroupTimer(self.heartbeats, self.broker.actions, delay_ms, action)
+    def _classic_members(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
+        """Return the protocol of a group: in a consumer group with members, theirs."""
+        group = self.groups.get(group_id)
+        is_consumer_group = group is not None and group.type == CONSUMER and not group.is_empty
+        return self.consumer.classic_members if is_consumer_group else self.classic
 
     # -- committing ----------------------------------------------------------------------------------------------------
 
@@ -213,7 +114,8 @@ class GroupCoordinator:
         error = self._write_commits(commit, taken)
         if error:
             return [error] * len(codes)
-        self._begin_simple_group(commit.group_id)
+        if commit.group_id not in self.groups:
+            self.create_classic(commit.group_id)
         for partition, committed in taken:
             self.offsets.put(commit.group_id, partition, committed)
         return codes
@@ -229,7 +131,8 @@ class GroupCoordinator:
         error = self._write_commits(commit, taken, *producer)
         if error:
             return [error] * len(codes)
-        self._begin_simple_group(commit.group_id)
+        if commit.group_id not in self.groups:
+            self.create_classic(commit.group_id)
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in taken:
             self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
@@ -248,9 +151,10 @@ class GroupCoordinator:
             return ErrorCode.NONE  # a simple group begins
         return group.commit_error(commit)
 
-    def _begin_simple_group(self, group_id: str) -> None:
-        if group_id not in self.groups:
-            self.create_classic(group_id)
+    def create_classic(self, group_id: str) -> ClassicGroup:
+        """Create an empty classic group, of which no record is written."""
+        group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
+        return group
 
     def _take(
         self, commit: Commit, now_ms: int, expires_ms: int | None
@@ -332,7 +236,7 @@ class GroupCoordinator:
             ]
             is_over = group.is_empty and not unstable and len(expired) == len(committed)
             self._forget(group, expired, with_group=is_over)
-        self.broker.actions.complete()
+        self.host.actions.complete()
 
     def _is_expired(self, group: Group, committed: CommittedOffset, now_ms: int) -> bool:
         since_ms = group.retention_start_ms(committed)
@@ -354,10 +258,7 @@ class GroupCoordinator:
         for partition in gone:
             self.offsets.remove(group.group_id, partition)
         if with_group:
-            group.cancel_timers()
-            del self.groups[group.group_id]
-            if self.state_journal is not None:
-                self.state_journal.deleted(group)
+            self.remove(group)
         return ErrorCode.NONE
 
 

@@ -2,15 +2,13 @@
 
 from collections.abc import Collection, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.join_group import JoinGroupResponse
 from sluice.protocol.apis.sync_group import SyncGroupResponse
 
-if TYPE_CHECKING:
-    from .coordinator import GroupCoordinator
+from .runtime import GroupRuntime
 
 
 class ParkedResponses:
@@ -20,11 +18,11 @@ class ParkedResponses:
     let that request see, and change, a half-changed group.
     """
 
-    __slots__ = ("_actions", "_coordinator", "_ready")
+    __slots__ = ("_actions", "_ready", "_runtime")
 
-    def __init__(self, coordinator: "GroupCoordinator") -> None:
-        self._coordinator = coordinator
-        self._actions = coordinator.broker.actions
+    def __init__(self, runtime: GroupRuntime) -> None:
+        self._runtime = runtime
+        self._actions = runtime.host.actions
         self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
 
     def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
@@ -34,16 +32,16 @@ class ParkedResponses:
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
         """Respond once all replicas have the group's records: an assignment must not be lost."""
-        log = self._coordinator.log.partition_of(group_id).log
+        log = self._runtime.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)
         else:
-            self._coordinator.await_replication(group_id, partial(self._replicated, ctx, group_id, response))
+            self._runtime.await_replication(group_id, partial(self._replicated, ctx, group_id, response))
 
     def _replicated(
         self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
     ) -> None:
-        self.add(ctx, SyncGroupResponse(error_code=self._coordinator.lost_error(group_id)) if lost else response)
+        self.add(ctx, SyncGroupResponse(error_code=self._runtime.lost_error(group_id)) if lost else response)
         self._actions.complete()  # no read ends here that would send it
 
     def check_and_complete(self, key: Hashable) -> int:

@@ -23,4 +23,4 @@ def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupService
 def _heartbeat(ctx: RequestContext, broker: "GroupServices", request: HeartbeatRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return broker.groups.classic.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    return broker.groups.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID

@@ -51,4 +51,4 @@ def _join(ctx: RequestContext, broker: "GroupServices", request: JoinGroupReques
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
-    return broker.groups.classic.join(ctx, request)
+    return broker.groups.join(ctx, request)

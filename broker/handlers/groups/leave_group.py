@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServic
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     by_many = ctx.version >= _MANY_SINCE
     leaving = request.members if by_many else [MemberIdentity(member_id=request.member_id)]
-    members = broker.groups.classic.leave(request.group_id, leaving)
+    members = broker.groups.leave(request.group_id, leaving)
     if isinstance(members, ErrorCode):
         ctx.error_code = members
         return LeaveGroupResponse(error_code=members)

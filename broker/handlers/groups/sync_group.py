@@ -45,4 +45,4 @@ def _sync(ctx: RequestContext, broker: "GroupServices", request: SyncGroupReques
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    return broker.groups.classic.sync(ctx, request)
+    return broker.groups.sync(ctx, request)

@@ -21,10 +21,11 @@ Different on purpose: a member that is removed while its SyncGroup waits is told
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sluice.broker.coordinator.group.group import CONSUMER, UNKNOWN_MEMBER_ID, Group
+from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID, Group
+from sluice.broker.coordinator.group.parked_responses import ParkedResponses
+from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -44,9 +45,6 @@ from .group import (
 from .member import ClassicMember
 from .records import group_metadata, new_group_metadata
 
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
-
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 _NULL_PROTOCOL_SINCE = 7
@@ -59,12 +57,12 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 class ClassicProtocol:
     """The classic rebalance protocol, for all groups of one coordinator."""
 
-    __slots__ = ("_coordinator", "_initial_delay_ms", "_max_size", "_responses")
+    __slots__ = ("_initial_delay_ms", "_max_size", "_responses", "_runtime")
 
-    def __init__(self, coordinator: "GroupCoordinator") -> None:
-        config = coordinator.broker.config
-        self._coordinator = coordinator
-        self._responses = coordinator.responses
+    def __init__(self, runtime: GroupRuntime) -> None:
+        config = runtime.host.config
+        self._runtime = runtime
+        self._responses = ParkedResponses(runtime)
         self._initial_delay_ms = config.integer("group.initial.rebalance.delay.ms")
         self._max_size = config.integer("group.max.size")
 
@@ -73,12 +71,10 @@ class ClassicProtocol:
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
         """Takes a member in, or says why not; it is answered when the join round is over."""
         member_id = request.member_id
-        error = self._coordinator.error(request.group_id)
+        error = self._runtime.error(request.group_id)
         if error:
             return join_error(ctx.version, member_id, error)
-        found = self._coordinator.groups.get(request.group_id)
-        if found is not None and found.type == CONSUMER and not found.is_empty:
-            return self._coordinator.consumer.classic_members.join(ctx, request)
+        found = self._runtime.groups.get(request.group_id)
         if isinstance(found, ClassicGroup):
             group = found
         elif member_id != UNKNOWN_MEMBER_ID:
@@ -99,14 +95,14 @@ class ClassicProtocol:
 
     def _begin_group(self, group_id: str, before: Group | None) -> ClassicGroup | ErrorCode:
         """A new group, in the place of an empty one of another kind, whose offsets stay."""
-        group = ClassicGroup(group_id, self._coordinator.now_ms())
+        group = ClassicGroup(group_id, self._runtime.now_ms())
         tombstones = [] if before is None else before.tombstones()
-        error = self._coordinator.write(group_id, [*tombstones, new_group_metadata(group)])
+        error = self._runtime.write(group_id, [*tombstones, new_group_metadata(group)])
         if error:
             return error
         if before is not None:
             before.cancel_timers()
-        self._coordinator.groups[group_id] = group
+        self._runtime.groups[group_id] = group
         return group
 
     def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
@@ -125,14 +121,14 @@ class ClassicProtocol:
     ) -> JoinGroupResponse | Outcome:
         instance_id = request.group_instance_id
         prefix = ctx.client_id if instance_id is None else instance_id
-        member_id = f"{prefix}-{UUID(bytes=self._coordinator.broker.random.randbytes(16), version=4)}"
+        member_id = f"{prefix}-{UUID(bytes=self._runtime.host.random.randbytes(16), version=4)}"
         if instance_id is not None:
             known_id = group.static_members.get(instance_id)
             if known_id is not None:
                 return self._replace_static(ctx, request, group, group.members[known_id], member_id)
         elif ctx.version >= _KNOWN_MEMBER_ID_SINCE:
             expire = partial(self._pending_member_expired, group, member_id)
-            group.pending_members[member_id] = self._coordinator.await_heartbeat(request.session_timeout_ms, expire)
+            group.pending_members[member_id] = self._runtime.await_heartbeat(request.session_timeout_ms, expire)
             return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
         return self._add(ctx, request, group, member_id)
 
@@ -195,7 +191,7 @@ class ClassicProtocol:
         if group.state is STABLE and group.select_protocol() == group.protocol_name:
             # Nothing changes for the others, so nobody has to rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
-            error = self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+            error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
             if error:
                 self._give_back(group, member, old)
                 return JoinGroupResponse(
@@ -230,11 +226,9 @@ class ClassicProtocol:
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
         """A member's assignment; until the leader has sent it, the request waits."""
-        group = self._coordinator.groups.get(request.group_id)
-        if group is not None and group.type == CONSUMER:
-            return self._coordinator.consumer.classic_members.sync(request)
+        group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
-            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
             return SyncGroupResponse(error_code=error)
         error = _sync_error(group, request)
         if error:
@@ -252,7 +246,7 @@ class ClassicProtocol:
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         """The leader has spoken: everyone gets its part."""
-        error = self._coordinator.write(group.group_id, [group_metadata(group, assignments)])
+        error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
         if error:
             self._end_sync_round(group, error)
             self._prepare_rebalance(group)
@@ -264,8 +258,8 @@ class ClassicProtocol:
                 self._responses.add_when_replicated(ctx, group.group_id, _synced(group, member))
                 # If the session ended while the request waited, nothing but this begins it again.
                 self.restart_session(group, member)
-        group.transition_to(STABLE, self._coordinator.now_ms())
-        self._coordinator.record_state(group)
+        group.transition_to(STABLE, self._runtime.now_ms())
+        self._runtime.record_state(group)
 
     def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
@@ -278,11 +272,9 @@ class ClassicProtocol:
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """A member is alive, and learns whether it must join again."""
-        group = self._coordinator.groups.get(request.group_id)
-        if group is not None and group.type == CONSUMER:
-            return self._coordinator.consumer.classic_members.heartbeat(request)
+        group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
-            error = self._coordinator.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
+            error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
             return _HEARTBEAT_ANSWERS.get(error, error)
         error = group.member_error(request.member_id, request.group_instance_id)
         if error:
@@ -294,12 +286,10 @@ class ClassicProtocol:
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
         """Lets members go, one answer for each, or one for all; the others rebalance once."""
-        error = self._coordinator.error(group_id)
+        error = self._runtime.error(group_id)
         if error:
             return error
-        group = self._coordinator.groups.get(group_id)
-        if group is not None and group.type == CONSUMER:
-            return self._coordinator.consumer.classic_members.leave(group_id, leaving)
+        group = self._runtime.groups.get(group_id)
         answers = [
             MemberResponse(
                 member_id=identity.member_id,
@@ -378,8 +368,8 @@ class ClassicProtocol:
             self._end_sync_round(group, ErrorCode.REBALANCE_IN_PROGRESS)
         if group.sync_timer is not None:
             group.sync_timer.cancel()
-        group.transition_to(PREPARING_REBALANCE, self._coordinator.now_ms())
-        self._coordinator.record_state(group)
+        group.transition_to(PREPARING_REBALANCE, self._runtime.now_ms())
+        self._runtime.record_state(group)
         if group.is_in_initial_rebalance:
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
@@ -399,10 +389,10 @@ class ClassicProtocol:
             else:
                 self._complete_join(group)
 
-        group.join_timer = self._coordinator.await_rebalance(delay_ms, is_over)
+        group.join_timer = self._runtime.await_rebalance(delay_ms, is_over)
 
     def _end_join_round_in(self, group: ClassicGroup, delay_ms: int) -> None:
-        group.join_timer = self._coordinator.await_rebalance(delay_ms, partial(self._complete_join, group))
+        group.join_timer = self._runtime.await_rebalance(delay_ms, partial(self._complete_join, group))
 
     def _complete_join(self, group: ClassicGroup) -> None:
         """The join round is over: everyone who joined is told the new generation."""
@@ -415,10 +405,10 @@ class ClassicProtocol:
             # Static members alone, none of which came: they stay until their sessions end.
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
-        group.begin_generation(self._coordinator.now_ms())
-        self._coordinator.record_state(group)
+        group.begin_generation(self._runtime.now_ms())
+        self._runtime.record_state(group)
         if group.state is EMPTY:
-            self._coordinator.write(group.group_id, [group_metadata(group, {})])
+            self._runtime.write(group.group_id, [group_metadata(group, {})])
             return
         for member in group.members.values():
             self._answer_join(member, _joined(group, member, with_members=group.leader_id == member.member_id))
@@ -426,7 +416,7 @@ class ClassicProtocol:
             member.is_new = False
             group.pending_sync.add(member.member_id)
         expire = partial(self._sync_round_expired, group)
-        group.sync_timer = self._coordinator.await_rebalance(group.rebalance_timeout_ms, expire)
+        group.sync_timer = self._runtime.await_rebalance(group.rebalance_timeout_ms, expire)
 
     def _sync_round_expired(self, group: ClassicGroup) -> None:
         """Members that heard of the generation and did not ask for their assignment are out."""
@@ -442,7 +432,7 @@ class ClassicProtocol:
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int) -> None:
         member.end_session()
-        member.session = self._coordinator.await_heartbeat(timeout_ms, partial(self._session_expired, group, member))
+        member.session = self._runtime.await_heartbeat(timeout_ms, partial(self._session_expired, group, member))
 
     def _session_expired(self, group: ClassicGroup, member: ClassicMember) -> None:
         if member.must_heartbeat:

@@ -12,7 +12,6 @@ until it does, and from when it joined until it asks for its assignment.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.protocol import join_error
@@ -24,6 +23,7 @@ from sluice.broker.coordinator.group.consumer_protocol import (
     write_assignment,
 )
 from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
+from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
@@ -33,10 +33,8 @@ from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup, TimerKind
 from .member import ClassicMetadata, ConsumerMember, MemberState
+from .migration import Migration
 from .rebalance import ConsumerRebalance, Place, returned
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 
@@ -44,11 +42,11 @@ _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 class ClassicMembers:
     """The members that speak the classic protocol, of all consumer groups of one coordinator."""
 
-    def __init__(self, coordinator: "GroupCoordinator", rebalance: ConsumerRebalance) -> None:
-        self._coordinator = coordinator
-        self._cluster = coordinator.broker.cluster
+    def __init__(self, runtime: GroupRuntime, rebalance: ConsumerRebalance, migration: Migration) -> None:
+        self._runtime = runtime
+        self._cluster = runtime.host.cluster
         self._rebalance = rebalance
-        self._migration = rebalance.migration
+        self._migration = migration
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
@@ -79,7 +77,7 @@ class ClassicMembers:
             error = self._migration.downgrade(group, members, records, rebalance=must_rebalance)
         else:
             updated = self._rebalance.advance(group, place, updated, owned, records)
-            error = self._coordinator.write_or_restore(group.group_id, records)
+            error = self._runtime.write_or_restore(group.group_id, records)
             if not error:
                 self._joined(group, updated, request)
         if error:
@@ -114,7 +112,7 @@ class ClassicMembers:
 
     # -- SyncGroup and Heartbeat ---------------------------------------------------------------------------------------
 
-    def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+    def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         """What the member has in its generation."""
         group = self._group(request.group_id)
         member = _known_member(group, request.member_id, request.group_instance_id)
@@ -154,6 +152,11 @@ class ClassicMembers:
         if (TimerKind.JOIN, member.member_id) not in group.timers:
             self._rebalance.await_within_rebalance(TimerKind.JOIN, group, member)
 
+    def start_sessions(self, group: ConsumerGroup) -> None:
+        """Start the sessions of the members of a group that was a classic one."""
+        for member in group.classic_members:
+            self._restart_session(group, member)
+
     def _restart_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         assert member.classic is not None
         self._rebalance.restart_session(group, member.member_id, member.classic.session_timeout_ms)
@@ -176,7 +179,7 @@ class ClassicMembers:
         return self._rebalance.remove(group, list(gone.values())) or answers
 
     def _group(self, group_id: str) -> ConsumerGroup:
-        group = self._coordinator.groups[group_id]
+        group = self._runtime.groups[group_id]
         assert isinstance(group, ConsumerGroup)
         return group
 

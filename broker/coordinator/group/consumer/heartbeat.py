@@ -18,11 +18,13 @@ A heartbeat whose records cannot be written has changed nothing: the group is ma
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
+from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.coordinator.group.group import Group
+from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.consumer_group_heartbeat import (
     Assignment,
@@ -36,12 +38,10 @@ from .classic_members import ClassicMembers
 from .current_assignment import Owned
 from .group import ConsumerGroup, TimerKind, without_epochs
 from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
+from .migration import Migration
 from .rebalance import ConsumerRebalance, Place, returned
 from .records import current_assignment
 from .topic_regex import InvalidRegexError, compile_regex
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 
 _CLIENTS_MAKE_MEMBER_IDS_SINCE = 1
 
@@ -56,10 +56,11 @@ class HeartbeatError(NamedTuple):
 class ConsumerProtocol:
     """The consumer rebalance protocol, for all groups of one coordinator."""
 
-    def __init__(self, coordinator: "GroupCoordinator") -> None:
-        self._coordinator = coordinator
-        self.rebalance = ConsumerRebalance(coordinator)
-        self.classic_members = ClassicMembers(coordinator, self.rebalance)
+    def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
+        self._runtime = runtime
+        self._migration = Migration(runtime, classic)
+        self.rebalance = ConsumerRebalance(runtime, self._migration)
+        self.classic_members = ClassicMembers(runtime, self.rebalance, self._migration)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ class ConsumerProtocol:
         invalid = _request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
-        error = self._coordinator.error(request.group_id)
+        error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
@@ -97,9 +98,9 @@ class ConsumerProtocol:
             return invalid
         records = self._install(group)
         updated = self.rebalance.advance(group, place, updated, owned, records)
-        settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
+        settings = self._runtime.group_configs(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
-        error = self._coordinator.write_or_restore(group.group_id, records)
+        error = self._runtime.write_or_restore(group.group_id, records)
         if error:
             return _write_error(error)
         self.rebalance.look_at_regexes(ctx, group)
@@ -119,7 +120,7 @@ class ConsumerProtocol:
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
         """The group; a new one, which nobody knows yet, for a member that joins where there is none."""
-        group = self._coordinator.groups.get(request.group_id)
+        group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group
         joins = request.member_epoch == JOIN_EPOCH
@@ -130,7 +131,7 @@ class ConsumerProtocol:
         if joins and group.is_empty:
             return ConsumerGroup(request.group_id)
         if joins and isinstance(group, ClassicGroup):
-            upgraded = self.rebalance.migration.upgraded(group)
+            upgraded = self._migration.upgraded(group)
             if isinstance(upgraded, ConsumerGroup):
                 return upgraded
             return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, upgraded)
@@ -138,12 +139,14 @@ class ConsumerProtocol:
 
     def _install(self, group: ConsumerGroup) -> list[KeyValue]:
         """Makes the group known, in the place of one of another kind; returns the records about what that changes."""
-        before = self._coordinator.groups.get(group.group_id)
+        before = self._runtime.groups.get(group.group_id)
         if before is group:
             return []
         if isinstance(before, ClassicGroup) and not before.is_empty:
-            return self.rebalance.migration.upgrade(before, group)
-        self._coordinator.groups[group.group_id] = group
+            records = self._migration.upgrade(before, group)
+            self.classic_members.start_sessions(group)
+            return records
+        self._runtime.groups[group.group_id] = group
         if before is None:
             return []
         before.cancel_timers()
@@ -152,7 +155,7 @@ class ConsumerProtocol:
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
-        group = self._coordinator.groups.get(request.group_id)
+        group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             problem = "not found" if group is None else "is not a consumer group"
             return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
@@ -178,17 +181,17 @@ class ConsumerProtocol:
         )
         group.put(gone)
         group.cancel_timer(TimerKind.REVOKE, member.member_id)
-        return self._coordinator.write_or_restore(group.group_id, [current_assignment(group.group_id, gone)])
+        return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, gone)])
 
     # -- groups that come with their partitions ------------------------------------------------------------------------
 
     def loaded(self, group: Group) -> None:
         """A group was read from the log: what its members have to do in time begins anew."""
         assert isinstance(group, ConsumerGroup)
-        created = self._coordinator.broker.cluster.topics_created
+        created = self._runtime.host.cluster.topics_created
         for regex, resolved in group.regexes.items():  # an earlier process may have counted more topics than this one
             group.regexes[regex] = resolved._replace(version=min(resolved.version, created))
-        settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
+        settings = self._runtime.group_configs(group.group_id)
         for member in group.members.values():
             self.rebalance.restart_session(group, member.member_id, settings.integer("consumer.session.timeout.ms"))
             if member.state is MemberState.UNREVOKED_PARTITIONS:

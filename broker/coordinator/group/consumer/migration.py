@@ -11,11 +11,11 @@ policy is.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.coordinator.group.classic.records import group_metadata
 from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -24,15 +24,13 @@ from sluice.broker.coordinator.group.consumer_protocol import (
     read_subscription,
     write_assignment,
 )
+from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup
 from .member import ClassicMetadata, ConsumerMember
 from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 
 # Policy -> whether classic groups may become consumer groups, and the other way round.
 _POLICIES = {
@@ -46,10 +44,11 @@ _POLICIES = {
 class Migration:
     """Changes the kinds of groups of one coordinator."""
 
-    def __init__(self, coordinator: "GroupCoordinator") -> None:
-        config = coordinator.broker.config
-        self._coordinator = coordinator
-        self._cluster = coordinator.broker.cluster
+    def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
+        config = runtime.host.config
+        self._runtime = runtime
+        self._classic = classic
+        self._cluster = runtime.host.cluster
         self._may_upgrade, self._may_downgrade = _POLICIES[config.text("group.consumer.migration.policy")]
         self._max_consumer_size = config.integer("group.consumer.max.size")
         self._max_classic_size = config.integer("group.max.size")
@@ -126,12 +125,8 @@ class Migration:
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
         """Puts a consumer group in the place of the classic one that it was; returns the records about it."""
-        consumer = self._coordinator.consumer
-        self._coordinator.classic.give_away(classic)
-        self._coordinator.groups[group.group_id] = group
-        for member in group.classic_members:
-            assert member.classic is not None
-            consumer.rebalance.restart_session(group, member.member_id, member.classic.session_timeout_ms)
+        self._classic.give_away(classic)
+        self._runtime.groups[group.group_id] = group
         members, group_id = group.members.values(), group.group_id
         return [
             *classic.tombstones(),
@@ -174,7 +169,7 @@ class Migration:
 
         The `records` are about what happened before.
         """
-        now_ms = self._coordinator.now_ms()
+        now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)
         for member in members:
             classic.add(_downgraded_member(member))
@@ -189,10 +184,10 @@ class Migration:
         group.cancel_timers()
         assignments = {one.member_id: one.assignment for one in classic.members.values()}
         records += [*group.tombstones(), group_metadata(classic, assignments)]
-        self._coordinator.groups[group.group_id] = classic
-        error = self._coordinator.write_or_restore(group.group_id, records)
+        self._runtime.groups[group.group_id] = classic
+        error = self._runtime.write_or_restore(group.group_id, records)
         if not error:
-            self._coordinator.classic.take_over(classic, rebalance=rebalance)
+            self._classic.take_over(classic, rebalance=rebalance)
         return error
 
 

@@ -10,16 +10,16 @@ Different on purpose: whether topics have changed is looked at whenever a member
 controller.
 """
 
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
+from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.uuids import printed_uuid, random_uuid
 
 from .current_assignment import Goal, Owned, reconcile
 from .group import ConsumerGroup, TimerKind
@@ -29,9 +29,6 @@ from .record_keys import member_tombstones, partition_metadata_tombstone, regula
 from .records import current_assignment, group_epoch, member_metadata, target_assignment
 from .regexes import Regexes
 from .target_assignment import update_target
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 
 
 class Place(NamedTuple):
@@ -49,15 +46,15 @@ def returned(static: ConsumerMember, member_id: str) -> Place:
 class ConsumerRebalance:
     """The rebalances of all consumer groups of one coordinator."""
 
-    def __init__(self, coordinator: "GroupCoordinator") -> None:
-        config = coordinator.broker.config
-        self._coordinator = coordinator
-        self._cluster = coordinator.broker.cluster
+    def __init__(self, runtime: GroupRuntime, migration: Migration) -> None:
+        config = runtime.host.config
+        self._runtime = runtime
+        self._cluster = runtime.host.cluster
         self._max_size = config.integer("group.consumer.max.size")
-        auth = coordinator.broker.auth
+        auth = runtime.host.auth
         self._regexes = Regexes(self._cluster, auth, config.integer("group.consumer.regex.refresh.interval.ms"))
         self.assignors = config.names("group.consumer.assignors")
-        self.migration = Migration(coordinator)
+        self._migration = migration
 
     @property
     def default_assignor(self) -> str:
@@ -65,9 +62,8 @@ class ConsumerRebalance:
         return self.assignors[0]
 
     def new_member_id(self) -> str:
-        """An id for a member that has none, printed as Kafka prints a random UUID."""
-        raw = UUID(bytes=self._coordinator.broker.random.randbytes(16), version=4).bytes
-        return urlsafe_b64encode(raw).decode().rstrip("=")
+        """Return an id for a new member, as Kafka prints a random UUID."""
+        return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
         """Whether the group is not full, or has this member already."""
@@ -85,7 +81,7 @@ class ConsumerRebalance:
     ) -> ConsumerMember:
         """Puts the member into the group as it is now, and takes it one step further; returns it as it is then."""
         subscription_changed = self.change(group, place, updated, records)
-        now_ms = self._coordinator.now_ms()
+        now_ms = self._runtime.now_ms()
         if group.assignment_epoch < group.group_epoch and self._may_assign(group, now_ms):
             assign = ASSIGNORS[group.preferred_assignor(self.default_assignor)]
             records += update_target(group, assign, self._cluster, now_ms)
@@ -125,8 +121,7 @@ class ConsumerRebalance:
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Whether the last assignment is long enough ago (KIP-1263)."""
-        settings = self._coordinator.broker.configs.groups.in_force(group.group_id)
-        interval_ms = settings.integer("consumer.assignment.interval.ms")
+        interval_ms = self._runtime.group_configs(group.group_id).integer("consumer.assignment.interval.ms")
         return not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
 
     def reconcile(
@@ -161,12 +156,12 @@ class ConsumerRebalance:
         """Looks at the regular expressions that members subscribe to, if that is due. What comes of it is for the next
         heartbeats: in Kafka it happens in another thread.
         """
-        resolved = self._regexes.resolved(ctx, group, self._coordinator.now_ms())
+        resolved = self._regexes.resolved(ctx, group, self._runtime.now_ms())
         if resolved is None:
             return
         records, changed = resolved
         self._grow_epoch(group, records, wanted=changed)
-        self._coordinator.write_or_restore(group.group_id, records)
+        self._runtime.write_or_restore(group.group_id, records)
 
     # -- going ---------------------------------------------------------------------------------------------------------
 
@@ -174,15 +169,15 @@ class ConsumerRebalance:
         """Lets members go; what they had is free, and goes to others with the next target."""
         if not members:
             return ErrorCode.NONE
-        if self.migration.may_leave_classic_members(group, members):
-            return self.migration.downgrade_without(group, members)
+        if self._migration.may_leave_classic_members(group, members):
+            return self._migration.downgrade_without(group, members)
         records: list[KeyValue] = []
         for member in members:
             records += member_tombstones(group.group_id, member.member_id)
             group.remove(member.member_id)
         records += self._regexes.forget_unused(group)
         self._grow_epoch(group, records, wanted=True)
-        return self._coordinator.write_or_restore(group.group_id, records)
+        return self._runtime.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 
@@ -190,13 +185,13 @@ class ConsumerRebalance:
         """The member gave a sign of life."""
         group.cancel_timer(TimerKind.SESSION, member_id)
         expire = partial(self.expired, group, member_id)
-        group.timers[TimerKind.SESSION, member_id] = self._coordinator.await_heartbeat(timeout_ms, expire)
+        group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
 
     def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
         """The member has its rebalance timeout for what it has to do, from now on."""
         group.cancel_timer(kind, member.member_id)
         expire = partial(self.expired, group, member.member_id)
-        timer = self._coordinator.await_rebalance(member.rebalance_timeout_ms, expire)
+        timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
         group.timers[kind, member.member_id] = timer
 
     def expired(self, group: ConsumerGroup, member_id: str) -> None:

@@ -1,0 +1,170 @@
+"""The runtime of the group coordinator: its groups and offsets, the log they are written to, and timers.
+
+Follows Kafka's CoordinatorRuntime. Every change is written to __consumer_offsets first. Groups belong to the partition
+that their ids are hashed to: they are read back when the broker becomes its leader, and dropped when it stops leading.
+Different on purpose: there is one coordinator for all partitions that the broker leads, not one for each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
+from sluice.broker.coordinator.common.shards import CoordinatorShards
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
+from sluice.broker.replica.delayed_append import await_replication
+from sluice.config.value_types import Values
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+from .group import Group
+from .offsets import OffsetStore
+from .state_journal import GroupStateJournal
+from .timer import GroupTimer
+
+if TYPE_CHECKING:
+    from sluice.broker.server.broker import Broker
+
+
+class GroupRuntime(ABC):
+    """The groups whose partitions of __consumer_offsets the broker leads, as both rebalance protocols use them."""
+
+    def __init__(self, host: "Broker") -> None:
+        journal = host.cluster.journal
+        self.host = host
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self.log = CoordinatorLog(host, GROUP_METADATA_TOPIC)
+        self.shards = CoordinatorShards(host, self.log, self._recover, self._resign)
+        self.rebalances = DelayedOperationPurgatory("Rebalance", host.timer)
+        self.heartbeats = DelayedOperationPurgatory("Heartbeat", host.timer)
+        self.write_timeout_ms = host.config.integer("offsets.commit.timeout.ms")
+        self._state_journal = None if journal is None else GroupStateJournal(journal, host.node_id)
+
+    def now_ms(self) -> int:
+        """Return the wall clock time."""
+        return self.host.clock.wall_ms()
+
+    def group_configs(self, group_id: str) -> Values:
+        """Return the configs of a group."""
+        return self.host.cluster.group_configs.in_force(group_id)
+
+    # -- loading and unloading -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def group_loaded(self, group: Group) -> None:
+        """Start the timers of a group that was read from the log."""
+
+    @abstractmethod
+    def group_unloaded(self, group: Group) -> None:
+        """Respond to the parked requests of a group that another broker coordinates now."""
+
+    def load(self, partition: Partition) -> None:
+        """Load the groups of a partition of __consumer_offsets that the broker leads from now on."""
+        self.shards.load(partition)
+
+    def unload(self, partition: Partition) -> None:
+        """Drop the groups of a partition that the broker no longer leads."""
+        self.shards.unload(partition)
+
+    def error(self, group_id: str) -> ErrorCode:
+        """Return NONE if this coordinator is active for the group, else the error for the client."""
+        return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)
+
+    def _recover(self, partition: Partition) -> None:
+        log = partition.log
+        if log.log_start_offset == log.log_end_offset:
+            return
+        from .replay import recover  # not before: a fresh broker has nothing to load
+
+        recovered = recover(log, self.now_ms())
+        for group_id, committed_in, committed in recovered.offsets:
+            self.offsets.put(group_id, committed_in, committed)
+        for producer_id, (group_id, committed_in, committed) in recovered.pending:
+            self.offsets.put_pending((partition.index, producer_id), group_id, committed_in, committed)
+        for group in recovered.groups.values():
+            self._add_loaded(group)
+
+    def _add_loaded(self, group: Group) -> None:
+        self.groups[group.group_id] = group
+        if self._state_journal is not None:
+            self._state_journal.loaded(group)
+        self.group_loaded(group)
+
+    def _resign(self, partition: Partition) -> None:
+        index = partition.index
+        unloaded = [group for group in self.groups.values() if self.log.partition_of(group.group_id).index == index]
+        for group in unloaded:
+            self.group_unloaded(group)
+            group.cancel_timers()
+            del self.groups[group.group_id]
+            if self._state_journal is not None:
+                self._state_journal.unloaded(group)
+        self.offsets.drop({group.group_id for group in unloaded}, partition.index)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        group_id: str,
+        records: Sequence[KeyValue],
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+    ) -> ErrorCode:
+        """Write the records of a change to a group; an error is one for the client."""
+        return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
+
+    def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
+        """Write the records of a change already made to a group. If that fails, restore the group from the log; the
+        sessions of its members restart.
+        """
+        error = self.write(group_id, records) if records else ErrorCode.NONE
+        if error:
+            self._restore(group_id)
+        elif records and group_id in self.groups:
+            self.record_state(self.groups[group_id])
+        return error
+
+    def _restore(self, group_id: str) -> None:
+        from .replay import recover
+
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            group.cancel_timers()
+        written = recover(self.log.partition_of(group_id).log, self.now_ms()).groups.get(group_id)
+        if written is not None:
+            self._add_loaded(written)
+
+    def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
+        """Call `done` when all replicas have the group's records: with nothing, or with its partition if they may be
+        lost.
+        """
+        partition = self.log.partition_of(group_id)
+        await_replication(self.host, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
+
+    def lost_error(self, group_id: str) -> ErrorCode:
+        """Return the error for a write that may be lost: the coordinator has moved, or the replicas are late."""
+        return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    def remove(self, group: Group) -> None:
+        """Remove a group whose tombstones were written."""
+        group.cancel_timers()
+        del self.groups[group.group_id]
+        if self._state_journal is not None:
+            self._state_journal.deleted(group)
+
+    def record_state(self, group: Group) -> None:
+        """Record the group's state in the journal if it has changed."""
+        if self._state_journal is not None:
+            self._state_journal.record_change(group)
+
+    # -- timers --------------------------------------------------------------------------------------------------------
+
+    def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
+        """Run `action`, which ends a round of a rebalance, after `delay_ms`."""
+        return GroupTimer(self.rebalances, self.host.actions, delay_ms, action)
+
+    def await_heartbeat(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
+        """Run `action`, which removes a silent member, after `delay_ms`."""
+        return GroupTimer(self.heartbeats, self.host.actions, delay_ms, action)
