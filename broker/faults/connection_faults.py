@@ -1,58 +1,57 @@
 """The rules for connections: asked as one is made, as a broker begins to listen, and when they come into force.
 
 What a rule says of a client that is not known before the client has said something (its client id, its software, who it
-is, or how old the connection is) is looked at again after each read, until it is so: on a line (shaped_transport.py)
+is, or how old the connection is) is checked again after each read until it matches: by a ShapedTransport
 that is put under the connection for that.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.action import ConnectionAction
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.network.connection import Connection
+from sluice.broker.network.socket_server import SocketServer
+
+from .fault import Fault, RuleOwner
+from .undo import Undo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sluice.broker.network.socket_server import SocketServer
-
-    from .engine import FaultEngine
-    from .fault import Fault
     from .target import FaultTarget
 
 
-class ConnectionRules:
+class ConnectionFaults:
     """Those of one cluster that are in force, in their order."""
 
-    def __init__(self, engine: "FaultEngine", server: "FaultTarget") -> None:
-        self._engine = engine
-        self._server = server
+    def __init__(self, owner: RuleOwner, target: "FaultTarget") -> None:
+        self._owner = owner
+        self._target = target
         self._faults: dict[Fault, ConnectionAction] = {}
 
-    def begin(self, fault: "Fault") -> None:
+    def begin(self, fault: Fault) -> None:
         """A rule comes into force."""
         action = fault.action
         assert isinstance(action, ConnectionAction)
         self._faults[fault] = action
-        for node_id in fault.nodes(self._server):
-            server = self._server.servers[node_id]
+        for node_id in fault.nodes(self._target):
+            server = self._target.servers[node_id]
             self._listen(fault, action, server)
             if action.HITS_OPEN:
                 for connection in [*server.connections]:
                     self._ask(fault, action, server, connection)
 
-    def end(self, fault: "Fault") -> None:
+    def end(self, fault: Fault) -> None:
         """A rule ends."""
         self._faults.pop(fault, None)
 
-    def started(self, server: "SocketServer") -> None:
+    def started(self, server: SocketServer) -> None:
         """A broker listens again."""
         for fault, action in [*self._faults.items()]:
             if fault.match.hits_broker(server.broker.node_id):
                 self._listen(fault, action, server)
 
-    def connected(self, server: "SocketServer", connection: Connection) -> None:
+    def connected(self, server: SocketServer, connection: Connection) -> None:
         """A connection was made."""
         for fault, action in [*self._faults.items()]:
             self._ask(fault, action, server, connection)
@@ -62,32 +61,34 @@ class ConnectionRules:
         for fault in self._faults:
             fault.undo.pop(connection, None)
 
-    def _listen(self, fault: "Fault", action: ConnectionAction, server: "SocketServer") -> None:
-        undo = self._done(fault, partial(action.listening, fault, server, partial(self._hits_at_door, fault, server)))
+    def _listen(self, fault: Fault, action: ConnectionAction, server: SocketServer) -> None:
+        undo = self._done(
+            fault, partial(action.listening, fault, server, partial(self._matches_at_accept, fault, server))
+        )
         if undo is not None:
             fault.undo[server] = undo
 
-    def _hits_at_door(self, fault: "Fault", server: "SocketServer", listener: str) -> bool:
+    def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
         """Whether a rule hits a client of which only its listener is known, or the listener itself."""
-        if fault.is_over or not fault.match.hits_listener(listener) or not self._chooses(fault):
+        if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
             return False
         node_id = server.broker.node_id
         fault.count(node_id)
-        self._engine.tell_broker(node_id, fault)
+        self._owner.record_broker_hit(node_id, fault)
         return True
 
-    def _ask(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
+    def _ask(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
         listener = connection.advertised.name
         if not (fault.match.hits_broker(server.broker.node_id) and fault.match.hits_listener(listener)):
             return
-        if not action.looks_at(server, listener):
+        if not action.applies_to_listener(server, listener):
             return
         if fault.match.names_client or fault.match.needs_age:
             self._watch(fault, action, server, connection)
         else:
             self._hit(fault, action, server, connection)
 
-    def _watch(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
+    def _watch(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
         """Hits the connection when its client turns out to be one that the rule is about."""
         from sluice.broker.network.shaped_transport import shape_transport
 
@@ -95,38 +96,41 @@ class ConnectionRules:
         if transport is None:
             return
 
-        def look() -> None:
+        def poll() -> None:
             if fault.is_over:
-                transport.on_read.remove(look)
-            elif fault.is_about(connection):
-                transport.on_read.remove(look)
+                transport.on_read.remove(poll)
+            elif fault.matches_connection(connection, self._now_ms()):
+                transport.on_read.remove(poll)
                 self._hit(fault, action, server, connection)
 
-        transport.on_read.append(look)
-        look()
+        transport.on_read.append(poll)
+        poll()
 
-    def _hit(self, fault: "Fault", action: ConnectionAction, server: "SocketServer", connection: Connection) -> None:
-        if connection.closed or fault.is_over or not self._chooses(fault):
+    def _hit(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
+        if connection.closed or fault.is_over or not self._should_fire(fault):
             return
-        if not action.TELLS_ITSELF:
-            fault.hit_connection(connection)
+        if not action.REPORTS_HITS:
+            fault.hit_connection(server.broker.node_id, connection)
         undo = self._done(fault, partial(action.connected, fault, server, connection))
         if undo is not None and not connection.closed:
             fault.undo[connection] = undo
 
-    def _chooses(self, fault: "Fault") -> bool:
+    def _should_fire(self, fault: Fault) -> bool:
         """Whether it hits one that it matches; a rule that lasts from its first hit on begins to."""
         is_first = not fault.matched
-        chosen = fault.chooses(self._server.cluster.clock.monotonic_ms())
+        chosen = fault.should_fire(self._now_ms())
         if is_first and chosen and fault.rule.during is not None:
             during_ms = parse_ms(fault.rule.during, "during")
-            self._server.cluster.scheduler.schedule_once(during_ms, partial(self._engine.end, fault))
+            self._target.cluster.scheduler.schedule_once(during_ms, partial(self._owner.end, fault))
         return chosen
 
-    def _done(self, fault: "Fault", act: "Callable[[], Callable[[], None] | None]") -> "Callable[[], None] | None":
+    def _now_ms(self) -> float:
+        return self._target.cluster.clock.monotonic_ms()
+
+    def _done(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
         """Has a rule act; one that goes wrong ends."""
         try:
             return act()
         except Exception as error:
-            self._engine.disable(fault, error)
+            fault.disable(error)
             return None

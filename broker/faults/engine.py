@@ -4,7 +4,7 @@ Theory of operation. A rule is checked when it is added, against everything that
 taken can work. It then belongs to a class, by its action (actions/action.py):
 
 - rules for requests are put on the routes that they may hit (route_faults.py), and a request that one hits takes its
-  course (fault_execution.py). Routes without rules are as if there were none;
+  execution (fault_execution.py). Routes without rules are as if there were none;
 - rules for connections are asked as one is made;
 - states are brought about now, or when their time has come, and undone when it is over or the rule is removed.
 
@@ -22,7 +22,7 @@ from random import Random  # noqa: TID251  (the type of what is injected; a rule
 from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
-from sluice.broker.faults.matching.errors import FaultError, Problem
+from sluice.broker.faults.matching.errors import FaultError, RuleProblem
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.requests.context import RequestContext
@@ -32,7 +32,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
-from .connection_faults import ConnectionRules
+from .connection_faults import ConnectionFaults
 from .fault import Fault, lasts_ms
 from .rule import Rule, parse_rule
 from .target import FaultedBroker, FaultTarget
@@ -47,19 +47,19 @@ _MOST_TOLD = 20  # of the ids there are, where one is asked for that is not
 class FaultEngine:
     """The rules of one cluster, in the order they were added."""
 
-    def __init__(self, server: FaultTarget, seed: int) -> None:
+    def __init__(self, target: FaultTarget, seed: int) -> None:
         """`seed` is what rules that have none derive theirs from."""
         self.disabled = 0  # rules that went wrong, ever
-        self._server = server
-        self._cluster = server.cluster
+        self._target = target
+        self._cluster = target.cluster
         self._seed = seed
         self._given = 0  # the number in the last id that was made up
         self._faults: dict[str, Fault] = {}
-        self._of_connections = ConnectionRules(self, server)
-        self.broker_states = DesiredBrokerStates(server)
+        self._of_connections = ConnectionFaults(self, target)
+        self.broker_states = DesiredBrokerStates(target)
         self._of_routes: dict[int, dict[Route, RouteFaults]] = {}  # by node id
-        for node_id, broker in server.brokers.items():
-            self.attach_broker(broker, server.servers[node_id])
+        for node_id, broker in target.brokers.items():
+            self.attach_broker(broker, target.servers[node_id])
 
     # -- what those who make faults call -------------------------------------------------------------------------------
 
@@ -143,16 +143,20 @@ class FaultEngine:
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
         return broker.fault_waits
 
-    def tell(self, ctx: RequestContext, fault: Fault) -> None:
-        """Notes in the journal that a rule hits the request in flight or, where there is none, the connection."""
-        journal = ctx.broker.journal
-        if journal is not None:
-            journal.fault(ctx, fault.id, fault.action.kind)
+    def record_hit(self, ctx: RequestContext, fault: Fault) -> None:
+        """Record in the journal that a rule hits the request in flight or, without one, the connection."""
+        if self._cluster.journal is not None:
+            self._cluster.journal.fault(ctx, fault.id, fault.action.kind)
 
-    def tell_broker(self, node_id: int, fault: Fault) -> None:
-        """Notes in the journal that a rule does something to a broker."""
+    def record_broker_hit(self, node_id: int, fault: Fault) -> None:
+        """Record in the journal that a rule hits a broker."""
         if self._cluster.journal is not None:
             self._cluster.journal.fault_of_broker(node_id, fault.id, fault.action.kind)
+
+    def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
+        """Record in the journal the throttle time of the response to the request in flight."""
+        if self._cluster.journal is not None:
+            self._cluster.journal.throttle_told(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
         """A rule went wrong: it ends, stays in the list, and what it hit goes on without it."""
@@ -168,7 +172,7 @@ class FaultEngine:
         """Lets go of all that a rule holds."""
         self.take_off_routes(fault)
         self._of_connections.end(fault)
-        for broker in self._server.brokers.values():
+        for broker in self._target.brokers.values():
             if broker.fault_waits is not None:
                 broker.fault_waits.check_and_complete(fault)
         undos, fault.undo = [*fault.undo.values()], {}
@@ -203,8 +207,8 @@ class FaultEngine:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
             fault = Fault(self, rule, fault_id, random, self._now_ms())
-            _check(fault, self._server.config)
-        except Problem as problem:
+            _check(fault, self._target.config)
+        except RuleProblem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
 
@@ -213,7 +217,7 @@ class FaultEngine:
             self._put_on(broker, route, fault)
 
     def _put_on_routes(self, fault: Fault) -> None:
-        for broker in self._server.brokers.values():
+        for broker in self._target.brokers.values():
             for route in broker.dispatcher.routes:
                 self._put_on(broker, route, fault)
 
@@ -227,7 +231,7 @@ class FaultEngine:
         ):
             of_routes = self._of_routes[broker.node_id]
             if route not in of_routes:
-                of_routes[route] = RouteFaults(self, route)
+                of_routes[route] = RouteFaults(self, broker, route)
                 route.handle = of_routes[route].handle
             of_routes[route].add(fault)
 
@@ -249,11 +253,11 @@ class FaultEngine:
 
     def _begin(self, fault: Fault) -> None:
         assert isinstance(fault.action, StateAction)
-        fault.undo[fault] = fault.action.begin(fault, self._server)
+        fault.undo[fault] = fault.action.begin(fault, self._target)
         fault.matched += 1
-        for node_id in fault.nodes(self._server):
+        for node_id in fault.nodes(self._target):
             fault.count(node_id)
-            self.tell_broker(node_id, fault)
+            self.record_broker_hit(node_id, fault)
         during_ms = lasts_ms(fault)
         if during_ms < inf:
             self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
@@ -281,7 +285,7 @@ def check_rule(rule: Rule, config: Config, at: str) -> None:
     """Raises FaultError, which names the place from `at` on, for a rule that cannot work in such a cluster."""
     try:
         _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
-    except Problem as problem:
+    except RuleProblem as problem:
         raise FaultError(f"{at}.{problem.path}", problem.problem) from None
 
 
@@ -291,7 +295,7 @@ def _check(fault: Fault, config: Config) -> None:
     for node_id in fault.match.brokers or ():
         if node_id not in node_ids:
             there = ", ".join(map(str, node_ids))
-            raise Problem("broker", f"there is no broker {node_id}; those there are: {there}")
+            raise RuleProblem("broker", f"there is no broker {node_id}; those there are: {there}")
     fault.action.check(fault.match)
     fault.action.check_cluster(fault, config)
     if isinstance(fault.action, RequestAction):
@@ -299,14 +303,16 @@ def _check(fault: Fault, config: Config) -> None:
 
 
 def _check_fields(rule: Rule) -> None:
-    """Raises Problem for a name that is hard to tell, and for a field that means nothing for the rule's action."""
+    """Raises RuleProblem for a name that is hard to tell, and for a field that means nothing for the rule's action."""
     if rule.id is not None and not _is_name(rule.id):
-        raise Problem("id", f"must be text of 1 to {_LONGEST_ID} characters that can be printed, without / and blanks")
+        raise RuleProblem(
+            "id", f"must be text of 1 to {_LONGEST_ID} characters that can be printed, without / and blanks"
+        )
     action = rule.the_action
     for name in Rule.__struct_fields__:
-        if getattr(rule, name) is not None and name not in action.TAKES:
-            takes = ", ".join(each for each in Rule.__struct_fields__ if each in action.TAKES)
-            raise Problem(name, f"means nothing for {action.kind}, which is not hit by requests; it takes {takes}")
+        if getattr(rule, name) is not None and name not in action.FIELDS:
+            takes = ", ".join(each for each in Rule.__struct_fields__ if each in action.FIELDS)
+            raise RuleProblem(name, f"means nothing for {action.kind}, which is not hit by requests; it takes {takes}")
 
 
 def _is_name(text: str) -> bool:
@@ -315,7 +321,7 @@ def _is_name(text: str) -> bool:
 
 
 def _check_apis(fault: Fault, action: RequestAction) -> None:
-    """Raises Problem for an action that can do nothing to any API that is named."""
+    """Raises RuleProblem for an action that can do nothing to any API that is named."""
     match = fault.match
     first, last = match.versions
     for key in match.named_apis:
@@ -324,6 +330,6 @@ def _check_apis(fault: Fault, action: RequestAction) -> None:
         if not any(action.can_hit(key, version) for version in versions):
             able = [API_KEYS[each].name for each, one in HANDLERS.items() if action.can_hit(each, one.max_version)]
             name = API_KEYS[key].name
-            raise Problem(
+            raise RuleProblem(
                 "api", f"{action.kind} can do nothing to {name} in these versions; it can to {', '.join(able)}"
             )

@@ -3,31 +3,61 @@
 from collections.abc import Callable
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.names import Named
-from sluice.broker.faults.matching.schedule import During, how_often
+from sluice.broker.faults.matching.schedule import During, new_schedule
+from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import RequestContext
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
+from .rule import Rule
 
 if TYPE_CHECKING:
-    from sluice.broker.network.connection import Connection
+    from .target import FaultedBroker, FaultTarget
 
-    from .engine import FaultEngine
-    from .rule import Rule
-    from .target import FaultTarget
+
+class RuleOwner(Protocol):
+    """The fault engine, as its rules and the requests and connections that they hit see it."""
+
+    @property
+    def broker_states(self) -> DesiredBrokerStates: ...
+
+    def waiting_on(self, broker: "FaultedBroker") -> DelayedOperationPurgatory:
+        """Return the purgatory in which requests of a broker wait because of rules."""
+
+    def record_hit(self, ctx: RequestContext, fault: "Fault") -> None:
+        """Record in the journal that a rule hits the request in flight or, without one, the connection."""
+
+    def record_broker_hit(self, node_id: int, fault: "Fault") -> None:
+        """Record in the journal that a rule hits a broker."""
+
+    def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
+        """Record in the journal the throttle time of the response to the request in flight."""
+
+    def remove(self, fault_id: str) -> None:
+        """Remove a rule, and end it."""
+
+    def disable(self, fault: "Fault", error: Exception) -> None:
+        """End a rule because of an error."""
+
+    def end(self, fault: "Fault") -> None:
+        """Release everything that a rule holds."""
+
+    def take_off_routes(self, fault: "Fault") -> None:
+        """Remove a rule from all routes: it hits no more requests."""
 
 
 class Fault:
-    """What `FaultEngine.add` returns: the rule with its counters, and the way to end it."""
+    """A rule in force: its counters, and the way to end it. `FaultEngine.add` returns it."""
 
-    def __init__(self, faults: "FaultEngine | None", rule: "Rule", rule_id: str, random: Random, now_ms: float) -> None:
-        """`faults`: None where the rule is only looked at. Raises Problem for one that cannot work."""
+    def __init__(self, owner: RuleOwner | None, rule: Rule, rule_id: str, random: Random, now_ms: float) -> None:
+        """`owner`: None if the rule is only checked. Raises RuleProblem for a rule that cannot work."""
         self.id = rule_id
         self.rule = rule
         self.action: Action = rule.the_action
@@ -40,20 +70,20 @@ class Fault:
         self.is_removed = False
         self._is_late = False
         self.random = random
-        self._faults = faults
-        self._schedule = how_often(rule.times, rule.during, rule.on, rule.schedule)
+        self._owner = owner
+        self._schedule = new_schedule(rule.times, rule.during, rule.on, rule.schedule)
         self.from_ms = now_ms + (0 if rule.after is None else parse_ms(rule.after, "after"))
         self.until_ms = inf if rule.until is None else now_ms + parse_ms(rule.until, "until")
         if self.until_ms <= self.from_ms:
-            raise Problem("until", f"{rule.until} is not later than `after`, {rule.after or 0}: it never hits")
+            raise RuleProblem("until", f"{rule.until} is not later than `after`, {rule.after or 0}: it never hits")
         if rule.probability is not None and not 0 < rule.probability <= 1:
-            raise Problem("probability", f"{rule.probability}: must be above 0 and at most 1")
+            raise RuleProblem("probability", f"{rule.probability}: must be above 0 and at most 1")
         if rule.seed is not None and rule.probability is None and type(rule.the_action).DRAWS is False:
-            raise Problem(
+            raise RuleProblem(
                 "seed", "nothing of this rule is left to chance: it needs a probability, or an action that draws"
             )
         if rule.request is not None and rule.request < 1:
-            raise Problem("request", f"{rule.request}: requests of a connection are counted from 1 on")
+            raise RuleProblem("request", f"{rule.request}: requests of a connection are counted from 1 on")
         self._nth, self._probability = rule.request, rule.probability
         self._needs_time = (
             self.from_ms > now_ms or self.until_ms < inf or self.match.needs_age or isinstance(self._schedule, During)
@@ -73,17 +103,17 @@ class Fault:
 
     def remove(self) -> None:
         """Ends the rule: what waits because of it goes on, and what it brought about is undone."""
-        if self._faults is not None and not self.is_removed:
-            self._faults.remove(self.id)
+        if self._owner is not None and not self.is_removed:
+            self._owner.remove(self.id)
 
-    def hits_request(self, ctx: RequestContext, named: Named | None) -> bool:
+    def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: Named | None) -> bool:
         """Whether it hits a request that its route and client match; `named` where it is about something named."""
         match = self.match
         if named is not None and not match.hits_names(named):
             return False
         now_ms = 0.0
         if self._needs_time:
-            now_ms = ctx.broker.clock.monotonic_ms()
+            now_ms = broker.clock.monotonic_ms()
             self._is_late = now_ms >= self.until_ms
             if self._is_late or now_ms < self.from_ms:
                 return False
@@ -91,48 +121,45 @@ class Fault:
                 return False
         if self._nth is not None and self._count(ctx) != self._nth:
             return False
-        return self.action.concerns(ctx) and self._hits(ctx.broker.node_id, now_ms)
+        if not self.action.applies_to(broker) or not self.should_fire(now_ms):
+            return False
+        self.count(broker.node_id)
+        return True
 
-    def is_about(self, connection: "Connection") -> bool:
-        """Whether it matches a connection of which something is known by now."""
+    def matches_connection(self, connection: Connection, now_ms: float) -> bool:
+        """Whether the rule matches a connection, by what is known of its client by now."""
         ctx, match = connection.ctx, self.match
         client = (ctx.client_id, *ctx.client_software, ctx.principal, connection.advertised.name)
-        return match.hits_client(client) and match.hits_age(ctx.broker.clock.monotonic_ms() - connection.opened_ms)
+        return match.hits_client(client) and match.hits_age(now_ms - connection.opened_ms)
 
-    def hit_connection(self, connection: "Connection") -> None:
-        """It does something to a connection: counted, and told in the journal."""
-        assert self._faults is not None, "only rules in force hit"
-        self.count(connection.ctx.broker.node_id)
-        self._faults.tell(connection.ctx, self)
+    def hit_connection(self, node_id: int, connection: Connection) -> None:
+        """Count a hit of a connection, and record it in the journal."""
+        assert self._owner is not None, "only rules in force hit"
+        self.count(node_id)
+        self._owner.record_hit(connection.ctx, self)
 
-    def nodes(self, server: "FaultTarget") -> list[int]:
-        """The brokers that it is about."""
-        return sorted(server.servers if self.match.brokers is None else self.match.brokers)
+    def nodes(self, target: "FaultTarget") -> list[int]:
+        """Return the node ids of the brokers that the rule matches."""
+        return sorted(target.servers if self.match.brokers is None else self.match.brokers)
 
     @property
     def broker_states(self) -> DesiredBrokerStates:
         """The states that rules want brokers to be in."""
-        assert self._faults is not None, "only rules in force change brokers"
-        return self._faults.broker_states
+        assert self._owner is not None, "only rules in force change brokers"
+        return self._owner.broker_states
 
-    def note_problem(self, error: Exception) -> None:
-        """What it did cannot be undone."""
-        assert self._faults is not None, "only rules in force are undone"
-        self._faults.disable(self, error)
+    def disable(self, error: Exception) -> None:
+        """End the rule because of an error."""
+        assert self._owner is not None, "only rules in force are disabled"
+        self._owner.disable(self, error)
 
     def count(self, node_id: int) -> None:
-        """It hits something."""
+        """Count a hit."""
         self.hits += 1
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
-    def _hits(self, node_id: int, now_ms: float) -> bool:
-        if not self.chooses(now_ms):
-            return False
-        self.count(node_id)
-        return True
-
-    def chooses(self, now_ms: float) -> bool:
-        """Of one that matches, by chance and by how often: whether it is to be hit."""
+    def should_fire(self, now_ms: float) -> bool:
+        """Whether to hit a match, by probability and schedule."""
         if self._probability is not None and self.random.random() >= self._probability:
             return False
         self.matched += 1

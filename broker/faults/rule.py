@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import Duration
-from sluice.broker.faults.matching.errors import FaultError, Problem
+from sluice.broker.faults.matching.errors import FaultError, RuleProblem
 from sluice.text.did_you_mean import meant
 from sluice.text.typed_decoding import MisreadError, read
 
@@ -61,17 +61,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     @property
     def the_action(self) -> Action:
-        """Raises Problem for a name that is no action's, or that alone does not say enough."""
+        """Raises RuleProblem for a name that is no action's, or that alone does not say enough."""
         if not isinstance(self.action, str):
             return self.action
         if self.action not in KINDS:
             hint = meant(self.action, KINDS)
-            raise Problem("action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}")
+            raise RuleProblem("action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}")
         try:
             return read({"action": {"kind": self.action}}, _Named).action
         except MisreadError as error:
             name = error.path.removeprefix("action.")
-            raise Problem("action", f"{self.action} is not enough: {name} {error.problem}") from None
+            raise RuleProblem("action", f"{self.action} is not enough: {name} {error.problem}") from None
 
 
 def parse_rule(given: object, at: str) -> Rule:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from sluice.broker.faults.matching.durations import parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.scenarios.steps.action import Action, Known, Refused, Say
 from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
 from sluice.broker.scenarios.steps.configs import ConfigAlteration
@@ -151,7 +151,7 @@ def _what(path: str, step: Step) -> tuple[str, object]:
 def _ms(path: str, duration: str | float) -> float:
     try:
         return parse_ms(duration, path)
-    except Problem as problem:
+    except RuleProblem as problem:
         raise ScenarioError(problem.path, problem.problem) from None
 
 

@@ -115,11 +115,11 @@ def actions() -> str:
 
 def _takes(action: type[Action]) -> str:
     name = next(text for cls, text in _CLASSES.items() if issubclass(action, cls))
-    left_out = [field for field in Rule.__struct_fields__ if field not in action.TAKES]
+    left_out = [field for field in Rule.__struct_fields__ if field not in action.FIELDS]
     if not left_out:
         return f"{name}."
     taken = [
-        f"`{field}`" for field in Rule.__struct_fields__ if field in action.TAKES and field not in ("id", "action")
+        f"`{field}`" for field in Rule.__struct_fields__ if field in action.FIELDS and field not in ("id", "action")
     ]
     return f"{name}. Of a rule's fields it takes {', '.join(taken)}."
 

@@ -30,10 +30,10 @@ RequestActions = (
     | Throttle
     | SlowDisk
 )
-Lies = UnknownLeader | WrongLeader | StaleLeaderHint | EmptyMetadata | OffsetLie
+WrongMetadataActions = UnknownLeader | WrongLeader | StaleLeaderHint | EmptyMetadata | OffsetLie
 ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
 LeaderActions = ControllerLost | SlowElection | UncleanElection | LeaderMoved | CoordinatorMoved
 StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag | DiskFull
-AnyAction = RequestActions | Lies | ConnectionActions | LeaderActions | StateActions
+AnyAction = RequestActions | WrongMetadataActions | ConnectionActions | LeaderActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from sluice.broker.controller.controller import ISOLATED, STOPPED, BrokerState
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
 
 from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.faults.target import FaultTarget
 
 
@@ -25,8 +25,8 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
         bool, msgspec.Meta(description="they give up what they lead first; else they are gone as if killed")
     ] = False
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return _want(fault, server, STOPPED, controlled=self.controlled)
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return _desire(fault, target, STOPPED, controlled=self.controlled)
 
 
 class Isolate(StateAction, frozen=True, tag="isolate"):
@@ -34,16 +34,16 @@ class Isolate(StateAction, frozen=True, tag="isolate"):
 
     SUMMARY: ClassVar[str] = "Cuts brokers off from the controller and the other brokers; clients still reach them."
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if len(node_ids_of(config)) == 1:
-            raise Problem("action", "a cluster of one broker has no others that it could be cut off from")
+            raise RuleProblem("action", "a cluster of one broker has no others that it could be cut off from")
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return _want(fault, server, ISOLATED)
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return _desire(fault, target, ISOLATED)
 
 
-def _want(fault: "Fault", server: "FaultTarget", state: BrokerState, *, controlled: bool = False) -> Undo:
-    wanted, nodes = fault.broker_states, fault.nodes(server)
+def _desire(fault: "ActiveRule", target: "FaultTarget", state: BrokerState, *, controlled: bool = False) -> Undo:
+    states, nodes = fault.broker_states, fault.nodes(target)
     for node_id in nodes:
-        wanted.check(node_id, state)
-    return undo_all(wanted.want(node_id, state, fault.note_problem, controlled=controlled) for node_id in nodes)
+        states.check(node_id, state)
+    return undo_all(states.desire(node_id, state, fault.disable, controlled=controlled) for node_id in nodes)

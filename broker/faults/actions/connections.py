@@ -1,7 +1,7 @@
 """Actions on connections: refused, silent, stalled in a handshake, slow, dropped without a word.
 
-What meets a client before TLS does (`DoorAction`) acts on the socket, of which nothing is known but its listener; on a
-listener without TLS that is the connection already.
+What meets a client before TLS does (`AcceptAction`) acts on the socket, of which nothing is known but its listener; on
+a listener without TLS that is the connection already.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
@@ -19,7 +19,7 @@ from sluice.config.broker_config import Config
 from .action import ConnectionAction
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.network.connection import Connection
     from sluice.broker.network.shaped_transport import ShapedTransport
     from sluice.broker.network.socket_server import SocketServer
@@ -37,13 +37,13 @@ _OF_CLIENTS = frozenset(
 _SELDOM = ("probability", "times", "on", "schedule")
 
 
-class DoorAction(ConnectionAction, frozen=True):
+class AcceptAction(ConnectionAction, frozen=True):
     """Acts on clients that have just come, before TLS and whatever is said."""
 
-    def looks_at(self, server: "SocketServer", listener: str) -> bool:
+    def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return not server.listeners[listener].is_tls  # what comes to others it has met at the door
 
-    def listening(self, fault: "Fault", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def listening(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         held: dict[ShapedTransport, None] = {}
 
         def meet(listener: str, transport: "ShapedTransport") -> None:
@@ -59,12 +59,12 @@ class DoorAction(ConnectionAction, frozen=True):
         server.accept_hooks.append(meet)
         return undo
 
-    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         """Acts on a client of which only the socket is there; returns whether it is to be released in the end."""
         raise NotImplementedError
 
 
-class RefuseConnections(DoorAction, frozen=True, tag="refuse-connections"):
+class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     """Refuses new connections; those that are open stay."""
 
     SUMMARY: ClassVar[str] = "Refuses new connections."
@@ -76,30 +76,30 @@ class RefuseConnections(DoorAction, frozen=True, tag="refuse-connections"):
         ),
     ] = "closed-port"
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
         if self.how == "closed-port":
             for name in _SELDOM:
                 if getattr(fault.rule, name) is not None:
                     problem = "a closed port refuses everybody, and nobody can count that; how = rst or fin can"
-                    raise Problem(name, problem)
+                    raise RuleProblem(name, problem)
 
-    def looks_at(self, server: "SocketServer", listener: str) -> bool:
-        return self.how != "closed-port" and super().looks_at(server, listener)
+    def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
+        return self.how != "closed-port" and super().applies_to_listener(server, listener)
 
-    def listening(self, fault: "Fault", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def listening(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         if self.how != "closed-port":
             return super().listening(fault, server, hits)
         return undo_all(server.refuse(name) for name in server.listeners if hits(name))
 
-    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         if self.how == "rst":
             transport.reset()
         else:
             transport.close()
         return False
 
-    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         reason = f"fault rule {fault.id}"
         if self.how == "rst":
             connection.reset(reason)
@@ -108,36 +108,36 @@ class RefuseConnections(DoorAction, frozen=True, tag="refuse-connections"):
         return None
 
 
-class SilentConnections(DoorAction, frozen=True, tag="silent-connections"):
+class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
     """Takes new connections, and does not read them. When the rule ends they are read, and answered."""
 
     SUMMARY: ClassVar[str] = "Takes new connections and answers nothing on them."
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
 
-    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
-    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         transport = _shaped(server, connection)
         transport.hold()
         return transport.release
 
 
-class StallTls(DoorAction, frozen=True, tag="stall-tls"):
+class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
     """Takes new connections of TLS listeners, and leaves their handshakes unanswered until the rule ends."""
 
     SUMMARY: ClassVar[str] = "Leaves TLS handshakes unanswered."
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "speaks TLS")
 
-    def looks_at(self, server: "SocketServer", listener: str) -> bool:
+    def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
 
-    def met(self, fault: "Fault", transport: "ShapedTransport") -> bool:
+    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
@@ -152,13 +152,13 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
         msgspec.Meta(description="the request that is not answered: SaslHandshake, or what comes after it"),
     ] = "authenticate"
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "asks for SASL")
 
-    def looks_at(self, server: "SocketServer", listener: str) -> bool:
+    def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
-    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         from .stalled_sasl import StalledSasl
 
         assert connection.ctx.sasl is not None
@@ -171,19 +171,19 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
     """Lets so many bytes a second through on each connection, steadily."""
 
     SUMMARY: ClassVar[str] = "Limits the bytes per second of each connection."
-    TAKES: ClassVar[frozenset[str]] = ConnectionAction.TAKES | _OF_CLIENTS
+    FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
     HITS_OPEN: ClassVar[bool] = True
 
     in_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="from the client: 50000, 50k, 1M, 64Ki")] = None
     out_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="to the client")] = None
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
-            raise Problem("action", "a bandwidth has in_bytes_per_s or out_bytes_per_s, or both")
+            raise RuleProblem("action", "a bandwidth has in_bytes_per_s or out_bytes_per_s, or both")
         _ = self._in, self._out
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         return _shaped(server, connection).limit(self._in, self._out)
 
     @property
@@ -199,20 +199,20 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
     """Forgets idle connections as a middle box does: no end is told, and nothing on them is answered any more."""
 
     SUMMARY: ClassVar[str] = "Drops idle connections without a word to either side."
-    TAKES: ClassVar[frozenset[str]] = ConnectionAction.TAKES | _OF_CLIENTS
+    FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
     HITS_OPEN: ClassVar[bool] = True
-    TELLS_ITSELF: ClassVar[bool] = True
+    REPORTS_HITS: ClassVar[bool] = True
 
     idle: Annotated[Duration, msgspec.Meta(description="nothing came or went for so long")]
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if parse_ms(self.idle, "action.idle") <= 0:
-            raise Problem("action.idle", f"{self.idle}: must be longer than 0")
+            raise RuleProblem("action.idle", f"{self.idle}: must be longer than 0")
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "Fault", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")
-        return transport.drop_when_idle(idle_ms, partial(fault.hit_connection, connection))
+        return transport.drop_when_idle(idle_ms, partial(fault.hit_connection, server.broker.node_id, connection))
 
 
 def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTransport":
@@ -223,12 +223,14 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
     return transport
 
 
-def _check_listeners(fault: "Fault", config: Config, suits: Callable[[str], bool], must: str) -> None:
-    """Raises Problem where the rule matches no listener, or none that `suits` by its security protocol."""
+def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], must: str) -> None:
+    """Raises RuleProblem where the rule matches no listener, or none that `suits` by its security protocol."""
     names = [endpoint.name for endpoint in config.listeners(0)]
     matched = [name for name in names if fault.match.hits_listener(name)]
     if not matched:
-        raise Problem("listener", f"there is no listener {fault.rule.listener}; those there are: {', '.join(names)}")
+        raise RuleProblem(
+            "listener", f"there is no listener {fault.rule.listener}; those there are: {', '.join(names)}"
+        )
     if not any(suits(config.security_protocol(name)) for name in matched):
         told = ", ".join(f"{name} is {config.security_protocol(name)}" for name in matched)
-        raise Problem("action", f"no listener that it matches {must}; {told}")
+        raise RuleProblem("action", f"no listener that it matches {must}; {told}")

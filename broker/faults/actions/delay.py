@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.faults.requests.fault_execution import Course
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.message import Message
 
-from .action import Hit, RequestAction
+from .action import RequestAction, RuleHit
 
 if TYPE_CHECKING:
     from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+
+    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL = {"ms"}, {"min", "max"}, {"mean"}, {"mean", "stddev"}
 _DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
@@ -39,11 +40,11 @@ class Delay(RequestAction, frozen=True, tag="delay"):
         given = {name for name in ("ms", "min", "max", "mean", "stddev") if getattr(self, name) is not None}
         if given not in _DISTRIBUTIONS:
             has = ", ".join(sorted(given)) or "none of them"
-            raise Problem("action", f"a delay has ms, or min and max, or mean, or mean and stddev; here is {has}")
+            raise RuleProblem("action", f"a delay has ms, or min and max, or mean, or mean and stddev; here is {has}")
         for name in sorted(given):
             self._ms(name)
         if given == _UNIFORM and self._ms("min") > self._ms("max"):
-            raise Problem("action.max", f"{self.max} is less than min, {self.min}")
+            raise RuleProblem("action.max", f"{self.max} is less than min, {self.min}")
 
     def draw(self, random: "Random") -> float:
         if self.ms is not None:
@@ -55,11 +56,11 @@ class Delay(RequestAction, frozen=True, tag="delay"):
             return max(0.0, random.gauss(mean_ms, self._ms("stddev")))
         return random.expovariate(1 / mean_ms) if mean_ms else 0.0
 
-    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
-        return course.wait_before(hit, hit.drawn) if self.when == "before" else None
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+        return intercepted.wait_before(hit.fault, hit.drawn) if self.when == "before" else None
 
-    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        return course.wait_after(hit, hit.drawn, outcome) if self.when == "after" else outcome
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        return intercepted.wait_after(hit.fault, hit.drawn, outcome) if self.when == "after" else outcome
 
     def _ms(self, name: str) -> float:
         value = getattr(self, name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
 from sluice.broker.faults.undo import Undo
@@ -15,11 +15,10 @@ from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.message import Message
 
-from .action import Hit, RequestAction, StateAction
+from .action import RequestAction, RuleHit, StateAction
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
-    from sluice.broker.faults.requests.fault_execution import Course
+    from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
     from sluice.broker.faults.target import FaultTarget
 
 
@@ -33,34 +32,34 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
 
     def check(self, match: Match) -> None:
         if not self._latency_ms and self.bytes_per_s is None:
-            raise Problem("action", "a slow disk has a latency, or bytes_per_s, or both")
+            raise RuleProblem("action", "a slow disk has a latency, or bytes_per_s, or both")
         parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key in (PRODUCE, FETCH)
 
-    def before(self, course: "Course", hit: Hit) -> Message | Outcome | None:
-        ctx = course.ctx
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+        ctx = intercepted.ctx
         if ctx.route.api_key != PRODUCE:
             return None
-        return course.wait_before(hit, self._takes_ms(course, hit, ctx.request_bytes))
+        return intercepted.wait_before(hit.fault, self._takes_ms(intercepted, hit, ctx.request_bytes))
 
-    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        ctx = course.ctx
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        ctx = intercepted.ctx
         if ctx.route.api_key != FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
             return outcome
         read_bytes = sum(size for _, size in ctx.fetch.fetched)
         if not read_bytes:
             return outcome
-        return course.wait_after(hit, self._takes_ms(course, hit, read_bytes), outcome)
+        return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, read_bytes), outcome)
 
     @property
     def _latency_ms(self) -> float:
         return parse_ms(self.latency, "action.latency")
 
-    def _takes_ms(self, course: "Course", hit: Hit, size: int) -> float:
+    def _takes_ms(self, intercepted: "InterceptedRequest", hit: RuleHit, size: int) -> float:
         """How long until so much is written or read, behind what waits for the disk already."""
-        broker, free_at_ms = course.ctx.broker, hit.fault.free_at_ms
+        broker, free_at_ms = intercepted.broker, hit.fault.free_at_ms
         now_ms = broker.clock.monotonic_ms()
         bytes_per_s = parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
         own_ms = self._latency_ms + (0 if bytes_per_s is None else size * 1e3 / bytes_per_s)
@@ -72,10 +71,10 @@ class DiskFull(StateAction, frozen=True, tag="disk-full"):
     """Appends to partitions fail: KAFKA_STORAGE_ERROR to who produces. What is there can be read."""
 
     SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a disk that is full."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | {"topic", "partition"}
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"topic", "partition"}
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        cluster, match = server.cluster, fault.match
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        cluster, match = target.cluster, fault.match
 
         def fails(log_name: str) -> OSError | None:
             topic, _, index = log_name.rpartition("-")

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.faults.requests.fault_execution import Course
 
-from .action import Hit, RequestAction
-from .response_frame import Outgoing
+from .action import RequestAction, RuleHit
+from .response_frame import ResponseFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _INT32 = 2**32
 _INT32_MAX = 2**31 - 1
@@ -37,12 +38,12 @@ class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
 
     def check(self, match: Match) -> None:
         if self.by % _INT32 == 0:
-            raise Problem("action.by", f"{self.by} leaves the correlation id as it is")
+            raise RuleProblem("action.by", f"{self.by} leaves the correlation id as it is")
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
-        (right,) = _unpack_unsigned(outgoing.frame, _ID_AT)
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+        (right,) = _unpack_unsigned(frame.data, _ID_AT)
         wrong = _pack_unsigned((right + self.by) % _INT32)
-        outgoing.frame = outgoing.frame[:_ID_AT] + wrong + outgoing.frame[_BODY_AT:]
+        frame.data = frame.data[:_ID_AT] + wrong + frame.data[_BODY_AT:]
 
 
 class Truncate(RequestAction, frozen=True, tag="truncate"):
@@ -54,12 +55,12 @@ class Truncate(RequestAction, frozen=True, tag="truncate"):
 
     def check(self, match: Match) -> None:
         if self.keep is not None and self.keep < 0:
-            raise Problem("action.keep", f"{self.keep}: must be 0 or more")
+            raise RuleProblem("action.keep", f"{self.keep}: must be 0 or more")
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
-        message = outgoing.frame[_ID_AT:]
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+        message = frame.data[_ID_AT:]
         kept = message[: len(message) // 2 if self.keep is None else self.keep]
-        outgoing.frame = _pack_size(len(kept)) + kept
+        frame.data = _pack_size(len(kept)) + kept
 
 
 class Garbage(RequestAction, frozen=True, tag="garbage"):
@@ -75,10 +76,10 @@ class Garbage(RequestAction, frozen=True, tag="garbage"):
     def draw(self, random: "Random") -> float:
         return random.getrandbits(32)
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
-        right = outgoing.frame[: _BODY_AT if self.what == "body" else 0]
-        noise = Random(hit.drawn).randbytes(len(outgoing.frame) - len(right))  # noqa: S311  (repeatable)
-        outgoing.frame = right + noise
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+        right = frame.data[: _BODY_AT if self.what == "body" else 0]
+        noise = Random(hit.drawn).randbytes(len(frame.data) - len(right))  # noqa: S311  (repeatable)
+        frame.data = right + noise
 
 
 class Oversize(RequestAction, frozen=True, tag="oversize"):
@@ -90,7 +91,7 @@ class Oversize(RequestAction, frozen=True, tag="oversize"):
 
     def check(self, match: Match) -> None:
         if not 0 <= self.size <= _INT32_MAX:
-            raise Problem("action.size", f"{self.size}: must be between 0 and {_INT32_MAX}")
+            raise RuleProblem("action.size", f"{self.size}: must be between 0 and {_INT32_MAX}")
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
-        outgoing.frame = _pack_size(self.size) + outgoing.frame[_ID_AT:]
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+        frame.data = _pack_size(self.size) + frame.data[_ID_AT:]

@@ -11,7 +11,7 @@ import msgspec
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
@@ -21,7 +21,7 @@ from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
     from sluice.broker.controller.controller import Controller
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.faults.target import FaultTarget
 
 _PATTERN = frozenset("*?[")
@@ -33,45 +33,45 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
     """No broker reaches the controller, and clients are told of none."""
 
     SUMMARY: ClassVar[str] = "Loses the controller: nobody is missed or elected, and what is asked of it waits."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES - {"broker"}
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return server.cluster.controller.lose()
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return target.cluster.controller.lose()
 
 
 class SlowElection(StateAction, frozen=True, tag="slow-election"):
     """A partition that is to have another leader has none until its election is over."""
 
     SUMMARY: ClassVar[str] = "Leaves partitions without a leader while an election takes its time."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES - {"broker"}
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
     takes: Annotated[Duration, msgspec.Meta(description="how long an election takes")]
 
     def check(self, match: Match) -> None:
         if parse_ms(self.takes, "action.takes") <= 0:
-            raise Problem("action.takes", f"{self.takes}: must be longer than 0")
+            raise RuleProblem("action.takes", f"{self.takes}: must be longer than 0")
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return server.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return target.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
 
 
 class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
     """Makes leaders of replicas that lack the last records. What is lost stays so when the rule ends."""
 
     SUMMARY: ClassVar[str] = "Elects leaders that have lost the last records, acknowledged or not."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | _OF_PARTITIONS
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
 
     records: Annotated[
         int, msgspec.Meta(ge=1, description="how many are lost of each partition; batches are lost whole")
     ] = 1
     to: NodeId = None
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_others(config, self.to)
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        controller = server.cluster.controller
-        partitions = _matched(fault, server)
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        controller = target.cluster.controller
+        partitions = _matched(fault, target)
         for partition in partitions:
             problem = controller.unclean_problem(partition, self.to)
             if problem is not None:
@@ -85,42 +85,42 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
     """Moves the leaders of partitions to replicas in sync; they move back when the rule ends."""
 
     SUMMARY: ClassVar[str] = "Moves leaders to other brokers, and back when the rule ends."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | _OF_PARTITIONS
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
 
     to: NodeId = None
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_others(config, self.to)
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return _move(server, _matched(fault, server), self.to)
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return _move(target, _matched(fault, target), self.to)
 
 
 class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
     """Moves coordinators: the leaders of the partitions in which they keep a group, or a transactional id."""
 
     SUMMARY: ClassVar[str] = "Moves the coordinators of groups and transactions, and back when the rule ends."
-    TAKES: ClassVar[frozenset[str]] = StateAction.TAKES | {"group", "transactional_id"}
+    FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"group", "transactional_id"}
 
     to: NodeId = None
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_others(config, self.to)
         for name in ("group", "transactional_id"):
             key = getattr(fault.rule, name)
             if key is not None and _PATTERN & {*key}:
-                raise Problem(name, f"{key!r} is a pattern: name one, or leave it out to move all coordinators")
+                raise RuleProblem(name, f"{key!r} is a pattern: name one, or leave it out to move all coordinators")
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        found = [each for each in dict.fromkeys(_coordinating(fault, server)) if fault.match.hits_broker(each.leader)]
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        found = [each for each in dict.fromkeys(_coordinating(fault, target)) if fault.match.hits_broker(each.leader)]
         if not found:
             raise ClusterError("there is no coordinator that matches; the first comes with the first group")
-        return _move(server, found, self.to)
+        return _move(target, found, self.to)
 
 
-def _coordinating(fault: "Fault", server: "FaultTarget") -> Iterator[Partition]:
+def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partition]:
     """The partitions of the coordinators that the rule names; of all, where it names none."""
-    cluster, rule = server.cluster, fault.rule
+    cluster, rule = target.cluster, fault.rule
     keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
     names_any = any(key is not None for key in keys.values())
     for topic, key in keys.items():
@@ -130,7 +130,7 @@ def _coordinating(fault: "Fault", server: "FaultTarget") -> Iterator[Partition]:
             yield from cluster.topics[topic].partitions
 
 
-def _matched(fault: "Fault", server: "FaultTarget") -> list[Partition]:
+def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
     """The partitions that the rule matches and that have a leader; those of internal topics only where it names them.
 
     Raises ClusterError where there is none.
@@ -138,7 +138,7 @@ def _matched(fault: "Fault", server: "FaultTarget") -> list[Partition]:
     match, named = fault.match, fault.rule.topic is not None
     found = [
         partition
-        for topic in server.cluster.topics.values()
+        for topic in target.cluster.topics.values()
         if named or not topic.is_internal
         for partition in topic.partitions
         if match.hits_partition(topic.name, partition.index)
@@ -146,14 +146,14 @@ def _matched(fault: "Fault", server: "FaultTarget") -> list[Partition]:
         and match.hits_broker(partition.leader)
     ]
     if not found:
-        there = ", ".join(server.cluster.topics) or "none"
+        there = ", ".join(target.cluster.topics) or "none"
         raise ClusterError(f"no partition that has a leader matches; topics are {there}")
     return found
 
 
-def _move(server: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
+def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
     """Moves leaders. What undoes it moves those back that are still where this has brought them."""
-    controller = server.cluster.controller
+    controller = target.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 
     def back(partition: Partition, before: int, after: int) -> None:
@@ -184,10 +184,10 @@ def _target(controller: "Controller", partition: Partition, to: int | None) -> i
 def _check_others(config: Config, to: int | None) -> None:
     node_ids = node_ids_of(config)
     if len(node_ids) == 1:
-        raise Problem("action", "a cluster of one broker has no other that could lead")
+        raise RuleProblem("action", "a cluster of one broker has no other that could lead")
     if to is not None and to not in node_ids:
         there = ", ".join(map(str, node_ids))
-        raise Problem("action.to", f"there is no broker {to}; those there are: {there}")
+        raise RuleProblem("action.to", f"there is no broker {to}; those there are: {there}")
 
 
 def _nothing() -> None:

@@ -1,15 +1,20 @@
 """`black-hole` and `close`: requests that are never answered."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.requests.fault_execution import NEVER_MS, Course
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.message import Message
 
-from .action import Hit, RequestAction
-from .response_frame import Outgoing
+from .action import RequestAction, RuleHit
+from .response_frame import ResponseFrame
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.interfaces import InterceptedRequest
+
+# Longer than any client waits. When the rule is removed, the request continues.
+_NEVER_MS = 2.0**40
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
@@ -23,11 +28,11 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
         Literal["before", "after"], Meta(description="before: it is not handled either; after: it is, unseen")
     ] = "before"
 
-    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
-        return course.wait_before(hit, NEVER_MS) if self.when == "before" else None
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+        return intercepted.wait_before(hit.fault, _NEVER_MS) if self.when == "before" else None
 
-    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        return course.wait_after(hit, NEVER_MS, outcome) if self.when == "after" else outcome
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        return intercepted.wait_after(hit.fault, _NEVER_MS, outcome) if self.when == "after" else outcome
 
 
 class Close(RequestAction, frozen=True, tag="close"):
@@ -41,13 +46,13 @@ class Close(RequestAction, frozen=True, tag="close"):
     ] = "before"
     how: Annotated[Literal["fin", "rst"], Meta(description="orderly, or by a reset (RST)")] = "fin"
 
-    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
-        return course.close(hit, self.how) if self.when == "before" else None
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+        return intercepted.close(hit.fault, self.how) if self.when == "before" else None
 
-    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        return course.close(hit, self.how) if self.when == "after" else outcome
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        return intercepted.close(hit.fault, self.how) if self.when == "after" else outcome
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         if self.when == "mid-response":
-            outgoing.frame = outgoing.frame[: max(1, len(outgoing.frame) // 2)]
-            outgoing.close = self.how
+            frame.data = frame.data[: max(1, len(frame.data) // 2)]
+            frame.close = self.how

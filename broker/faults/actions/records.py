@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from sluice.broker.faults.matching.error_answers import Where
-from sluice.broker.faults.requests.fault_execution import Course
 from sluice.broker.requests.context import Outcome
 from sluice.broker.requests.request_names import name_of
 from sluice.protocol.apis import FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
 from sluice.protocol.message import Message
 
-from .action import Hit, RequestAction
-from .response_frame import Outgoing
+from .action import RequestAction, RuleHit
+from .response_frame import ResponseFrame
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.interfaces import InterceptedRequest
 
 # Where entries of a log have their size, their magic and, by that, their checksum: batches from magic 2 on.
 _SIZE_AT, _HEAD_BYTES, _MAGIC_AT = 8, 12, 16
@@ -34,8 +36,8 @@ class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == FETCH
 
-    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        _change_records(course, hit, outcome, _corrupted)
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        _change_records(intercepted, hit, outcome, _corrupted)
         return outcome
 
 
@@ -55,25 +57,27 @@ class Duplicate(RequestAction, frozen=True, tag="duplicate"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == FETCH if self.what == "records" else api_key not in _OF_SASL
 
-    def before(self, course: Course, hit: Hit) -> Message | Outcome | None:
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         if self.what == "request":
-            course.repeat()
+            intercepted.repeat()
         return None
 
-    def after(self, course: Course, hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         if self.what == "records":
-            _change_records(course, hit, outcome, lambda records: records + records)
+            _change_records(intercepted, hit, outcome, lambda records: records + records)
         return outcome
 
-    def leaving(self, course: Course, hit: Hit, outgoing: Outgoing) -> None:
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         if self.what == "response":
-            outgoing.copies += 1
+            frame.copies += 1
 
 
-def _change_records(course: Course, hit: Hit, outcome: Message | Outcome, change: Callable[[bytes], bytes]) -> None:
+def _change_records(
+    intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome, change: Callable[[bytes], bytes]
+) -> None:
     """Changes what a fetch is answered, in those partitions that the rule is about."""
     assert isinstance(outcome, FetchResponse)
-    topics_by_id = course.ctx.broker.cluster.topics_by_id
+    topics_by_id = intercepted.broker.cluster.topics_by_id
     for topic in outcome.responses:
         name = topic.topic or name_of(topic.topic_id, topics_by_id)
         for item in topic.partitions:

@@ -5,12 +5,12 @@ from typing import Literal
 How = Literal["fin", "rst"]
 
 
-class Outgoing:
+class ResponseFrame:
     """A response frame, size prefix and all."""
 
-    __slots__ = ("close", "copies", "frame")
+    __slots__ = ("close", "copies", "data")
 
-    def __init__(self, frame: bytes) -> None:
-        self.frame = frame
+    def __init__(self, data: bytes) -> None:
+        self.data = data
         self.copies = 1
         self.close: How | None = None  # how the connection ends behind it

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.undo import Undo, undo_all
 
 from .action import StateAction
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.faults.target import FaultTarget
 
 
@@ -22,8 +22,8 @@ class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
 
     SUMMARY: ClassVar[str] = "Freezes what brokers know, and tell, of leaders, brokers and new topics."
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return _hold_back(fault, server, inf)
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return _hold_back(fault, target, inf)
 
 
 class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
@@ -35,12 +35,12 @@ class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
 
     def check(self, match: Match) -> None:
         if parse_ms(self.lag, "action.lag") <= 0:
-            raise Problem("action.lag", f"{self.lag}: must be longer than 0")
+            raise RuleProblem("action.lag", f"{self.lag}: must be longer than 0")
 
-    def begin(self, fault: "Fault", server: "FaultTarget") -> Undo:
-        return _hold_back(fault, server, parse_ms(self.lag, "action.lag"))
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        return _hold_back(fault, target, parse_ms(self.lag, "action.lag"))
 
 
-def _hold_back(fault: "Fault", server: "FaultTarget", lag_ms: float) -> Undo:
-    publisher = server.cluster.controller.publisher
-    return undo_all(publisher.hold_back(node_id, lag_ms) for node_id in fault.nodes(server))
+def _hold_back(fault: "ActiveRule", target: "FaultTarget", lag_ms: float) -> Undo:
+    publisher = target.cluster.controller.publisher
+    return undo_all(publisher.hold_back(node_id, lag_ms) for node_id in fault.nodes(target))

@@ -1,18 +1,20 @@
 """`throttle`: answers tell a throttle time that no quota demands. Does the client obey?"""
 
 from functools import cache
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.faults.requests.fault_execution import Course
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import fields_of
 
-from .action import Hit, RequestAction
+from .action import RequestAction, RuleHit
+
+if TYPE_CHECKING:
+    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _INT32_MAX = 2**31 - 1
 
@@ -29,17 +31,21 @@ class Throttle(RequestAction, frozen=True, tag="throttle"):
 
     def check(self, match: Match) -> None:
         if self._ms > _INT32_MAX:
-            raise Problem("action.throttle_time_ms", f"{self.throttle_time_ms}: at most {_INT32_MAX} ms can be told")
+            raise RuleProblem(
+                "action.throttle_time_ms", f"{self.throttle_time_ms}: at most {_INT32_MAX} ms can be told"
+            )
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return _tells_throttle_time(api_key, version)
 
-    def answering(self, course: Course, hit: Hit, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        return course.tell_throttle_time(body, round(self._ms))
+    def answering(
+        self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
+    ) -> list[bytes | memoryview]:
+        return intercepted.set_throttle_time(body, round(self._ms))
 
-    def sent(self, course: Course, hit: Hit) -> None:
+    def sent(self, intercepted: "InterceptedRequest", hit: RuleHit) -> None:
         if self.mute:
-            course.mute(hit, self._ms)
+            intercepted.mute(hit.fault, self._ms)
 
     @property
     def _ms(self) -> float:

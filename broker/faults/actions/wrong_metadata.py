@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import msgspec
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.metadata.topic import NO_LEADER
-from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.context import Outcome
 from sluice.broker.requests.request_names import name_of
 from sluice.config.broker_config import Config
 from sluice.protocol.apis import FETCH, PRODUCE
@@ -35,11 +35,11 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .action import Hit, RequestAction, node_ids_of
+from .action import RequestAction, RuleHit, node_ids_of
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.fault import Fault
-    from sluice.broker.faults.requests.fault_execution import Course
+    from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
+    from sluice.broker.faults.target import FaultedBroker
 
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose answers name the leader (KIP-951).
@@ -53,27 +53,27 @@ _Hinted = PartitionProduceResponse | PartitionData
 Leader = Annotated[int | None, msgspec.Meta(description="node id that is told; left out: another replica's")]
 
 
-class _MetadataLie(RequestAction, frozen=True):
+class _MetadataAction(RequestAction, frozen=True):
     """Of answers that tell who leads."""
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key in (_METADATA, _DESCRIBE_TOPIC_PARTITIONS)
 
 
-class UnknownLeader(_MetadataLie, frozen=True, tag="unknown-leader"):
+class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
     """Metadata tells of partitions that they have no leader: LEADER_NOT_AVAILABLE."""
 
     SUMMARY: ClassVar[str] = "Tells of partitions that they have no leader (LEADER_NOT_AVAILABLE)."
 
-    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         for partition in _partitions_told(outcome, hit.fault.match):
             partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
             partition.leader_id = NO_LEADER
-            course.ctx.error_code = course.ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
+            intercepted.ctx.error_code = intercepted.ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
         return outcome
 
 
-class WrongLeader(_MetadataLie, frozen=True, tag="wrong-leader"):
+class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
     """Metadata names another broker as the leader of partitions."""
 
     SUMMARY: ClassVar[str] = "Names another broker as the leader of partitions."
@@ -84,11 +84,11 @@ class WrongLeader(_MetadataLie, frozen=True, tag="wrong-leader"):
         msgspec.Meta(description="the leader epoch that is told: as it is, one more, or one less"),
     ] = "same"
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_leader(config, self.leader)
 
-    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        nodes = [*course.ctx.broker.cluster.brokers]
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        nodes = [*intercepted.broker.cluster.brokers]
         for partition in _partitions_told(outcome, hit.fault.match):
             if partition.leader_id != NO_LEADER:
                 partition.leader_id = _other(partition, nodes) if self.leader is None else self.leader
@@ -113,24 +113,23 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return version >= _HINTS_SINCE.get(api_key, version + 1)
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_leader(config, self.leader)
 
-    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        hinted = list(_hints(course.ctx, outcome, hit.fault.match))
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        hinted = list(_hints(intercepted.broker, outcome, hit.fault.match))
         if not hinted:
             return outcome
-        ctx = course.ctx
-        broker = ctx.broker if self.leader is None else ctx.broker.cluster.brokers[self.leader]
+        leader_id = intercepted.broker.node_id if self.leader is None else self.leader
+        at = intercepted.ctx.endpoint_of(intercepted.broker.cluster.brokers[leader_id])
         for partition in hinted:
             assert partition.current_leader is not None
-            partition.current_leader.leader_id = broker.node_id
+            partition.current_leader.leader_id = leader_id
             partition.current_leader.leader_epoch -= self.epoch == "old"
-        at = ctx.endpoint_of(broker)
         if isinstance(outcome, ProduceResponse):
-            outcome.node_endpoints = [produce_api.NodeEndpoint(broker.node_id, at.host, at.port)]
+            outcome.node_endpoints = [produce_api.NodeEndpoint(leader_id, at.host, at.port)]
         elif isinstance(outcome, FetchResponse):
-            outcome.node_endpoints = [fetch_api.NodeEndpoint(broker.node_id, at.host, at.port)]
+            outcome.node_endpoints = [fetch_api.NodeEndpoint(leader_id, at.host, at.port)]
         return outcome
 
 
@@ -146,23 +145,22 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
 
     def check(self, match: Match) -> None:
         if self.after_start is not None and parse_ms(self.after_start, "action.after_start") <= 0:
-            raise Problem("action.after_start", f"{self.after_start}: must be longer than 0")
+            raise RuleProblem("action.after_start", f"{self.after_start}: must be longer than 0")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _METADATA
 
-    def concerns(self, ctx: RequestContext) -> bool:
+    def applies_to(self, broker: "FaultedBroker") -> bool:
         if self.after_start is None:
             return True
-        broker = ctx.broker
         return broker.clock.monotonic_ms() - broker.started_ms < parse_ms(self.after_start, "action.after_start")
 
-    def before(self, course: "Course", hit: Hit) -> Message | Outcome | None:
-        ctx, request = course.ctx, cast("MetadataRequest", course.request)  # the only API that it can hit
+    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+        ctx, request = intercepted.ctx, cast("MetadataRequest", intercepted.request)  # the only API that it can hit
         topics = [_unknown(topic.name, topic.topic_id) for topic in request.topics or ()]
         if topics:
             ctx.error_code = ctx.error_code or topics[0].error_code
-        return MetadataResponse(cluster_id=ctx.broker.cluster.cluster_id, topics=topics)
+        return MetadataResponse(cluster_id=intercepted.broker.cluster.cluster_id, topics=topics)
 
 
 class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
@@ -178,18 +176,18 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
 
     def check(self, match: Match) -> None:
         if (self.offset is None) == (self.shift is None):
-            raise Problem("action", "an offset lie has offset or shift, one of the two")
+            raise RuleProblem("action", "an offset lie has offset or shift, one of the two")
         if self.shift == 0:
-            raise Problem("action.shift", "0 is no lie")
+            raise RuleProblem("action.shift", "0 is no lie")
         for name, value in (("offset", self.offset or 0), ("shift", self.shift or 0)):
             if abs(value) > _MAX_OFFSET:
-                raise Problem(f"action.{name}", f"at most {_MAX_OFFSET} can be told")
+                raise RuleProblem(f"action.{name}", f"at most {_MAX_OFFSET} can be told")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _LIST_OFFSETS
 
-    def after(self, course: "Course", hit: Hit, outcome: Message | Outcome) -> Message | Outcome:
-        request = course.request
+    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+        request = intercepted.request
         if not isinstance(outcome, ListOffsetsResponse) or not isinstance(request, ListOffsetsRequest):
             return outcome
         asked = {
@@ -226,9 +224,9 @@ def _partitions_told(outcome: Message | Outcome, match: Match) -> Iterator[_Told
                     yield partition
 
 
-def _hints(ctx: RequestContext, outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
+def _hints(broker: "FaultedBroker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
     """The partitions in an answer that a rule is about, those whose leader is named."""
-    topics_by_id = ctx.broker.cluster.topics_by_id
+    topics_by_id = broker.cluster.topics_by_id
     if isinstance(outcome, ProduceResponse):
         for topic in outcome.responses:
             name = topic.name or name_of(topic.topic_id, topics_by_id)
@@ -257,7 +255,7 @@ def _unknown(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
 def _check_leader(config: Config, leader: int | None) -> None:
     node_ids = node_ids_of(config)
     if len(node_ids) == 1:
-        raise Problem("action", "a cluster of one broker has no other that could be named")
+        raise RuleProblem("action", "a cluster of one broker has no other that could be named")
     if leader is not None and leader not in node_ids:
         there = ", ".join(map(str, node_ids))
-        raise Problem("action.leader", f"there is no broker {leader}; those there are: {there}")
+        raise RuleProblem("action.leader", f"there is no broker {leader}; those there are: {there}")

@@ -2,7 +2,7 @@
 
 import re
 
-from .errors import Problem
+from .errors import RuleProblem
 
 Duration = str | int | float
 # What a text may be, in words that JSON Schema has as well: scenarios publish it.
@@ -14,14 +14,14 @@ _LONGEST_MS = 365 * 24 * 60 * 60_000  # a year: what is longer is a slip, and th
 
 
 def parse_ms(duration: Duration, path: str) -> float:
-    """Milliseconds. Raises Problem, at `path`, for what is none."""
+    """Milliseconds. Raises RuleProblem, at `path`, for what is none."""
     if isinstance(duration, str):
         written = _WRITTEN.fullmatch(duration)
         if written is None:
-            raise Problem(path, f"{duration!r} is no duration; write 250ms, 5s, 2m, or a number of milliseconds")
+            raise RuleProblem(path, f"{duration!r} is no duration; write 250ms, 5s, 2m, or a number of milliseconds")
         milliseconds = float(written[1]) * _MS[written[2]]
     else:
         milliseconds = duration
     if not 0 <= milliseconds <= _LONGEST_MS:  # in this way NaN is refused, and so are integers that no float holds
-        raise Problem(path, f"{duration} is out of range; a duration is between 0 and a year")
+        raise RuleProblem(path, f"{duration} is out of range; a duration is between 0 and a year")
     return float(milliseconds)

@@ -12,7 +12,7 @@ class FaultError(ConfigError):
         self.problem = problem
 
 
-class Problem(ValueError):  # noqa: N818  (what it is; whoever adds a rule is given a FaultError)
+class RuleProblem(ValueError):  # noqa: N818  (what it is; whoever adds a rule is given a FaultError)
     """The same while only the path inside the rule is known: `action.code`."""
 
     def __init__(self, path: str, problem: str) -> None:

@@ -10,20 +10,17 @@ What changes from request to request (the connection's age, the nth request, tim
 import re
 from collections.abc import Callable, Collection
 from fnmatch import translate
-from typing import TYPE_CHECKING
 
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.requests.request_names import WHOLE_TOPIC
 from sluice.protocol.apis import API_KEYS
 from sluice.text.did_you_mean import did_you_mean
 
+from .conditions import RuleConditions
 from .durations import Duration, parse_ms
 from .error_answers import Where
-from .errors import Problem
+from .errors import RuleProblem
 from .names import Named, fields_named
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.rule import Rule
 
 API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
 _NAMES = ("topic", "partition", "group", "transactional_id")
@@ -38,9 +35,9 @@ _Test = Callable[[str], object]
 
 
 class Match:
-    """What a rule hits. Raises Problem for what cannot be."""
+    """What a rule hits. Raises RuleProblem for what cannot be."""
 
-    def __init__(self, rule: "Rule") -> None:
+    def __init__(self, rule: RuleConditions) -> None:
         self.brokers = _numbers(rule.broker, "broker")
         self.partitions = _numbers(rule.partition, "partition")
         self.versions = _versions(rule.version)
@@ -56,7 +53,7 @@ class Match:
         self.younger_than_ms = _milliseconds(rule.connection_younger_than, "connection_younger_than")
         if None not in (self.older_than_ms, self.younger_than_ms) and self.older_than_ms >= self.younger_than_ms:  # type: ignore[operator]  # neither is None
             problem = f"{rule.connection_younger_than} contradicts connection_older_than: no connection is both"
-            raise Problem("connection_younger_than", problem)
+            raise RuleProblem("connection_younger_than", problem)
 
     @property
     def needs_age(self) -> bool:
@@ -119,22 +116,22 @@ class Match:
             and (where.transactional_id is None or self.hits_transactional_id(where.transactional_id))
         )
 
-    def _apis(self, rule: "Rule") -> frozenset[int]:
+    def _apis(self, rule: RuleConditions) -> frozenset[int]:
         wanted = {name for name in _NAMES if getattr(rule, name) is not None}
         if not self.named_apis:
             if rule.version is not None:
-                raise Problem("version", f"{rule.version}: versions are those of an API: name it by `api`")
+                raise RuleProblem("version", f"{rule.version}: versions are those of an API: name it by `api`")
             return frozenset(key for key in HANDLERS if wanted <= fields_named(key))
         for key in self.named_apis:
             for name in sorted(wanted - fields_named(key)):
                 able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in fields_named(each))
                 what = name.replace("_", " ")
-                raise Problem(name, f"{API_KEYS[key].name} requests name no {what}; those that do are {able}")
+                raise RuleProblem(name, f"{API_KEYS[key].name} requests name no {what}; those that do are {able}")
         first, last = self.versions
         served = [(API_KEYS[key].name, HANDLERS[key]) for key in self.named_apis]
         if not any(handler.min_version <= last and first <= handler.max_version for _, handler in served):
             known = "; ".join(f"{name} has {handler.min_version} to {handler.max_version}" for name, handler in served)
-            raise Problem("version", f"{rule.version} is not served; {known}")
+            raise RuleProblem("version", f"{rule.version} is not served; {known}")
         return frozenset(self.named_apis)
 
 
@@ -142,7 +139,7 @@ def _named_apis(given: str | list[str] | None) -> list[int]:
     if given is None:
         return []
     if not given:
-        raise Problem("api", "names none; leave it out for all APIs")
+        raise RuleProblem("api", "names none; leave it out for all APIs")
     if isinstance(given, str):
         return [_api_key(given, "api")]
     return [_api_key(name, f"api[{number}]") for number, name in enumerate(given)]
@@ -152,7 +149,7 @@ def _api_key(name: str, path: str) -> int:
     key = API_BY_NAME.get(name)
     if key is None:
         hint = did_you_mean(name, API_BY_NAME, f"APIs are {', '.join(API_BY_NAME)}")
-        raise Problem(path, f"there is no API {name!r}; {hint}")
+        raise RuleProblem(path, f"there is no API {name!r}; {hint}")
     return key
 
 
@@ -161,10 +158,10 @@ def _numbers(given: int | list[int] | None, path: str) -> Collection[int] | None
         return None
     numbers = [given] if isinstance(given, int) else given
     if not numbers:
-        raise Problem(path, "an empty list hits nothing; leave it out to hit all")
+        raise RuleProblem(path, "an empty list hits nothing; leave it out to hit all")
     for number in numbers:
         if number < 0:
-            raise Problem(path, f"{number}: must be 0 or more")
+            raise RuleProblem(path, f"{number}: must be 0 or more")
     return frozenset(numbers)
 
 
@@ -174,11 +171,11 @@ def _versions(given: str | int | None) -> tuple[int, int]:
     text = str(given).replace(" ", "")
     written = _VERSION.fullmatch(text)
     if written is None or not (written[1] or written[3]):
-        raise Problem("version", f"{given!r}: write one version or a range of them: 9, 5-9, -3, 9-")
+        raise RuleProblem("version", f"{given!r}: write one version or a range of them: 9, 5-9, -3, 9-")
     first = int(written[1] or 0)
     last = int(written[3] or _LAST_VERSION) if written[2] else first
     if first > last:
-        raise Problem("version", f"{given!r}: the range ends before it begins")
+        raise RuleProblem("version", f"{given!r}: the range ends before it begins")
     return first, last
 
 

@@ -5,7 +5,7 @@ from typing import overload
 
 from sluice.config.value_types import parse_rate
 
-from .errors import Problem
+from .errors import RuleProblem
 
 Rate = str | int | float
 _ACCEPTED = "write 50k, 1M, 64Ki, or a number of bytes per second"
@@ -16,13 +16,13 @@ def parse_bytes_per_s(rate: Rate, path: str) -> float: ...
 @overload
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None: ...
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None:
-    """Bytes per second, None for None. Raises Problem, at `path`, for what is no rate above 0."""
+    """Bytes per second, None for None. Raises RuleProblem, at `path`, for what is no rate above 0."""
     if rate is None:
         return None
     try:
         bytes_per_s = parse_rate(rate) if isinstance(rate, str) else float(rate)
     except (ValueError, OverflowError):
-        raise Problem(path, f"{rate!r}: is no rate of 1 byte per second or more; {_ACCEPTED}") from None
+        raise RuleProblem(path, f"{rate!r}: is no rate of 1 byte per second or more; {_ACCEPTED}") from None
     if not isfinite(bytes_per_s) or bytes_per_s <= 0:
-        raise Problem(path, f"{rate}: must be above 0 bytes per second; {_ACCEPTED}")
+        raise RuleProblem(path, f"{rate}: must be above 0 bytes per second; {_ACCEPTED}")
     return bytes_per_s

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from .durations import Duration, parse_ms
-from .errors import Problem
+from .errors import RuleProblem
 
 _PHASE = re.compile(r"(\d{1,9}) +(fail|pass)", re.ASCII)
 _REPEAT = "repeat"
@@ -110,46 +110,48 @@ class Phases:
 
 
 def parse_schedule(text: str, path: str) -> Phases:
-    """Raises Problem, at `path`, for what says nothing, or the opposite of itself."""
+    """Raises RuleProblem, at `path`, for what says nothing, or the opposite of itself."""
     words = [word.strip() for word in text.split(",")]
     repeats = words[-1] == _REPEAT
     if _REPEAT in words[:-1]:
-        raise Problem(path, f"{text!r}: repeat can only come last, {_EXAMPLE}")
+        raise RuleProblem(path, f"{text!r}: repeat can only come last, {_EXAMPLE}")
     phases: list[tuple[int, bool]] = []
     for word in words[:-1] if repeats else words:
         phase = _PHASE.fullmatch(word)
         if phase is None:
-            raise Problem(path, f"{word!r} is neither 'N fail', 'N pass' nor, at the end, 'repeat'; {_EXAMPLE}")
+            raise RuleProblem(path, f"{word!r} is neither 'N fail', 'N pass' nor, at the end, 'repeat'; {_EXAMPLE}")
         if not 1 <= int(phase[1]) <= _MOST_CALLS:
-            raise Problem(path, f"{word!r}: a phase has at least 1 call, at most {_MOST_CALLS:,}; {_EXAMPLE}")
+            raise RuleProblem(path, f"{word!r}: a phase has at least 1 call, at most {_MOST_CALLS:,}; {_EXAMPLE}")
         phases.append((int(phase[1]), phase[2] == "fail"))
     if not any(fails for _, fails in phases):
-        raise Problem(path, f"{text!r} never hits: a schedule has a phase that fails, {_EXAMPLE}")
+        raise RuleProblem(path, f"{text!r} never hits: a schedule has a phase that fails, {_EXAMPLE}")
     if repeats and all(fails for _, fails in phases):
-        raise Problem(path, f"{text!r} always hits: leave the schedule out, or add a phase that passes, {_EXAMPLE}")
+        raise RuleProblem(path, f"{text!r} always hits: leave the schedule out, or add a phase that passes, {_EXAMPLE}")
     return Phases(phases, repeats=repeats)
 
 
-def how_often(times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None) -> Schedule:
-    """The one that a rule asks for. Raises Problem for one that cannot be, and for several."""
+def new_schedule(
+    times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None
+) -> Schedule:
+    """The one that a rule asks for. Raises RuleProblem for one that cannot be, and for several."""
     given = [
         name
         for name, value in (("times", times), ("during", during), ("on", on), ("schedule", schedule))
         if value is not None
     ]
     if len(given) > 1:
-        raise Problem(given[1], f"contradicts {given[0]}: a rule has at most one of times, during, on, schedule")
+        raise RuleProblem(given[1], f"contradicts {given[0]}: a rule has at most one of times, during, on, schedule")
     if times is not None:
         if times < 1:
-            raise Problem("times", f"{times} hits nothing; it is 1 or more")
+            raise RuleProblem("times", f"{times} hits nothing; it is 1 or more")
         return Times(times)
     if during is not None:
         duration_ms = parse_ms(during, "during")
         if not duration_ms:
-            raise Problem("during", f"{during} hits nothing; it is longer than 0")
+            raise RuleProblem("during", f"{during} hits nothing; it is longer than 0")
         return During(duration_ms)
     if on is not None:
         if not on or min(on) < 1 or max(on) > _MOST_CALLS:
-            raise Problem("on", f"{list(on)}: the numbers of calls, the first is 1, such as [1, 4]")
+            raise RuleProblem("on", f"{list(on)}: the numbers of calls, the first is 1, such as [1, 4]")
         return On(on)
     return Always() if schedule is None else parse_schedule(schedule, "schedule")

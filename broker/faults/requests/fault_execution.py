@@ -13,7 +13,9 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.faults.actions.response_frame import How, Outgoing
+from sluice.broker.faults.actions.action import RuleHit
+from sluice.broker.faults.actions.response_frame import How, ResponseFrame
+from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.faults.matching.error_answers import Level, Where, merge
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
@@ -25,13 +27,9 @@ from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.actions.action import Hit
-    from sluice.broker.faults.engine import FaultEngine
-    from sluice.broker.faults.fault import Fault
-
-Serve = Callable[[RequestContext, Message], Message | Outcome]
-# Longer than anyone waits: what is never answered is, should its rule be removed.
-NEVER_MS = 2.0**40
+    from sluice.broker.faults.interfaces import ActiveRule
+    from sluice.broker.faults.target import FaultedBroker
+    from sluice.broker.handlers.services import AllServices
 
 
 class _Wait(DelayedOperation):
@@ -40,10 +38,10 @@ class _Wait(DelayedOperation):
     __slots__ = ("_course", "_fault", "_go_on")
 
     def __init__(
-        self, course: "Course", fault: "Fault", delay_ms: float, go_on: Callable[[], Message | Outcome]
+        self, execution: "FaultExecution", fault: "ActiveRule", delay_ms: float, go_on: Callable[[], Message | Outcome]
     ) -> None:
         super().__init__(delay_ms)
-        self._course = course
+        self._course = execution
         self._fault = fault
         self._go_on = go_on
 
@@ -52,7 +50,7 @@ class _Wait(DelayedOperation):
 
     def on_complete(self) -> None:
         ctx = self._course.ctx
-        ctx.broker.dispatcher.complete(ctx, self._go_on)
+        ctx.responder.complete(ctx, self._go_on)
 
 
 class _Muted(DelayedOperation):
@@ -60,7 +58,7 @@ class _Muted(DelayedOperation):
 
     __slots__ = ("_connection", "_fault")
 
-    def __init__(self, connection: Connection, fault: "Fault", delay_ms: float) -> None:
+    def __init__(self, connection: Connection, fault: "ActiveRule", delay_ms: float) -> None:
         super().__init__(delay_ms)
         self._connection = connection
         self._fault = fault
@@ -73,7 +71,7 @@ class _Muted(DelayedOperation):
             self._connection.resume()
 
 
-class _TakenOut:
+class SplitOffPart:
     """What of a request fails and is not handled with the rest."""
 
     __slots__ = ("code", "failed", "level", "request")
@@ -85,39 +83,47 @@ class _TakenOut:
         self.code = code
 
 
-class Course:
+class FaultExecution:
     """One request on its way: `ctx.fault`, until its answer leaves."""
 
     def __init__(
-        self, faults: "FaultEngine", ctx: RequestContext, request: Message, serve: Serve, hits: "Iterator[Hit]"
+        self,
+        owner: RuleOwner,
+        broker: "FaultedBroker",
+        services: "AllServices",
+        ctx: RequestContext,
+        request: Message,
+        hits: Iterator[RuleHit],
     ) -> None:
-        """`hits` are found as it is asked for them, each when those before it have done what they do."""
+        """`hits` are found one by one, each when those before it have acted on the request."""
+        self.broker = broker
+        self.services = services
         self.ctx = ctx
         self.request = request
-        self.overwritten: list[Hit] = []
-        self._failed_partitions: list[tuple[Fault, ErrorCode]] = []
-        self._faults = faults
-        self._serve = serve
+        self._overwriting: list[ActiveRule] = []
+        self._failed_partitions: list[tuple[ActiveRule, ErrorCode]] = []
+        self._owner = owner
+        self._handle = ctx.route.serve
         self._coming = hits
-        self._hits: list[Hit] = []
+        self._hits: list[RuleHit] = []
         self._finished = 0  # of the hits, those that had their turn after the request was handled
-        self._taken_out: list[_TakenOut] = []
+        self._split_off: list[SplitOffPart] = []
         self._repeats = 0
 
     # -- the way -------------------------------------------------------------------------------------------------------
 
     def begin(self) -> Message | Outcome:
-        """Goes on to the answer, or to where it is parked."""
+        """Run the request until its response, or until it is parked."""
         for hit in self._coming:
             self._hits.append(hit)
             try:
                 outcome = hit.action.before(self, hit)
             except Exception as error:
-                self._faults.disable(hit.fault, error)
+                hit.fault.disable(error)
                 continue
             if outcome is not None:
                 return outcome if outcome is PARKED else self.after(outcome)
-        outcome = self._serve(self.ctx, self.request)
+        outcome = self._handle(self.ctx, self.request, self.services)
         return outcome if outcome is PARKED else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
@@ -125,18 +131,18 @@ class Course:
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
-            outcome = self._serve(self.ctx, self.request)
+            outcome = self._handle(self.ctx, self.request, self.services)
             if outcome is PARKED:
                 return outcome
-        while self._taken_out:
-            outcome = self._put_back(self._taken_out.pop(), outcome)
+        while self._split_off:
+            outcome = self._merge_back(self._split_off.pop(), outcome)
         while self._finished < len(self._hits):
             hit = self._hits[self._finished]
             self._finished += 1
             try:
                 outcome = hit.action.after(self, hit, outcome)
             except Exception as error:
-                self._faults.disable(hit.fault, error)
+                hit.fault.disable(error)
             if outcome is PARKED:
                 break
         return outcome
@@ -147,43 +153,43 @@ class Course:
             try:
                 body = hit.action.answering(self, hit, body)
             except Exception as error:
-                self._faults.disable(hit.fault, error)
+                hit.fault.disable(error)
         return body
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
         """The answer leaves."""
-        outgoing = Outgoing(b"".join((head, *body)))
+        frame = ResponseFrame(b"".join((head, *body)))
         for hit in self._hits:
             try:
-                hit.action.leaving(self, hit, outgoing)
+                hit.action.leaving(self, hit, frame)
             except Exception as error:
-                self._faults.disable(hit.fault, error)
+                hit.fault.disable(error)
         connection = self.ctx.connection
-        for _ in range(outgoing.copies):
-            connection.send(outgoing.frame, [], len(outgoing.frame))
-        if outgoing.close is not None:
-            self.close(self._hits[-1], outgoing.close)
+        for _ in range(frame.copies):
+            connection.send(frame.data, [], len(frame.data))
+        if frame.close is not None:
+            self.close(self._hits[-1].fault, frame.close)
             return
         for hit in self._hits:
             try:
                 hit.action.sent(self, hit)
             except Exception as error:
-                self._faults.disable(hit.fault, error)
+                hit.fault.disable(error)
 
     # -- what actions do -----------------------------------------------------------------------------------------------
 
-    def wait_before(self, hit: "Hit", delay_ms: float) -> Outcome:
+    def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
         """Parks the request; then it goes on to be handled."""
         self._keep()
-        return self._park(hit, delay_ms, self.begin)
+        return self._park(rule, delay_ms, self.begin)
 
-    def wait_after(self, hit: "Hit", delay_ms: float, outcome: Message | Outcome) -> Outcome:
+    def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
         """Parks the request, which has been handled; then it goes on to be answered."""
-        return self._park(hit, delay_ms, partial(self.after, outcome))
+        return self._park(rule, delay_ms, partial(self.after, outcome))
 
-    def close(self, hit: "Hit", how: How) -> Outcome:
+    def close(self, rule: "ActiveRule", how: How) -> Outcome:
         """Ends the connection; the request has no answer."""
-        reason = f"fault rule {hit.fault.id}"
+        reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.connection.reset(reason)
         else:
@@ -195,15 +201,15 @@ class Course:
         self._keep()
         self._repeats += 1
 
-    def mute(self, hit: "Hit", delay_ms: float) -> None:
+    def mute(self, rule: "ActiveRule", delay_ms: float) -> None:
         """What comes on the connection next waits; unless a quota makes it wait as well, which then says how long."""
         connection = self.ctx.connection
-        operation = _Muted(connection, hit.fault, delay_ms)
+        operation = _Muted(connection, rule, delay_ms)
         connection.park(operation.force_complete)
         connection.mute()
-        self._faults.waiting_on(self.ctx.broker).try_complete_else_watch(operation, [hit.fault])
+        self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
 
-    def tell_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
+    def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
         """The answer, with this throttle time, which the journal tells of it, too."""
         ctx, route = self.ctx, self.ctx.route
         view = memoryview(b"".join(body))
@@ -211,18 +217,21 @@ class Course:
         answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # it is asked for only where there is one
         changed: list[bytes | memoryview] = []
         route.encode(answer, changed)
-        if ctx.broker.journal is not None:
-            ctx.broker.journal.throttle_told(ctx, throttle_ms)
+        self._owner.record_throttle_time(ctx, throttle_ms)
         return changed
 
-    def take_out(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
+    def split_off(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Only the rest of the request is handled; `failed` is what is answered to the other part of it."""
-        self._taken_out.append(_TakenOut(level, self.request, failed, code))
+        self._split_off.append(SplitOffPart(level, self.request, failed, code))
         self.request = rest
 
-    def overwrite(self, hit: "Hit") -> None:
-        """The action of this hit wants to see the answer after all."""
-        self.overwritten.append(hit)
+    def overwrite(self, rule: "ActiveRule") -> None:
+        """Let a rule change the response that the handler returns."""
+        self._overwriting.append(rule)
+
+    def is_overwritten_by(self, rule: "ActiveRule") -> bool:
+        """Whether a rule changes the response that the handler returns."""
+        return rule in self._overwriting
 
     def request_without(self, level: Level) -> Message:
         """The request, but it asks for nothing of what the level lists."""
@@ -230,11 +239,11 @@ class Course:
         setattr(rest, level.steps[0].asked, [])
         return rest
 
-    def fail_partitions(self, fault: "Fault", code: ErrorCode) -> None:
+    def fail_partitions(self, fault: "ActiveRule", code: ErrorCode) -> None:
         """Let a fetch find this error in the partitions that the rule matches."""
         self._failed_partitions.append((fault, code))
 
-    def told(self, outcome: Message | Outcome) -> Message | Outcome:
+    def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
         """A failure, told to a client that wants no answer in the only way there is: its connection ends."""
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
@@ -253,14 +262,14 @@ class Course:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _park(self, hit: "Hit", delay_ms: float, go_on: Callable[[], Message | Outcome]) -> Outcome:
+    def _park(self, rule: "ActiveRule", delay_ms: float, go_on: Callable[[], Message | Outcome]) -> Outcome:
         ctx = self.ctx
-        return ctx.park(_Wait(self, hit.fault, delay_ms, go_on), self._faults.waiting_on(ctx.broker), [hit.fault])
+        return ctx.park(_Wait(self, rule, delay_ms, go_on), self._owner.waiting_on(self.broker), [rule])
 
-    def _put_back(self, taken: _TakenOut, outcome: Message | Outcome) -> Message | Outcome:
+    def _merge_back(self, taken: SplitOffPart, outcome: Message | Outcome) -> Message | Outcome:
         self.ctx.error_code = self.ctx.error_code or taken.code
         if isinstance(outcome, Outcome):
-            return self.told(outcome)
+            return self.report_failure(outcome)
         merge(taken.level, taken.request, outcome, taken.failed)
         return outcome
 

@@ -10,24 +10,24 @@ Only rules that are left then are asked about the request itself.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from sluice.broker.faults.actions.action import Hit, RequestAction
+from sluice.broker.dispatch.dispatcher import Route
+from sluice.broker.faults.actions.action import RequestAction, RuleHit
+from sluice.broker.faults.fault import Fault, RuleOwner
 from sluice.broker.faults.matching.names import Named, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import PRODUCE
+from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.message import Message
 
-from .fault_execution import Course
+from .fault_execution import FaultExecution
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Route
-    from sluice.broker.faults.engine import FaultEngine
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.target import FaultedBroker
     from sluice.broker.handlers.services import AllServices
-    from sluice.protocol.apis.produce import ProduceRequest
 
 # How many clients, and names of topics and the like for each, are remembered before all are forgotten.
 _MOST_REMEMBERED = 4096
@@ -39,40 +39,38 @@ _Who = tuple[str, tuple[str, str], str, str]
 class RouteFaults:
     """The rules of one route, in the order they were added."""
 
-    def __init__(self, engine: "FaultEngine", route: "Route") -> None:
+    def __init__(self, owner: RuleOwner, broker: "FaultedBroker", route: Route) -> None:
         self.faults: dict[Fault, None] = {}
-        self._engine = engine
+        self._owner = owner
+        self._broker = broker
         self._route = route
         self._is_produce = route.api_key == PRODUCE
         self._read_names = reader_of(route.api_key)
         self._of_clients: dict[_Who, _OfClient | None] = {}
 
-    def add(self, fault: "Fault") -> None:
+    def add(self, fault: Fault) -> None:
         self.faults[fault] = None
         self._of_clients.clear()
 
-    def discard(self, fault: "Fault") -> None:
+    def discard(self, fault: Fault) -> None:
         if fault in self.faults:
             del self.faults[fault]
             self._of_clients.clear()
 
-    def _serve(self, broker: "AllServices", ctx: RequestContext, request: Message) -> Message | Outcome:
-        return self._route.serve(ctx, request, broker)
-
-    def handle(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Message | Outcome:
-        """In place of the route's handler."""
+    def handle(self, ctx: RequestContext, request: Message, services: "AllServices") -> Message | Outcome:
+        """Handle a request in place of the route's handler."""
         who = (ctx.client_id, ctx.client_software, ctx.user, ctx.connection.advertised.name)
         try:
             of_client = self._of_clients[who]
         except KeyError:
             of_client = self._look_at(who)
         if of_client is None:
-            return self._route.serve(ctx, request, broker)
+            return self._route.serve(ctx, request, services)
         key = None
         if self._is_produce:
             key = _one_partition(request)  # type: ignore[arg-type]  # of that type
             if key in of_client.hit_nothing:
-                return self._route.serve(ctx, request, broker)
+                return self._route.serve(ctx, request, services)
         named = None
         faults: Sequence[Fault] = of_client.of_any
         if of_client.of_names:
@@ -80,30 +78,31 @@ class RouteFaults:
             faults = of_client.about(named)
             if not faults and key is not None:
                 of_client.remember(key)
-        if not faults or (JOURNAL_TOPIC in ctx.broker.cluster.topics and self._watches(ctx, request)):
-            return self._route.serve(ctx, request, broker)
+        if not faults or (JOURNAL_TOPIC in self._broker.cluster.topics and self._watches(ctx, request)):
+            return self._route.serve(ctx, request, services)
         hits = self._hits(ctx, faults, named)
         first = next(hits, None)
         if first is None:
-            return self._route.serve(ctx, request, broker)
-        course = ctx.fault = Course(self._engine, ctx, request, partial(self._serve, broker), _again(first, hits))
-        return course.begin()
+            return self._route.serve(ctx, request, services)
+        hits = chain((first,), hits)
+        execution = ctx.fault = FaultExecution(self._owner, self._broker, services, ctx, request, hits)
+        return execution.begin()
 
-    def _hits(self, ctx: RequestContext, faults: "Sequence[Fault]", named: Named | None) -> Iterator[Hit]:
+    def _hits(self, ctx: RequestContext, faults: Sequence[Fault], named: Named | None) -> Iterator[RuleHit]:
         for fault in faults:
             try:
-                if fault.has_ended or not fault.hits_request(ctx, named if fault.match.names else None):
+                if fault.has_ended or not fault.hits_request(ctx, self._broker, named if fault.match.names else None):
                     hit = None
                 else:
                     assert isinstance(fault.action, RequestAction)
-                    hit = Hit(fault, fault.action, fault.action.draw(fault.random))
+                    hit = RuleHit(fault, fault.action, fault.action.draw(fault.random))
             except Exception as error:
-                self._engine.disable(fault, error)
+                fault.disable(error)
                 continue
             if fault.is_over:
-                self._engine.take_off_routes(fault)
+                self._owner.take_off_routes(fault)
             if hit is not None:
-                self._engine.tell(ctx, fault)
+                self._owner.record_hit(ctx, fault)
                 yield hit
 
     def _watches(self, ctx: RequestContext, request: Message) -> bool:
@@ -125,14 +124,14 @@ class _OfClient:
 
     __slots__ = ("_named", "_number", "hit_nothing", "of_any", "of_names")
 
-    def __init__(self, faults: "Sequence[Fault]") -> None:
+    def __init__(self, faults: Sequence[Fault]) -> None:
         self.of_any = tuple(fault for fault in faults if not fault.match.names)
         self.of_names = [fault for fault in faults if fault.match.names]
         self._number = {fault: number for number, fault in enumerate(faults)}
         self._named: dict[tuple[str, object], tuple[Fault, ...]] = {}
         self.hit_nothing: set[_One | None] = set()  # what requests name that no rule is about
 
-    def about(self, named: Named) -> "Sequence[Fault]":
+    def about(self, named: Named) -> Sequence[Fault]:
         """Those that may hit a request that names this, in their order."""
         if named.all_topics:
             return (*self.of_any, *self.of_names) if self.of_any else self.of_names
@@ -150,7 +149,7 @@ class _OfClient:
             self.hit_nothing.clear()
         self.hit_nothing.add(key)
 
-    def _about(self, key: tuple[str, object]) -> "tuple[Fault, ...]":
+    def _about(self, key: tuple[str, object]) -> tuple[Fault, ...]:
         known = self._named.get(key)
         if known is None:
             if len(self._named) >= _MOST_REMEMBERED:
@@ -159,7 +158,7 @@ class _OfClient:
         return known
 
 
-def _is_about(fault: "Fault", kind: str, name: object) -> bool:
+def _is_about(fault: Fault, kind: str, name: object) -> bool:
     """Whether a rule is about what is named. One that is about several kinds is found by the first of them."""
     match = fault.match
     first = match.names[0]
@@ -170,15 +169,10 @@ def _is_about(fault: "Fault", kind: str, name: object) -> bool:
     return first == kind and (match.hits_group(name) if kind == "group" else match.hits_transactional_id(name))
 
 
-def _one_partition(request: "ProduceRequest") -> _One | None:
+def _one_partition(request: ProduceRequest) -> _One | None:
     """What it names; None where that is more than one partition."""
     topic_data = request.topic_data
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
         return None
     topic = topic_data[0]
     return topic.name or topic.topic_id, topic.partition_data[0].index, request.transactional_id
-
-
-def _again(first: Hit, rest: Iterator[Hit]) -> Iterator[Hit]:
-    yield first
-    yield from rest

@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from sluice.broker.faults.actions.action import Hit
+from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.matching.errors import FaultError
-from sluice.broker.faults.requests.fault_execution import Course
+from sluice.broker.faults.requests.fault_execution import FaultExecution
 from sluice.broker.faults.rule import Rule
 from sluice.broker.journal.entries import entry, event
 from sluice.journal_events import Fault as FaultEvent
@@ -496,7 +496,7 @@ def test_hits_are_counted_and_told_in_the_journal() -> None:
 
 
 def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Error, course: Course, hit: Hit) -> None:
+    def wrong(self: Error, course: FaultExecution, hit: RuleHit) -> None:
         raise KeyError("a mistake of ours")
 
     monkeypatch.setattr(Error, "before", wrong)

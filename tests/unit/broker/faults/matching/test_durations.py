@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ def test_a_duration_is_read(written: Duration, ms: float) -> None:
     ],
 )
 def test_what_is_no_duration_is_refused(written: Duration) -> None:
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(RuleProblem) as refused:
         parse_ms(written, "after")
     assert refused.value.path == "after"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.faults.matching.errors import Problem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
 
 
@@ -19,7 +19,7 @@ def test_no_rate_is_none() -> None:
 
 @pytest.mark.parametrize("written", ["fast", "", 0, -1, "0", float("inf"), float("nan"), 10**400])
 def test_what_is_no_rate_above_nothing_is_refused(written: Rate) -> None:
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(RuleProblem) as refused:
         parse_bytes_per_s(written, "action.in_bytes_per_s")
     assert refused.value.path == "action.in_bytes_per_s"
     assert refused.value.problem.endswith("write 50k, 1M, 64Ki, or a number of bytes per second")

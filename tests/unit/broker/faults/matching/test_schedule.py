@@ -1,14 +1,14 @@
 import pytest
 
-from sluice.broker.faults.matching.errors import Problem
-from sluice.broker.faults.matching.schedule import how_often
+from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.matching.schedule import new_schedule
 
 HIT, MISS = "x", "."
 
 
 def calls(count: int, **given: object) -> str:
     """Which of so many calls, a millisecond apart, are hit; `|` where the schedule says that it is over."""
-    schedule = how_often(**({"times": None, "during": None, "on": None, "schedule": None} | given))  # type: ignore[arg-type]  # the test's
+    schedule = new_schedule(**({"times": None, "during": None, "on": None, "schedule": None} | given))  # type: ignore[arg-type]  # the test's
     shown = ""
     for number in range(count):
         shown += HIT if schedule.hits(float(number)) else MISS
@@ -37,7 +37,7 @@ def test_a_schedule_hits(given: dict[str, object], expected: str) -> None:
 
 
 def test_a_duration_begins_with_the_first_that_is_hit() -> None:
-    schedule = how_often(None, "1s", None, None)
+    schedule = new_schedule(None, "1s", None, None)
     assert [schedule.hits(at_ms) for at_ms in (70_000.0, 70_999.0, 71_000.0)] == [True, True, False]
 
 
@@ -61,7 +61,7 @@ def test_a_duration_begins_with_the_first_that_is_hit() -> None:
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused(given: dict[str, object], path: str, words: str) -> None:
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(RuleProblem) as refused:
         calls(1, **given)
     assert refused.value.path == path
     assert words in refused.value.problem

@@ -1,0 +1,92 @@
+"""A rule in force and the request that it hits, as actions see them."""
+
+from typing import Literal, Protocol
+
+from sluice.broker.faults.matching.conditions import RuleConditions
+from sluice.broker.faults.matching.error_answers import Level
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.handlers.services import AllServices
+from sluice.broker.network.connection import Connection
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .broker_states import DesiredBrokerStates
+from .target import FaultedBroker, FaultTarget
+
+
+class ActiveRule(Protocol):
+    """A rule in force."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def rule(self) -> RuleConditions: ...
+    @property
+    def match(self) -> Match: ...
+    @property
+    def has_ended(self) -> bool: ...
+    @property
+    def free_at_ms(self) -> dict[int, float]: ...
+    @property
+    def broker_states(self) -> DesiredBrokerStates: ...
+
+    def __hash__(self) -> int: ...
+
+    def nodes(self, target: FaultTarget) -> list[int]:
+        """Return the node ids of the brokers that the rule matches."""
+
+    def hit_connection(self, node_id: int, connection: Connection) -> None:
+        """Count a hit of a connection, and record it in the journal."""
+
+    def disable(self, error: Exception) -> None:
+        """End the rule because of an error."""
+
+
+class InterceptedRequest(Protocol):
+    """One request that rules hit. The request waits, fails or is handled again as their actions decide."""
+
+    @property
+    def ctx(self) -> RequestContext: ...
+    @property
+    def request(self) -> Message: ...
+    @property
+    def broker(self) -> FaultedBroker: ...
+    @property
+    def services(self) -> AllServices: ...
+
+    def wait_before(self, rule: ActiveRule, delay_ms: float) -> Outcome:
+        """Park the request, then continue with its handling."""
+
+    def wait_after(self, rule: ActiveRule, delay_ms: float, outcome: Message | Outcome) -> Outcome:
+        """Park the request after its handling, then continue with its response."""
+
+    def close(self, rule: ActiveRule, how: Literal["fin", "rst"]) -> Outcome:
+        """Close the connection; the request is not answered."""
+
+    def repeat(self) -> None:
+        """Handle the request once more, and discard the first response."""
+
+    def mute(self, rule: ActiveRule, delay_ms: float) -> None:
+        """Stop reading the connection for a time, unless a quota mutes it as well."""
+
+    def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
+        """Return the response with this throttle time, which the journal records as well."""
+
+    def split_off(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
+        """Handle only `rest` of the request; `failed` is the response to the other part."""
+
+    def request_without(self, level: Level) -> Message:
+        """Return the request without the items that the level lists."""
+
+    def overwrite(self, rule: ActiveRule) -> None:
+        """Let a rule change the response that the handler returns."""
+
+    def is_overwritten_by(self, rule: ActiveRule) -> bool:
+        """Whether a rule changes the response that the handler returns."""
+
+    def fail_partitions(self, rule: ActiveRule, code: ErrorCode) -> None:
+        """Let a fetch find this error in the partitions that a rule matches."""
+
+    def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
+        """Return a failed outcome. Close the connection of a Produce with acks=0, which gets no response."""
