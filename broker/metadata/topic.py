@@ -34,6 +34,13 @@ class Traffic:
         self.bytes_out = 0
 
 
+class TopicPartition(NamedTuple):
+    """A partition by name, for what outlives its topic."""
+
+    topic: str
+    partition: int
+
+
 class PartitionState(NamedTuple):
     """Where a partition is and who leads it: see Partition."""
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.features import TRANSACTION_VERSION
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -43,7 +43,6 @@ from .metadata import (
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     completed,

@@ -9,15 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.replica.inter_broker import leader_known_to, reaches
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.purgatory.operation import DelayedOperation
-
-from .metadata import TopicPartition
 
 if TYPE_CHECKING:
     from sluice.broker.server.broker import Broker

@@ -21,11 +21,11 @@ producer and aborting its transaction is one step, so nothing is ever found in P
 """
 
 from enum import IntEnum
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from sluice.broker.metadata.topic import TopicPartition
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -69,13 +69,6 @@ VALID_PREVIOUS_STATES = {
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: AT_REST,
 }
-
-
-class TopicPartition(NamedTuple):
-    """A partition by name: a transaction outlives its topics."""
-
-    topic: str
-    partition: int
 
 
 class TransactionMetadata(msgspec.Struct, frozen=True):

@@ -8,8 +8,9 @@ import logging
 
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.topic import TopicPartition
 
-from .metadata import EMPTY, TopicPartition, TransactionMetadata, TransactionState
+from .metadata import EMPTY, TransactionMetadata, TransactionState
 from .records import KEY_VERSION, TransactionLogKey, TransactionLogValue
 
 _logger = logging.getLogger("sluice.broker")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, TopicPartition
 from sluice.broker.replica.inter_broker import reaches, send_request
 from sluice.protocol.errors import ErrorCode
 
-from .metadata import EPOCH_RAISING_CLIENT, TopicPartition
+from .metadata import EPOCH_RAISING_CLIENT
 
 if TYPE_CHECKING:
     from sluice.broker.metadata.topic import Partition

@@ -5,8 +5,8 @@
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
-from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT, TopicPartition
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
+from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType

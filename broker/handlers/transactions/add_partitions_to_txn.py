@@ -9,8 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT, TopicPartition
-from sluice.broker.metadata.topic import INTERNAL_TOPICS
+from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
+from sluice.broker.metadata.topic import INTERNAL_TOPICS, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType

@@ -10,8 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
-from sluice.broker.coordinator.transaction.metadata import TopicPartition
-from sluice.broker.metadata.topic import Partition
+from sluice.broker.metadata.topic import Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done

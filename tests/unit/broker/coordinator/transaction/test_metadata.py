@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from sluice.broker.coordinator.transaction.metadata import (
     VALID_PREVIOUS_STATES,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     completed,
@@ -13,6 +12,7 @@ from sluice.broker.coordinator.transaction.metadata import (
     with_next_epoch,
     with_partitions,
 )
+from sluice.broker.metadata.topic import TopicPartition
 
 S = TransactionState
 START = TransactionMetadata("tx", 7, 60_000, 1000)

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.coordinator.transaction.metadata import TopicPartition, TransactionMetadata, TransactionState
+from sluice.broker.coordinator.transaction.metadata import TransactionMetadata, TransactionState
 from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
+from sluice.broker.metadata.topic import TopicPartition
 
 EMPTY = TransactionMetadata("tx", 7, 60_000, 0x0102, producer_epoch=3, previous_producer_id=7)
 ONGOING = replace(

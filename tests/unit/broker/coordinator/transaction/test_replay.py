@@ -12,12 +12,11 @@ from sluice.broker.coordinator.transaction.metadata import (
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
 )
 from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import broker_with_recorded, reload_transactions
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored

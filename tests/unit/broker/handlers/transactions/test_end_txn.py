@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.coordinator.transaction.metadata import TopicPartition, TransactionState
+from sluice.broker.coordinator.transaction.metadata import TransactionState
+from sluice.broker.metadata.topic import TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, end_request, init_request, stored
 from tests.support.virtual_broker import VirtualBroker
