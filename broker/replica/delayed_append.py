@@ -7,7 +7,8 @@ from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.metadata.topic import Partition
-    from sluice.broker.server.broker import Broker
+
+    from .services import Peer
 
 
 class _DelayedAppend(DelayedOperation):
@@ -39,7 +40,7 @@ class _DelayedAppend(DelayedOperation):
 
 
 def await_replication(
-    broker: "Broker",
+    broker: "Peer",
     required: "Mapping[Partition, int]",
     timeout_ms: float,
     done: "Callable[[Collection[Partition]], None]",

@@ -3,23 +3,19 @@ other broker stops or after `request.timeout.ms` (AddPartitionsToTxnManager, Int
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.topic import Partition
-from sluice.broker.server.broker import Broker
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from .services import Peer
 
 # Kafka's request.timeout.ms.
 REQUEST_TIMEOUT_MS = 30_000
 
 
-def leader_known_to(broker: Broker, partition: Partition) -> Broker | None:
-    """Return the leader of a partition as this broker knows it, or None without a live one."""
-    known = broker.known(partition)
-    return None if known is None else broker.known_leader(known)
-
-
-def reaches(broker: Broker, other: Broker) -> bool:
+def reaches(broker: "Peer", other: "Peer") -> bool:
     """Return whether a response would arrive from the other broker: neither is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
@@ -28,8 +24,8 @@ def reaches(broker: Broker, other: Broker) -> bool:
 
 
 def send_request(
-    broker: Broker,
-    other: Broker,
+    broker: "Peer",
+    other: "Peer",
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
@@ -50,7 +46,7 @@ class _PendingRequest(DelayedOperation):
 
     __slots__ = ("_broker", "_code", "_done", "_other")
 
-    def __init__(self, broker: Broker, other: Broker, done: Callable[[ErrorCode], None]) -> None:
+    def __init__(self, broker: "Peer", other: "Peer", done: Callable[[ErrorCode], None]) -> None:
         super().__init__(REQUEST_TIMEOUT_MS)
         self._code = ErrorCode.NETWORK_EXCEPTION
         self._broker = broker

@@ -122,6 +122,11 @@ class Broker:
         """The broker that leads, if it is taken for alive."""
         return None if known.leader in self.known_fenced else self.cluster.brokers.get(known.leader)
 
+    def leader_of(self, partition: Partition) -> "Broker | None":
+        """Return the leader of a partition as this broker knows it, or None without a live one."""
+        known = self.known(partition)
+        return None if known is None else self.known_leader(known)
+
     @property
     def known_fenced(self) -> Collection[int]:
         """The brokers that this one takes for dead."""

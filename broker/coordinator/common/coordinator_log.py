@@ -7,10 +7,9 @@ not written has not happened: a coordinator writes first and acts then. How it i
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, Topic
-from sluice.broker.replica.inter_broker import leader_known_to
-from sluice.broker.server.broker import Broker
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -18,6 +17,9 @@ from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
 _SIGN = 2**31
@@ -41,15 +43,15 @@ def partition_for(topic: Topic, key: str) -> Partition:
 class CoordinatorLog:
     """One internal topic, created when it is first needed."""
 
-    __slots__ = ("_broker", "name")
+    __slots__ = ("_host", "name")
 
-    def __init__(self, broker: Broker, name: str) -> None:
-        self._broker = broker
+    def __init__(self, host: "CoordinatorHost", name: str) -> None:
+        self._host = host
         self.name = name
 
     @property
     def topic(self) -> Topic:
-        return self._broker.cluster.internal_topic(self.name)
+        return self._host.cluster.internal_topic(self.name)
 
     def partition_of(self, key: str) -> Partition:
         """The partition that this group's or transactional id's records are in."""
@@ -84,21 +86,21 @@ class CoordinatorLog:
         error = ErrorCode(result.error_code)
         if error:
             return _TOLD.get(error, error)
-        self._broker.appended(partition)
+        self._host.appended(partition)
         return error
 
     def _refusal(self, partition: Partition) -> ErrorCode:
         """Why this broker does not write to a partition; only transactions need all replicas that are to be in sync."""
-        if not self._broker.leads(partition):
+        if not self._host.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
 
 
-def coordinator_of(broker: Broker, topic: str, key: str) -> Broker | None:
-    """The broker that coordinates a key, as far as this one knows; None while nobody does."""
-    return leader_known_to(broker, CoordinatorLog(broker, topic).partition_of(key))
+def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":
+    """Return the broker that coordinates a key, as this broker knows it, or None without a live one."""
+    return host.leader_of(CoordinatorLog(host, topic).partition_of(key))
 
 
 def encode_record(number: int, message: Message, version: int) -> bytes:

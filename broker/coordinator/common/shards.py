@@ -15,13 +15,13 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.topic import Partition
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.metadata.topic import Partition
-    from sluice.broker.server.broker import Broker
+from .coordinator_log import CoordinatorLog
 
-    from .coordinator_log import CoordinatorLog
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 
 class LoadState(Enum):
@@ -54,27 +54,27 @@ class CoordinatorShards:
     `recover(partition)` takes in what is written there, `resign(partition)` drops it.
     """
 
-    __slots__ = ("_broker", "_delay_ms", "_here", "_log", "_recover", "_resign")
+    __slots__ = ("_delay_ms", "_here", "_host", "_log", "_recover", "_resign")
 
     def __init__(
         self,
-        broker: "Broker",
-        log: "CoordinatorLog",
-        recover: "Callable[[Partition], None]",
-        resign: "Callable[[Partition], None]",
+        host: "CoordinatorHost",
+        log: CoordinatorLog,
+        recover: Callable[[Partition], None],
+        resign: Callable[[Partition], None],
     ) -> None:
-        self._broker = broker
+        self._host = host
         self._log = log
         self._recover = recover
         self._resign = resign
-        self._delay_ms = broker.config.integer("sluice.coordinator.load.delay.ms")
+        self._delay_ms = host.config.integer("sluice.coordinator.load.delay.ms")
         self._here: dict[int, Shard] = {}
 
     def error(self, key: str) -> ErrorCode:
         """NONE where this coordinator answers for the key, else what the client is told."""
         partition = self._log.partition_of(key)
         here = self._here.get(partition.index)
-        if here is None and self._broker.leads(partition):  # the topic has just been created
+        if here is None and self._host.leads(partition):  # the topic has just been created
             self.load(partition)
             here = self._here[partition.index]
         return ANSWERS[None if here is None else here.state]
@@ -86,12 +86,12 @@ class CoordinatorShards:
 
     def load_led(self) -> None:
         """Loads all that the broker leads."""
-        topic = self._broker.cluster.topics.get(self._log.name)
+        topic = self._host.cluster.topics.get(self._log.name)
         for partition in () if topic is None else topic.partitions:
-            if self._broker.leads(partition):
+            if self._host.leads(partition):
                 self.load(partition)
 
-    def load(self, partition: "Partition") -> None:
+    def load(self, partition: Partition) -> None:
         """The broker leads this partition: takes in what is written there. Does nothing where that is here already.
 
         It takes `sluice.coordinator.load.delay.ms`, so that it can be seen what clients do meanwhile.
@@ -101,16 +101,16 @@ class CoordinatorShards:
         here = self._here[partition.index] = Shard()
         loaded = partial(self._loaded, partition, here)
         if self._delay_ms:
-            self._broker.scheduler.schedule_once(self._delay_ms, loaded)
+            self._host.scheduler.schedule_once(self._delay_ms, loaded)
         else:
             loaded()
 
-    def _loaded(self, partition: "Partition", here: Shard) -> None:
+    def _loaded(self, partition: Partition, here: Shard) -> None:
         if self._here.get(partition.index) is here:  # else it was unloaded meanwhile
             here.state = LoadState.ACTIVE
             self._recover(partition)
 
-    def unload(self, partition: "Partition") -> None:
+    def unload(self, partition: Partition) -> None:
         """The broker leads this partition no more: drops what was loaded. Does nothing where it is not here."""
         here = self._here.pop(partition.index, None)
         if here is not None and here.state is LoadState.ACTIVE:

@@ -29,7 +29,7 @@ from .runtime import GroupRuntime
 if TYPE_CHECKING:
     from sluice.broker.coordinator.group.consumer.classic_members import ClassicMembers
     from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 _NO_RETENTION_TIME = -1  # in OffsetCommit: as the broker is configured
 _NO_TIMESTAMP = -1
@@ -49,7 +49,7 @@ class Producer(NamedTuple):
 class GroupCoordinator(GroupRuntime):
     """The coordinator of the groups whose partitions of __consumer_offsets the broker leads."""
 
-    def __init__(self, host: "Broker") -> None:
+    def __init__(self, host: "CoordinatorHost") -> None:
         super().__init__(host)
         config = host.config
         self.classic = ClassicProtocol(self)

@@ -24,14 +24,13 @@ from .state_journal import GroupStateJournal
 from .timer import GroupTimer
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 
 class GroupRuntime(ABC):
     """The groups whose partitions of __consumer_offsets the broker leads, as both rebalance protocols use them."""
 
-    def __init__(self, host: "Broker") -> None:
-        journal = host.cluster.journal
+    def __init__(self, host: "CoordinatorHost") -> None:
         self.host = host
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
@@ -40,7 +39,7 @@ class GroupRuntime(ABC):
         self.rebalances = DelayedOperationPurgatory("Rebalance", host.timer)
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", host.timer)
         self.write_timeout_ms = host.config.integer("offsets.commit.timeout.ms")
-        self._state_journal = None if journal is None else GroupStateJournal(journal, host.node_id)
+        self._state_journal = None if host.journal is None else GroupStateJournal(host.journal, host.node_id)
 
     def now_ms(self) -> int:
         """Return the wall clock time."""

@@ -56,7 +56,7 @@ from .metadata import (
 from .records import key_bytes, value_bytes
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 _LAST_USABLE_EPOCH = 2**15 - 2
 _RETRY_MS = 100  # until the last record of a transaction is tried again
@@ -103,20 +103,20 @@ class _Entry:
 class TransactionCoordinator:
     """The transactional ids whose partitions of `__transaction_state` the broker leads."""
 
-    def __init__(self, broker: "Broker") -> None:
-        config = broker.config
-        self._broker = broker
-        self._log = CoordinatorLog(broker, TRANSACTION_STATE_TOPIC)
-        feature = broker.features.get(TRANSACTION_VERSION)
+    def __init__(self, host: "CoordinatorHost") -> None:
+        config = host.config
+        self._host = host
+        self._log = CoordinatorLog(host, TRANSACTION_STATE_TOPIC)
+        feature = host.features.get(TRANSACTION_VERSION)
         self._version = 0 if feature is None else feature.finalized_level
         self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
-        self.shards = CoordinatorShards(broker, self._log, self._recover, self._resign)
-        broker.scheduler.schedule(
+        self.shards = CoordinatorShards(host, self._log, self._recover, self._resign)
+        host.scheduler.schedule(
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self.abort_timed_out
         )
-        broker.scheduler.schedule(
+        host.scheduler.schedule(
             config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired
         )
         self.shards.load_led()
@@ -191,7 +191,7 @@ class TransactionCoordinator:
             if error:
                 done(ProducerResult(error))
                 return
-            created = TransactionMetadata(transactional_id, self._broker.new_producer_id(), timeout_ms, self._now_ms())
+            created = TransactionMetadata(transactional_id, self._host.new_producer_id(), timeout_ms, self._now_ms())
             entry = self._entries[transactional_id] = _Entry(created)
         current = entry.current
         if entry.pending is not None:
@@ -213,7 +213,7 @@ class TransactionCoordinator:
         self, current: TransactionMetadata, timeout_ms: int, expected_epoch: int | None
     ) -> TransactionMetadata | ErrorCode:
         if current.is_epoch_exhausted and expected_epoch in (None, current.producer_epoch):
-            new_id = self._broker.new_producer_id()
+            new_id = self._host.new_producer_id()
             return with_new_producer_id(current, new_id, timeout_ms, expected_epoch, self._now_ms())
         return with_next_epoch(current, timeout_ms, expected_epoch, self._now_ms())
 
@@ -308,7 +308,7 @@ class TransactionCoordinator:
     ) -> None:
         next_producer_id = NO_PRODUCER_ID
         if client_version >= EPOCH_RAISING_CLIENT and current.is_epoch_exhausted:
-            next_producer_id = self._broker.new_producer_id()
+            next_producer_id = self._host.new_producer_id()
         state = PREPARE_COMMIT if committed else PREPARE_ABORT
         target = prepared(current, state, client_version, next_producer_id, self._now_ms())
 
@@ -341,13 +341,13 @@ class TransactionCoordinator:
             entry.markers = None
             self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
-        entry.markers = MarkerWriting(self._broker, current.transactional_id, marker, written)
+        entry.markers = MarkerWriting(self._host, current.transactional_id, marker, written)
         entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
         if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # with its markers written there is no way back
             entry.pending = complete.state
-            self._broker.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
+            self._host.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
 
     def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
         if self._is_here(entry):
@@ -362,7 +362,7 @@ class TransactionCoordinator:
             current = entry.current
             if entry.pending is None and current.state == ONGOING and current.start_ms + current.timeout_ms < now_ms:
                 self._fence(entry, _ignore)
-        self._broker.actions.complete()  # no read ends here that would wake who may read on
+        self._host.actions.complete()  # no read ends here that would wake who may read on
 
     def remove_expired(self) -> None:
         """Forgets ids that nobody has used for transactional.id.expiration.ms."""
@@ -416,17 +416,17 @@ class TransactionCoordinator:
                 done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
 
         required = {partition: partition.log.log_end_offset}
-        waiting = await_replication(self._broker, required, timeout_ms, replicated)
+        waiting = await_replication(self._host, required, timeout_ms, replicated)
         if waiting is not None:
             entry.append = waiting
 
     def _note(self, current: TransactionMetadata, state: TransactionState, producer_id: int, epoch: int) -> None:
         """A step was taken, which the journal tells where the state is another."""
-        journal = self._broker.journal
+        journal = self._host.journal
         if journal is not None and state is not current.state:
             journal.note_of_cluster(
                 "transaction-state",
-                self._broker.node_id,
+                self._host.node_id,
                 transactional_id=current.transactional_id,
                 producer_id=producer_id,
                 producer_epoch=epoch,
@@ -435,7 +435,7 @@ class TransactionCoordinator:
             )
 
     def _now_ms(self) -> int:
-        return self._broker.clock.wall_ms()
+        return self._host.clock.wall_ms()
 
 
 def _may_continue(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:

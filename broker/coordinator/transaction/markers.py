@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
-from sluice.broker.replica.inter_broker import leader_known_to, reaches
+from sluice.broker.replica.inter_broker import reaches
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.coordinator.services import CoordinatorHost
 
 _logger = logging.getLogger("sluice.broker")
 
@@ -45,11 +45,11 @@ class Marker(NamedTuple):
     transaction_version: int
 
 
-def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
+def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
     """Ends the transaction in one partition, which this broker is to lead. Offsets that are committed with it belong
     to the group from then on.
     """
-    if not broker.leads(partition):
+    if not host.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if len(partition.isr) < partition.min_isr:
         return ErrorCode.NOT_ENOUGH_REPLICAS
@@ -66,9 +66,9 @@ def write_marker(broker: "Broker", partition: Partition, marker: Marker, now_ms:
     )
     if result.error_code:
         return ErrorCode(result.error_code)
-    broker.appended(partition)
-    if partition.topic.name == GROUP_METADATA_TOPIC and broker.groups_in_use is not None:
-        broker.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
+    host.appended(partition)
+    if partition.topic.name == GROUP_METADATA_TOPIC and host.groups_in_use is not None:
+        host.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
     return ErrorCode.NONE
 
 
@@ -79,10 +79,12 @@ class MarkerWriting:
     ended the transaction there: then, as in Kafka, it hangs, and nothing more can be said about it.
     """
 
-    __slots__ = ("_broker", "_cancelled", "_done", "_marker", "_transactional_id", "_waiting")
+    __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")
 
-    def __init__(self, broker: "Broker", transactional_id: str, marker: Marker, done: Callable[[], None]) -> None:
-        self._broker = broker
+    def __init__(
+        self, host: "CoordinatorHost", transactional_id: str, marker: Marker, done: Callable[[], None]
+    ) -> None:
+        self._host = host
         self._transactional_id = transactional_id
         self._marker = marker
         self._done = done
@@ -102,14 +104,14 @@ class MarkerWriting:
         written: dict[Partition, int] = {}
         left: list[TopicPartition] = []
         for name in sorted(names):
-            partition = self._broker.cluster.partition(*name)
+            partition = self._host.cluster.partition(*name)
             if partition is None:
                 continue
-            leader = leader_known_to(self._broker, partition)
-            if leader is None or not reaches(self._broker, leader):
+            leader = self._host.leader_of(partition)
+            if leader is None or not reaches(self._host, leader):
                 left.append(name)
                 continue
-            code = write_marker(leader, partition, self._marker, self._broker.clock.wall_ms())
+            code = write_marker(leader, partition, self._marker, self._host.clock.wall_ms())
             if code in _TRY_AGAIN:
                 left.append(name)
             elif code:
@@ -133,14 +135,14 @@ class MarkerWriting:
             if slow:
                 self._await(slow, [*left, *lost])
             elif left or lost:
-                self._broker.scheduler.schedule_once(_RETRY_MS, partial(self._write_again, [*left, *lost]))
+                self._host.scheduler.schedule_once(_RETRY_MS, partial(self._write_again, [*left, *lost]))
             else:
                 self._done()
 
-        waiting = await_replication(self._broker, written, MARKER_TIMEOUT_MS, waited)
+        waiting = await_replication(self._host, written, MARKER_TIMEOUT_MS, waited)
         if waiting is not None:
             self._waiting = waiting
 
     def _write_again(self, names: Collection[TopicPartition]) -> None:
         self.write(names)
-        self._broker.actions.complete()  # no read ends here that would wake who may read on
+        self._host.actions.complete()  # no read ends here that would wake who may read on

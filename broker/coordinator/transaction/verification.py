@@ -17,14 +17,14 @@ from sluice.protocol.errors import ErrorCode
 from .metadata import EPOCH_RAISING_CLIENT
 
 if TYPE_CHECKING:
+    from sluice.broker.coordinator.services import CoordinatorHost
     from sluice.broker.metadata.topic import Partition
-    from sluice.broker.server.broker import Broker
 
 Errors = dict["Partition", ErrorCode]
 
 
 def verify(
-    broker: "Broker",
+    host: "CoordinatorHost",
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -37,7 +37,7 @@ def verify(
     `sequences`: for each partition the first sequence of what is to be written, -1 where that has none. `add`: whether
     the client leaves it to the broker to add partitions.
     """
-    if not add and not broker.config.boolean("transaction.partition.verification.enable"):
+    if not add and not host.config.boolean("transaction.partition.verification.enable"):
         done({})
         return
     errors: Errors = {}
@@ -48,7 +48,7 @@ def verify(
             errors[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
         elif not producers.has_ongoing_transaction(producer_id, producer_epoch):
             producers.start_verification(
-                producer_id, producer_epoch, sequence, raises_epochs=add, now_ms=broker.clock.wall_ms()
+                producer_id, producer_epoch, sequence, raises_epochs=add, now_ms=host.clock.wall_ms()
             )
             asked[TopicPartition(partition.topic.name, partition.index)] = partition
     names = frozenset(asked)
@@ -56,21 +56,21 @@ def verify(
     def refuse(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         done(errors | {asked[name]: _told(code) for name, code in codes.items() if code})
 
-    coordinator = coordinator_of(broker, TRANSACTION_STATE_TOPIC, transactional_id) if asked else None
+    coordinator = coordinator_of(host, TRANSACTION_STATE_TOPIC, transactional_id) if asked else None
     if not asked:
         done(errors)
     elif coordinator is None:
         refuse(dict.fromkeys(names, ErrorCode.COORDINATOR_NOT_AVAILABLE))
     elif add:
         send_request(
-            broker,
+            host,
             coordinator,
             lambda respond: coordinator.transactions.add_partitions(
                 transactional_id, producer_id, producer_epoch, names, EPOCH_RAISING_CLIENT, respond
             ),
             lambda code: refuse(dict.fromkeys(names, code)),
         )
-    elif not reaches(broker, coordinator):
+    elif not reaches(host, coordinator):
         refuse(dict.fromkeys(names, ErrorCode.NETWORK_EXCEPTION))
     else:
         refuse(coordinator.transactions.verify_partitions(transactional_id, producer_id, producer_epoch, names))

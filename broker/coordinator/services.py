@@ -1,0 +1,79 @@
+"""What the coordinators use of the broker that they run on. Imported by type checkers only."""
+
+from collections.abc import Callable, Mapping
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import Protocol
+
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.journal.journal import Journal
+from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.topic import Partition, TopicPartition
+from sluice.broker.replica.services import Peer
+from sluice.broker.requests.action_queue import ActionQueue
+from sluice.broker.requests.context import Node
+from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.clock import Clock
+from sluice.config.broker_config import Config
+from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.scheduler import Scheduler
+from sluice.purgatory.timer import Timer
+
+
+class TransactionalOffsets(Protocol):
+    """The group coordinator, as the transaction coordinator uses it."""
+
+    def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
+        """Commit or drop the pending offsets of a producer, whose marker was written to a partition."""
+
+
+class TransactionPartitions(Protocol):
+    """The transaction coordinator, as a broker that a producer writes to uses it (KIP-890)."""
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[TopicPartition],
+        client_version: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        """Add partitions to a transaction, then call `done`."""
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Return the error for each partition, NONE if the producer may write to it."""
+
+
+class CoordinatorHost(Peer, Node, Protocol):
+    """The broker that a coordinator runs on, and the other brokers that it reaches from there."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def random(self) -> Random: ...
+    @property
+    def timer(self) -> Timer: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def actions(self) -> ActionQueue: ...
+    @property
+    def auth(self) -> AuthHelper: ...
+    @property
+    def features(self) -> Mapping[str, Feature]: ...
+    @property
+    def journal(self) -> Journal | None: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def groups_in_use(self) -> TransactionalOffsets | None: ...
+    @property
+    def transactions(self) -> TransactionPartitions: ...
+    def leads(self, partition: Partition) -> bool: ...
+    def leader_of(self, partition: Partition) -> "CoordinatorHost | None": ...
+    def appended(self, partition: Partition) -> None: ...
+    def new_producer_id(self) -> int: ...
