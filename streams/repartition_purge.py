@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Protocol
 
-from sluice.client.consumer.record import OffsetAndMetadata
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms

@@ -20,9 +20,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import Profile
 from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
-from sluice.client.consumer.record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.consumer.record import ConsumerRecord, OffsetAndTimestamp
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 

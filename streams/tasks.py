@@ -18,8 +18,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from sluice.client.backoff import ExponentialBackoff, Uniform
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer.group.offsets import CommitFailedError
-from sluice.client.consumer.record import ConsumerRecord, OffsetAndMetadata
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock

@@ -1,13 +1,14 @@
 """The admin client: `AdminClient` and the types of its calls."""
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.metadata.cluster import TopicPartition
 
-from .access import Acl, AclFilter, ScramMechanism, quota_entity
+from .access import Acl, AclFilter, ScramMechanism
 from .admin import AdminClient
 from .calls import Outcomes
 from .configs import Alteration, AlterOperation, ConfigResource, ResourceType
-from .groups import OffsetAndMetadata
 from .partitions import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
+from .quotas import quota_entity
 from .topics import NewTopic
 
 __all__ = [

@@ -1,17 +1,13 @@
-"""Who may do what, and how much of it: ACLs, SCRAM credentials and quotas, as an admin client sees to them. Any broker
-is asked, and the controller for changes of credentials.
-"""
+"""Admin calls about ACLs and SCRAM credentials. Changes of credentials go to the controller, others to any broker."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from secrets import token_bytes
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sluice.client.errors import raise_for
 from sluice.client.network.in_flight import request_of
-from sluice.protocol.apis import alter_client_quotas, describe_client_quotas
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse, OpData
 from sluice.protocol.apis.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -26,11 +22,6 @@ from sluice.protocol.apis.delete_acls import (
     DeleteAclsResponse,
 )
 from sluice.protocol.apis.describe_acls import DescribeAclsRequest, DescribeAclsResource, DescribeAclsResponse
-from sluice.protocol.apis.describe_client_quotas import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
 from sluice.protocol.apis.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -39,10 +30,9 @@ from sluice.protocol.apis.describe_user_scram_credentials import (
 )
 from sluice.protocol.errors import ErrorCode
 
-from .calls import AdminCalls, Outcomes, controller, least_loaded, outcome_of
+from .calls import AdminCalls, Outcomes, controller, least_loaded, outcome, raise_error
 
-# A quota's entity: names by type (`user`, `client-id`, `ip`), None for the default.
-QuotaEntity = frozenset[tuple[str, str | None]]
+T = TypeVar("T")
 
 _SALT_BYTES = 16
 
@@ -60,7 +50,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which ACLs are meant; the numbers that are not given, and None, mean any."""
+    """A filter of ACLs; None and the default numbers match any."""
 
     resource_type: int = 1
     resource_name: str | None = None
@@ -72,7 +62,7 @@ class AclFilter(NamedTuple):
 
 
 class ScramMechanism(IntEnum):
-    """How a password is hashed."""
+    """The hash of a SCRAM credential."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -86,29 +76,13 @@ class AccessAdmin:
     async def describe_acls(
         self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None
     ) -> list[DescribeAclsResource]:
-        """The ACLs that a filter means, by resource."""
-        meant = wanted or AclFilter()
-        message = DescribeAclsRequest(
-            resource_type_filter=meant.resource_type,
-            resource_name_filter=meant.resource_name,
-            pattern_type_filter=meant.pattern_type,
-            principal_filter=meant.principal,
-            host_filter=meant.host,
-            operation=meant.operation,
-            permission_type=meant.permission_type,
-        )
-        request = request_of(message, oldest=1)
-        answer = await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            DescribeAclsResponse,
-            self._calls.deadline_ms(timeout_ms),
-            lambda answer: raise_for(answer.error_code, answer.error_message),
-        )
+        """Return the ACLs that match a filter, by resource."""
+        request = request_of(_filtering(DescribeAclsRequest, wanted or AclFilter()), oldest=1)
+        answer = await self._calls.call(least_loaded, request, DescribeAclsResponse, timeout_ms, raise_error)
         return answer.resources
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Outcomes[Acl, None]:
-        """Makes ACLs."""
+        """Create ACLs."""
         wanted = list(dict.fromkeys(acls))
         creations = [
             AclCreation(
@@ -123,104 +97,34 @@ class AccessAdmin:
             for acl in wanted
         ]
         request = request_of(CreateAclsRequest(creations=creations), oldest=1)
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        answer = await self._calls.call(least_loaded, lambda _: request, CreateAclsResponse, deadline_ms)
-        return Outcomes(
-            {
-                acl: outcome_of(result.error_code, result.error_message, None)
-                for acl, result in zip(wanted, answer.results, strict=True)
-            }
-        )
+        answer = await self._calls.call(least_loaded, request, CreateAclsResponse, timeout_ms)
+        return Outcomes({acl: outcome(result, None) for acl, result in zip(wanted, answer.results, strict=True)})
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Outcomes[AclFilter, list[DeleteAclsMatchingAcl]]:
-        """Deletes the ACLs that filters mean; which these were, by filter."""
+        """Delete the ACLs that match filters; the outcomes are the deleted ACLs of each filter."""
         wanted = list(dict.fromkeys(filters))
-        message = DeleteAclsRequest(
-            filters=[
-                DeleteAclsFilter(
-                    resource_type_filter=meant.resource_type,
-                    resource_name_filter=meant.resource_name,
-                    pattern_type_filter=meant.pattern_type,
-                    principal_filter=meant.principal,
-                    host_filter=meant.host,
-                    operation=meant.operation,
-                    permission_type=meant.permission_type,
-                )
-                for meant in wanted
-            ]
-        )
+        message = DeleteAclsRequest(filters=[_filtering(DeleteAclsFilter, one) for one in wanted])
         request = request_of(message, oldest=1)
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        answer = await self._calls.call(least_loaded, lambda _: request, DeleteAclsResponse, deadline_ms)
+        answer = await self._calls.call(least_loaded, request, DeleteAclsResponse, timeout_ms)
         return Outcomes(
             {
-                meant: outcome_of(result.error_code, result.error_message, result.matching_acls)
-                for meant, result in zip(wanted, answer.filter_results, strict=True)
+                one: outcome(result, result.matching_acls)
+                for one, result in zip(wanted, answer.filter_results, strict=True)
             }
-        )
-
-    async def describe_client_quotas(
-        self, components: Iterable[ComponentData] = (), *, strict: bool = False, timeout_ms: int | None = None
-    ) -> dict[QuotaEntity, dict[str, float]]:
-        """Quotas by entity: of all, or of those that have all these components, and, if `strict`, no others."""
-        request = request_of(DescribeClientQuotasRequest(components=list(components), strict=strict))
-        answer = await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            DescribeClientQuotasResponse,
-            self._calls.deadline_ms(timeout_ms),
-            lambda answer: raise_for(answer.error_code, answer.error_message),
-        )
-        return {
-            _entity(entry.entity): {value.key: value.value for value in entry.values} for entry in answer.entries or ()
-        }
-
-    async def alter_client_quotas(
-        self,
-        quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
-        *,
-        validate_only: bool = False,
-        timeout_ms: int | None = None,
-    ) -> Outcomes[QuotaEntity, None]:
-        """Sets quotas by their names, such as `producer_byte_rate`; None removes one."""
-        entries = [
-            alter_client_quotas.EntryData(
-                entity=[
-                    alter_client_quotas.EntityData(entity_type=type_, entity_name=name)
-                    for type_, name in sorted(entity, key=lambda part: part[0])
-                ],
-                ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in limits.items()],
-            )
-            for entity, limits in quotas.items()
-        ]
-        request = request_of(AlterClientQuotasRequest(entries=entries, validate_only=validate_only))
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        answer = await self._calls.call(least_loaded, lambda _: request, AlterClientQuotasResponse, deadline_ms)
-        return Outcomes(
-            {_entity(entry.entity): outcome_of(entry.error_code, entry.error_message, None) for entry in answer.entries}
         )
 
     async def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> Outcomes[str, list[CredentialInfo]]:
-        """Mechanisms and iterations of users, or of all."""
+        """Return the mechanisms and iterations of users, or of all users."""
         wanted = None if users is None else [UserName(name=name) for name in users]
         request = request_of(DescribeUserScramCredentialsRequest(users=wanted))
         answer = await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            DescribeUserScramCredentialsResponse,
-            self._calls.deadline_ms(timeout_ms),
-            lambda answer: raise_for(answer.error_code, answer.error_message),
+            least_loaded, request, DescribeUserScramCredentialsResponse, timeout_ms, raise_error
         )
-        return Outcomes(
-            {
-                found.user: outcome_of(found.error_code, found.error_message, found.credential_infos)
-                for found in answer.results
-            }
-        )
+        return Outcomes({found.user: outcome(found, found.credential_infos) for found in answer.results})
 
     async def alter_user_scram_credentials(
         self,
@@ -229,7 +133,7 @@ class AccessAdmin:
         iterations: int = 4096,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Gives users passwords for mechanisms; None takes them away. Asked of the controller."""
+        """Set passwords by user and mechanism; None deletes one. Sent to the controller."""
         message = AlterUserScramCredentialsRequest(
             deletions=[
                 ScramCredentialDeletion(name=user, mechanism=mechanism)
@@ -242,31 +146,27 @@ class AccessAdmin:
                 if password is not None
             ],
         )
-        request = request_of(message)
 
         def check(answer: AlterUserScramCredentialsResponse) -> None:
             if any(found.error_code == ErrorCode.NOT_CONTROLLER for found in answer.results):
                 raise_for(ErrorCode.NOT_CONTROLLER)
 
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
         answer = await self._calls.call(
-            controller, lambda _: request, AlterUserScramCredentialsResponse, deadline_ms, check
+            controller, request_of(message), AlterUserScramCredentialsResponse, timeout_ms, check
         )
-        return Outcomes(
-            {found.user: outcome_of(found.error_code, found.error_message, None) for found in answer.results}
-        )
+        return Outcomes({found.user: outcome(found, None) for found in answer.results})
 
 
-def quota_entity(*, user: str | None = "", client_id: str | None = "", ip: str | None = "") -> QuotaEntity:
-    """The entity of a user, a client id, both, or an address; None for the default of one."""
-    parts = (("user", user), ("client-id", client_id), ("ip", ip))
-    return frozenset((type_, name) for type_, name in parts if name != "")
-
-
-def _entity(
-    parts: Iterable[describe_client_quotas.EntityData] | Iterable[alter_client_quotas.EntityData],
-) -> QuotaEntity:
-    return frozenset((part.entity_type, part.entity_name) for part in parts)
+def _filtering(message: Callable[..., T], wanted: AclFilter) -> T:
+    return message(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.resource_name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission_type,
+    )
 
 
 def _upsertion(user: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:

@@ -1,15 +1,14 @@
-"""The admin client: everything that a broker of ours, or Kafka, lets one make, change and describe (Kafka's
-KafkaAdminClient).
+"""The admin client (Kafka's KafkaAdminClient).
 
     async with AdminClient({"bootstrap.servers": "127.0.0.1:9092"}) as admin:
         (await admin.create_topics([NewTopic("orders", 3)])).all()
         (await admin.list_offsets({TopicPartition("orders", 0): LATEST}))[TopicPartition("orders", 0)].offset
 
-Calls about several things give `Outcomes`: a value or an exception for each. How a call finds its broker, and when it
-is tried again, is told in `admin_calls`. What describes something is the broker's own words, a message of `protocol`.
+Calls with several keys return `Outcomes`: a value or an exception for each key. How a call finds its broker, and when
+it is retried, is in `calls`. Descriptions are the messages of `protocol` as the broker sent them.
 
-Different on purpose: metadata is kept by the NetworkClient, as a producer's is, and goes before other requests; Kafka's
-AdminMetadataManager makes calls of its own for it.
+Different on purpose: metadata is updated by the NetworkClient, as a producer's is, and precedes other requests; Kafka's
+AdminMetadataManager makes separate calls for it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from random import Random  # noqa: TID251  (a client's one source of chance is m
 from types import TracebackType
 
 from sluice.client.config import Given, Profile, admin_config
-from sluice.client.errors import raise_for
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.network.in_flight import request_of
@@ -29,19 +27,20 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsRes
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 from .access import AccessAdmin
-from .calls import AdminCalls, least_loaded
+from .calls import AdminCalls, least_loaded, raise_error
 from .configs import ConfigAdmin
 from .groups import GroupAdmin
 from .partitions import PartitionAdmin
+from .quotas import QuotaAdmin
 from .topics import TopicAdmin
 from .transactions import TransactionAdmin
 
-# As Kafka's: calls to one broker wait for each other.
+# As in Kafka: one request at a time to each broker.
 _MAX_IN_FLIGHT = 1
 
 
-class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdmin, TransactionAdmin):
-    """Made within a running event loop; connects with the first call."""
+class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
+    """An admin client; it needs a running event loop and connects with the first call."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigError, a line that names what cannot be taken."""
+        """Raises ConfigError for properties that are unknown, or values that are not accepted."""
         self.config = admin_config(config, profile)
         self.config.ensure_supported()
         random = random or Random()  # noqa: S311  (for jitter, not for secrets)
@@ -74,34 +73,21 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         await self.close()
 
     async def close(self) -> None:
-        """Closes all connections; calls that wait fail."""
+        """Close all connections; pending calls fail."""
         await self.network.close()
 
     async def describe_cluster(
         self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
     ) -> DescribeClusterResponse:
-        """The cluster's id, its controller and its brokers."""
+        """Return the cluster id, the controller and the brokers."""
         message = DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers)
         request = request_of(message, oldest=2 * include_fenced_brokers)
-        return await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            DescribeClusterResponse,
-            self._calls.deadline_ms(timeout_ms),
-            lambda answer: raise_for(answer.error_code, answer.error_message),
-        )
+        return await self._calls.call(least_loaded, request, DescribeClusterResponse, timeout_ms, raise_error)
 
     async def describe_features(self, *, timeout_ms: int | None = None) -> Mapping[str, int]:
-        """The level of each feature that the cluster runs, such as transaction.version (KIP-584)."""
+        """Return the finalized level of each feature, such as transaction.version (KIP-584)."""
         request = request_of(
             ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         )
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        answer = await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            ApiVersionsResponse,
-            deadline_ms,
-            lambda answer: raise_for(answer.error_code),
-        )
+        answer = await self._calls.call(least_loaded, request, ApiVersionsResponse, timeout_ms, raise_error)
         return NodeApiVersions(answer).features

@@ -1,24 +1,24 @@
-"""How an admin client gets its answers: whom it asks, and when it asks again (Kafka's KafkaAdminClient.Call and its
+"""How an admin client chooses a broker for a call, and when it retries (Kafka's KafkaAdminClient.Call and
 AdminApiDriver).
 
-Theory of operation. A call has `default.api.timeout.ms`, or what its caller gives it, in all. It is assigned to a node
-(the controller, a certain broker, or the least loaded one), waits until that is ready, and is sent with what is left of
-its time, at most `request.timeout.ms`. Where the node is lost before that, another is chosen; that is no attempt.
-What can be retried (KIP-580) is sent again after a backoff that grows with each attempt of this call, up to `retries`
-times; where it was said that somebody else is responsible, metadata is asked for first. When time or retries are used
-up, a TimeoutException tells of the last failure.
+Theory of operation. A call may take `default.api.timeout.ms`, or the timeout that the caller gives. It is assigned to a
+node (the controller, a given broker, or the least loaded one), waits until it is ready, and is sent with the remaining
+time, at most `request.timeout.ms`. If the node is lost before that, another one is chosen; this is not an attempt.
+After a retriable error (KIP-580) the call is sent again, after a backoff that grows with each attempt of this call, up
+to `retries` times. If the error means that another broker is responsible, metadata is updated first. When time or
+retries are used up, a TimeoutException reports the last failure.
 
-Calls about many things at once, *keys*, are the same: each key has a node; all keys of a node are asked for together;
-those with an error that can be retried are looked up and asked for again, until each has a value or its own error.
-Different on purpose: Kafka's driver looks up a coordinator or leader again without a pause; here that waits like the
-rest. And the nodes of one round are waited for together.
+Calls with several *keys* work the same way: each key has a node; all keys of a node share a request; keys with a
+retriable error are looked up and requested again, until each key has a value or an error of its own.
+Different on purpose: Kafka's driver looks up a coordinator or leader again without a backoff; here that waits like any
+other retry. And the nodes of one attempt are awaited together.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from sluice.client.config import ClientConfig
 from sluice.client.errors import (
@@ -43,34 +43,34 @@ K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
 
-# Chooses a node for a call; None: nobody yet, ask for metadata.
+# Chooses a node for a call. None: there is none yet, metadata is needed.
 NodeProvider = Callable[[NetworkClient, float], Node | None]
-# Makes a request that the broker is given so many milliseconds for.
-Ask = Callable[[int], Request]
-# Says which node each key is to be asked of, or why there is none.
-Lookup = Callable[[Collection[K]], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
-# Asks a node for some keys, and says what became of each.
-Fetch = Callable[[NodeProvider, list[K]], Awaitable[Mapping[K, V | KafkaException]]]
-# The error codes of a part of an answer after which the call is tried again: those that Kafka's handlers name.
+# A request, or a function that makes one for a timeout in milliseconds.
+RequestSource = Request | Callable[[int], Request]
+# Returns the node of each key, or why there is none, before a deadline.
+Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
+# Sends a node the requests for some keys, before a deadline, and returns their outcomes.
+Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
+# Error codes of keys that are retried: those that Kafka's handlers name.
 RetriedCodes = Collection[int]
 
-# Of calls to the controller: it moved, or wants its quota of changes to be kept (KIP-599).
+# Of requests to the controller: it moved, or its mutation quota was exceeded (KIP-599).
 CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
 
 
 def least_loaded(client: NetworkClient, now_ms: float) -> Node | None:
-    """Any broker that can be had."""
+    """Return any broker that can be reached."""
     return client.least_loaded_node(now_ms).node
 
 
 def controller(client: NetworkClient, now_ms: float) -> Node | None:
-    """The controller, as brokers call it who hand on what is for it."""
+    """Return the controller, as Metadata responses name it; brokers forward what only the real one can do."""
     return client.metadata.cluster.controller
 
 
-@cache  # the same for the same broker, so that its keys are found together
+@cache  # the same object for the same broker, so that its keys share a request
 def broker(node_id: int) -> NodeProvider:
-    """A certain broker."""
+    """Return a provider of one broker."""
 
     def provide(client: NetworkClient, now_ms: float) -> Node | None:
         return client.metadata.cluster.nodes.get(node_id)
@@ -79,7 +79,7 @@ def broker(node_id: int) -> NodeProvider:
 
 
 class Outcomes(Generic[K, V]):
-    """What became of each key: `outcomes[key]` is its value, or raises its error; `all()` has all values, or raises."""
+    """The outcome of each key: `outcomes[key]` returns its value or raises its error; `all()` does so for all keys."""
 
     def __init__(self, by_key: Mapping[K, V | KafkaException]) -> None:
         self._by_key = by_key
@@ -97,12 +97,32 @@ class Outcomes(Generic[K, V]):
         return len(self._by_key)
 
     def all(self) -> dict[K, V]:
-        """The values by key; raises the first error, if there is one."""
+        """Return the values by key, or raise the first error."""
         return {key: self[key] for key in self._by_key}
 
     def errors(self) -> dict[K, KafkaException]:
-        """The errors by key."""
+        """Return the errors by key."""
         return {key: outcome for key, outcome in self._by_key.items() if isinstance(outcome, KafkaException)}
+
+
+class WithErrorCode(Protocol):
+    """A response, or a part of one, with an error code; many have an `error_message` too."""
+
+    @property
+    def error_code(self) -> int: ...
+
+
+def raise_error(response: WithErrorCode) -> None:
+    """Raise the error of a response, if it has one."""
+    if response.error_code:
+        raise exception_of(response.error_code, getattr(response, "error_message", None))
+
+
+def outcome(result: WithErrorCode, value: V) -> V | ApiException:
+    """Return a value, or the error of the part of a response that it belongs to."""
+    if result.error_code:
+        return exception_of(result.error_code, getattr(result, "error_message", None))
+    return value
 
 
 class AdminCalls:
@@ -116,49 +136,102 @@ class AdminCalls:
         self._api_timeout_ms = config.integer("default.api.timeout.ms")
 
     def deadline_ms(self, timeout_ms: int | None) -> float:
-        """When a call that begins now has to be over."""
+        """Return the time at which a call that begins now times out."""
         return self._clock.monotonic_ms() + (self._api_timeout_ms if timeout_ms is None else timeout_ms)
 
     async def call(
         self,
         node: NodeProvider,
-        ask: Ask,
+        request: RequestSource,
         response: type[M],
-        deadline_ms: float,
+        timeout_ms: int | None,
         check: Callable[[M], None] = lambda _response: None,
     ) -> M:
-        """One answer. `check` raises what in it is an error; if that can be retried, so is the call."""
+        """Return one response. `check` raises its error; if that is retriable, the call is retried."""
+        return await self.call_until(self.deadline_ms(timeout_ms), node, request, response, check)
+
+    async def call_until(
+        self,
+        deadline_ms: float,
+        node: NodeProvider,
+        request: RequestSource,
+        response: type[M],
+        check: Callable[[M], None] = lambda _response: None,
+    ) -> M:
+        """Do the same as one of several steps before a deadline."""
         retries = _Retries(self, deadline_ms)
         while True:
             try:
-                answer = await self._ask(node, ask, deadline_ms)
-                assert isinstance(answer, response), f"{type(answer).__name__} where {response.__name__} was asked for"
-                check(answer)
+                received = await self.call_once(node, request, response, deadline_ms)
+                check(received)
             except RetriableException as error:
                 await retries.pause(error)
             else:
-                return answer
+                return received
 
-    async def of_keys(
+    async def call_all_brokers(
+        self, request: Request, response: type[M], check: Callable[[M], None], timeout_ms: int | None
+    ) -> list[M]:
+        """Return the responses of all brokers, by the list of brokers of any of them."""
+        deadline_ms = self.deadline_ms(timeout_ms)
+        metadata = await self.call_until(
+            deadline_ms, least_loaded, request_of(MetadataRequest(topics=[]), oldest=1), MetadataResponse
+        )
+        return await asyncio.gather(
+            *(
+                self.call_until(deadline_ms, broker(found.node_id), request, response, check)
+                for found in metadata.brokers
+            )
+        )
+
+    async def call_by_key(
+        self,
+        keys: Iterable[K],
+        lookup: Lookup[K],
+        build: Callable[[list[K]], RequestSource],
+        response: type[M],
+        outcomes: Callable[[M, list[K]], Mapping[K, V | KafkaException]],
+        timeout_ms: int | None,
+        retried: RetriedCodes | None = None,
+    ) -> Outcomes[K, V]:
+        """Return the outcome of each key (Kafka's AdminApiHandler).
+
+        Args:
+            keys: what the call is about.
+            lookup: finds the nodes of keys.
+            build: makes the request for the keys of one node.
+            response: the class of its response.
+            outcomes: reads the outcomes of these keys from the response.
+            timeout_ms: for the whole call.
+            retried: error codes of keys that are retried; None: all retriable ones.
+        """
+
+        async def fetch(node: NodeProvider, wanted: list[K], deadline_ms: float) -> Mapping[K, V | KafkaException]:
+            return outcomes(await self.call_once(node, build(wanted), response, deadline_ms), wanted)
+
+        return await self.fetch_by_key(keys, lookup, fetch, timeout_ms, retried)
+
+    async def fetch_by_key(
         self,
         keys: Iterable[K],
         lookup: Lookup[K],
         fetch: Fetch[K, V],
-        deadline_ms: float,
+        timeout_ms: int | None,
         retried: RetriedCodes | None = None,
     ) -> Outcomes[K, V]:
-        """What becomes of each key. `retried`: errors of keys that are tried again; None: all that can be."""
+        """Do the same where the keys of a node take more than one request."""
         wanted = list(dict.fromkeys(keys))
         done: dict[K, V | KafkaException] = {}
+        deadline_ms = self.deadline_ms(timeout_ms)
         retries = _Retries(self, deadline_ms)
         while left := [key for key in wanted if key not in done]:
-            outcomes, failures = await self._round(left, lookup, fetch)
-            for key, outcome in outcomes.items():
-                if _is_retried(outcome, retried):
-                    assert isinstance(outcome, KafkaException)
-                    failures.append(outcome)
+            outcomes, failures = await self._attempt(left, lookup, fetch, deadline_ms)
+            for key, found in outcomes.items():
+                if _is_retried(found, retried):
+                    assert isinstance(found, KafkaException)
+                    failures.append(found)
                 else:
-                    done[key] = outcome
+                    done[key] = found
             if failures:
                 try:
                     await retries.pause(failures[0])
@@ -166,65 +239,48 @@ class AdminCalls:
                     done |= {key: error for key in left if key not in done}
         return Outcomes({key: done[key] for key in wanted})
 
-    async def of_controller(self, keys: Iterable[K], fetch: Fetch[K, V], deadline_ms: float) -> Outcomes[K, V]:
-        """The same, all asked of the controller."""
+    async def call_once(self, node: NodeProvider, request: RequestSource, response: type[M], deadline_ms: float) -> M:
+        """Return the response of one attempt."""
+        ready = await self._ready_node(node, deadline_ms)
+        now_ms = self._clock.monotonic_ms()
+        timeout_ms = int(max(0, min(self.network.client.request_timeout_ms, deadline_ms - now_ms)))
+        sent = request if isinstance(request, Request) else request(timeout_ms)
+        sent.timeout_ms = timeout_ms
+        received = await self.network.send(ready, sent, now_ms)
+        assert isinstance(received, response), f"expected {response.__name__}, got {type(received).__name__}"
+        return received
 
-        async def lookup(wanted: Collection[K]) -> Mapping[K, NodeProvider | KafkaException]:
-            return dict.fromkeys(wanted, controller)
-
-        return await self.of_keys(keys, lookup, fetch, deadline_ms, CONTROLLER_RETRIES)
-
-    async def once(self, node: NodeProvider, ask: Ask, response: type[M], deadline_ms: float) -> M:
-        """One attempt, for those who try again by themselves."""
-        answer = await self._ask(node, ask, deadline_ms)
-        assert isinstance(answer, response), f"{type(answer).__name__} where {response.__name__} was asked for"
-        return answer
-
-    async def broker_ids(self, deadline_ms: float) -> list[int]:
-        """The ids of all brokers, as any of them tells."""
-        request = request_of(MetadataRequest(topics=[]), oldest=1)
-        answer = await self.call(least_loaded, lambda _: request, MetadataResponse, deadline_ms)
-        return [found.node_id for found in answer.brokers]
-
-    async def _round(
-        self, keys: list[K], lookup: Lookup[K], fetch: Fetch[K, V]
+    async def _attempt(
+        self, keys: list[K], lookup: Lookup[K], fetch: Fetch[K, V], deadline_ms: float
     ) -> tuple[dict[K, V | KafkaException], list[KafkaException]]:
-        """What became of keys that were asked for, and why others could not be asked for now."""
+        """Return the outcomes of keys, and the failures because of which others have none yet."""
         by_node: dict[NodeProvider, list[K]] = {}
         outcomes: dict[K, V | KafkaException] = {}
         failures: list[KafkaException] = []
 
-        async def fetched(node: NodeProvider, of_node: list[K]) -> None:
+        async def fetch_from(node: NodeProvider, of_node: list[K]) -> None:
             try:
-                outcomes.update(_about_each(of_node, await fetch(node, of_node)))
+                outcomes.update(_complete(of_node, await fetch(node, of_node, deadline_ms)))
             except RetriableException as error:
                 failures.append(error)
             except KafkaException as error:
                 outcomes.update(dict.fromkeys(of_node, error))
 
         try:
-            found = await lookup(keys)
+            found = await lookup(self, keys, deadline_ms)
         except RetriableException as error:
             return outcomes, [error]
         except KafkaException as error:
             return dict.fromkeys(keys, error), failures
-        for key, node in _about_each(keys, found).items():
+        for key, node in _complete(keys, found).items():
             if isinstance(node, RetriableException):
                 failures.append(node)
             elif isinstance(node, KafkaException):
                 outcomes[key] = node
             else:
                 by_node.setdefault(node, []).append(key)
-        await asyncio.gather(*(fetched(node, of_node) for node, of_node in by_node.items()))
+        await asyncio.gather(*(fetch_from(node, of_node) for node, of_node in by_node.items()))
         return outcomes, failures
-
-    async def _ask(self, provide: NodeProvider, ask: Ask, deadline_ms: float) -> Message:
-        node = await self._ready_node(provide, deadline_ms)
-        now_ms = self._clock.monotonic_ms()
-        timeout_ms = int(max(0, min(self.network.client.request_timeout_ms, deadline_ms - now_ms)))
-        request = ask(timeout_ms)
-        request.timeout_ms = timeout_ms
-        return await self.network.send(node, request, now_ms)
 
     async def _ready_node(self, provide: NodeProvider, deadline_ms: float) -> Node:
         client, metadata = self.network.client, self.network.client.metadata
@@ -256,38 +312,42 @@ class _Retries:
     def __init__(self, calls: AdminCalls, deadline_ms: float) -> None:
         self._calls = calls
         self._deadline_ms = deadline_ms
-        self._tries = 0
+        self._attempts = 0
 
     async def pause(self, error: KafkaException) -> None:
-        """Waits before the next attempt; raises TimeoutException where there is none."""
+        """Wait before the next attempt, or raise TimeoutException if there is none."""
         calls = self._calls
         now_ms = calls._clock.monotonic_ms()
-        until_ms = now_ms + calls._backoff.backoff(self._tries)
-        self._tries += 1
-        if now_ms >= self._deadline_ms or self._tries > calls._retries:
-            raise TimeoutException(f"gave up after {self._tries} attempts: {error}") from error
-        if _is_about_whom(error):
+        until_ms = now_ms + calls._backoff.backoff(self._attempts)
+        self._attempts += 1
+        if now_ms >= self._deadline_ms or self._attempts > calls._retries:
+            raise TimeoutException(f"gave up after {self._attempts} attempts: {error}") from error
+        if _needs_metadata(error):
             calls._refresh_metadata()
         until_ms = min(until_ms, self._deadline_ms)
         while calls._clock.monotonic_ms() < until_ms:
             await calls.network.wait(until_ms)
 
 
-def _about_each(keys: Iterable[K], told: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
-    """What a broker told of keys, and of each that it forgot, that it did."""
-    return {key: told[key] if key in told else KafkaException(f"the broker said nothing of {key}") for key in keys}
+def _complete(keys: Iterable[K], found: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
+    """Return what a broker returned for keys, and an error for each key that it left out."""
+    return {
+        key: found[key] if key in found else KafkaException(f"the broker returned nothing for {key}") for key in keys
+    }
 
 
 def _is_retried(outcome: object, retried: RetriedCodes | None) -> bool:
     return isinstance(outcome, RetriableException) and (retried is None or outcome.code in retried)
 
 
-def _is_about_whom(error: KafkaException) -> bool:
+def _needs_metadata(error: KafkaException) -> bool:
     return isinstance(error, RefreshRetriableException | DisconnectException) or (
         isinstance(error, ApiException) and error.code == ErrorCode.NOT_CONTROLLER
     )
 
 
-def outcome_of(code: int, message: str | None, value: V) -> V | ApiException:
-    """A value, or what an error code says."""
-    return exception_of(code, message) if code else value
+async def find_controller(
+    calls: AdminCalls, keys: Collection[K], deadline_ms: float
+) -> Mapping[K, NodeProvider | KafkaException]:
+    """Return the controller for every key."""
+    return dict.fromkeys(keys, controller)

@@ -1,15 +1,16 @@
-"""Configs of topics, brokers and groups, and the folders of logs, as an admin client reads and changes them.
+"""Admin calls about configs of topics, brokers and groups, and about log directories.
 
-What concerns a broker by itself (its configs, its loggers, its folders) is asked of that broker, all else of any.
+Requests about one broker (its configs, its loggers, its log directories) go to that broker, others to any broker.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
-from sluice.client.errors import KafkaException, raise_for
-from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.network.in_flight import Request, request_of
+from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import TopicPartition, by_topic
+from sluice.client.network.in_flight import request_of
 from sluice.protocol.apis import alter_configs, incremental_alter_configs
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from sluice.protocol.apis.alter_replica_log_dirs import (
@@ -34,9 +35,11 @@ from sluice.protocol.apis.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from sluice.protocol.message import Message
 
-from .calls import AdminCalls, NodeProvider, Outcomes, broker, least_loaded, outcome_of
-from .partitions import by_topic
+from .calls import AdminCalls, NodeProvider, Outcomes, RequestSource, broker, least_loaded, outcome, raise_error
+
+C = TypeVar("C")
 
 
 class ResourceType(IntEnum):
@@ -73,12 +76,12 @@ class Alteration(NamedTuple):
     operation: AlterOperation = AlterOperation.SET
 
 
-# No error of a resource is tried again: a call is only where the broker was lost.
+# No error of a resource is retried: a call is retried only after a lost connection.
 _NEVER: Collection[int] = ()
 
 
 class ConfigAdmin:
-    """Calls about configs and folders."""
+    """Calls about configs and log directories."""
 
     _calls: AdminCalls
 
@@ -90,12 +93,9 @@ class ConfigAdmin:
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, list[DescribeConfigsResourceResult]]:
-        """All configs of these, with where their values come from."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Return all configs of resources, with the sources of their values."""
 
-        async def fetch(
-            node: NodeProvider, wanted: list[ConfigResource]
-        ) -> dict[ConfigResource, list[DescribeConfigsResourceResult] | KafkaException]:
+        def build(wanted: list[ConfigResource]) -> RequestSource:
             message = DescribeConfigsRequest(
                 resources=[
                     DescribeConfigsResource(
@@ -106,16 +106,22 @@ class ConfigAdmin:
                 include_synonyms=include_synonyms,
                 include_documentation=include_documentation,
             )
-            request = request_of(message)
-            answer = await self._calls.once(node, lambda _: request, DescribeConfigsResponse, deadline_ms)
-            return {
-                ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome_of(
-                    result.error_code, result.error_message, result.configs
+            return request_of(message)
+
+        return await self._calls.call_by_key(
+            resources,
+            _find_nodes,
+            build,
+            DescribeConfigsResponse,
+            lambda answer, _: {
+                ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome(
+                    result, result.configs
                 )
                 for result in answer.results
-            }
-
-        return await self._calls.of_keys(resources, _where_it_is_known, fetch, deadline_ms, _NEVER)
+            },
+            timeout_ms,
+            _NEVER,
+        )
 
     async def incremental_alter_configs(
         self,
@@ -124,25 +130,22 @@ class ConfigAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, None]:
-        """Changes configs, and leaves others as they are (KIP-339)."""
-
-        def request(wanted: list[ConfigResource]) -> Request:
-            resources = [
-                incremental_alter_configs.AlterConfigsResource(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configs=[
-                        incremental_alter_configs.AlterableConfig(
-                            name=change.name, config_operation=change.operation, value=change.value
-                        )
-                        for change in alterations[resource]
-                    ],
-                )
-                for resource in wanted
-            ]
-            return request_of(IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only))
-
-        return await self._alter(alterations, request, IncrementalAlterConfigsResponse, timeout_ms)
+        """Change some configs and leave the others as they are (KIP-339)."""
+        return await self._alter(
+            {
+                resource: [
+                    incremental_alter_configs.AlterableConfig(
+                        name=change.name, config_operation=change.operation, value=change.value
+                    )
+                    for change in changes
+                ]
+                for resource, changes in alterations.items()
+            },
+            incremental_alter_configs.AlterConfigsResource,
+            partial(IncrementalAlterConfigsRequest, validate_only=validate_only),
+            IncrementalAlterConfigsResponse,
+            timeout_ms,
+        )
 
     async def alter_configs(
         self,
@@ -151,60 +154,57 @@ class ConfigAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, None]:
-        """Gives things these configs and no others: for brokers of before 2.3."""
-
-        def request(wanted: list[ConfigResource]) -> Request:
-            resources = [
-                alter_configs.AlterConfigsResource(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configs=[
-                        alter_configs.AlterableConfig(name=name, value=value)
-                        for name, value in configs[resource].items()
-                    ],
-                )
-                for resource in wanted
-            ]
-            return request_of(AlterConfigsRequest(resources=resources, validate_only=validate_only))
-
-        return await self._alter(configs, request, AlterConfigsResponse, timeout_ms)
+        """Replace all configs of resources: for brokers before 2.3."""
+        return await self._alter(
+            {
+                resource: [alter_configs.AlterableConfig(name=name, value=value) for name, value in values.items()]
+                for resource, values in configs.items()
+            },
+            alter_configs.AlterConfigsResource,
+            partial(AlterConfigsRequest, validate_only=validate_only),
+            AlterConfigsResponse,
+            timeout_ms,
+        )
 
     async def _alter(
         self,
-        resources: Iterable[ConfigResource],
-        request: Callable[[list[ConfigResource]], Request],
+        configs: Mapping[ConfigResource, list[C]],
+        resource_class: Callable[..., object],
+        request: Callable[..., Message],
         response: type[IncrementalAlterConfigsResponse | AlterConfigsResponse],
         timeout_ms: int | None,
     ) -> Outcomes[ConfigResource, None]:
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-
-        async def fetch(
-            node: NodeProvider, wanted: list[ConfigResource]
-        ) -> dict[ConfigResource, KafkaException | None]:
-            answer = await self._calls.once(node, lambda _: request(wanted), response, deadline_ms)
-            return {
-                ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome_of(
-                    result.error_code, result.error_message, None
+        def build(wanted: list[ConfigResource]) -> RequestSource:
+            return request_of(
+                request(
+                    resources=[
+                        resource_class(resource_type=one.type, resource_name=one.name, configs=configs[one])
+                        for one in wanted
+                    ]
                 )
-                for result in answer.responses
-            }
+            )
 
-        return await self._calls.of_keys(resources, _where_it_is_known, fetch, deadline_ms, _NEVER)
+        return await self._calls.call_by_key(
+            configs,
+            _find_nodes,
+            build,
+            response,
+            lambda answer, _: {
+                ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome(result, None)
+                for result in answer.responses
+            },
+            timeout_ms,
+            _NEVER,
+        )
 
     async def list_config_resources(
         self, types: Iterable[ResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
-        """The things of these types, or of all, that have configs."""
+        """Return the resources of these types, or of all, that have configs."""
         wanted = [int(type_) for type_ in types]
-        # Version 0 knows of client metrics only.
+        # Version 0 has client metrics only.
         request = request_of(ListConfigResourcesRequest(resource_types=wanted), oldest=1)
-        answer = await self._calls.call(
-            least_loaded,
-            lambda _: request,
-            ListConfigResourcesResponse,
-            self._calls.deadline_ms(timeout_ms),
-            lambda answer: raise_for(answer.error_code),
-        )
+        answer = await self._calls.call(least_loaded, request, ListConfigResourcesResponse, timeout_ms, raise_error)
         return [
             ConfigResource(ResourceType(found.resource_type), found.resource_name) for found in answer.config_resources
         ]
@@ -212,57 +212,58 @@ class ConfigAdmin:
     async def describe_log_dirs(
         self, broker_ids: Iterable[int], *, timeout_ms: int | None = None
     ) -> Outcomes[int, list[DescribeLogDirsResult]]:
-        """The folders of each broker, with what they hold."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        request = request_of(DescribeLogDirsRequest(topics=None))
-
-        async def fetch(
-            node: NodeProvider, broker_ids: list[int]
-        ) -> dict[int, list[DescribeLogDirsResult] | KafkaException]:
-            answer = await self._calls.once(node, lambda _: request, DescribeLogDirsResponse, deadline_ms)
-            return dict.fromkeys(broker_ids, outcome_of(answer.error_code, None, answer.results))
-
-        return await self._calls.of_keys(broker_ids, _brokers, fetch, deadline_ms, _NEVER)
+        """Return the log directories of each broker, with their replicas."""
+        return await self._calls.call_by_key(
+            broker_ids,
+            _find_brokers,
+            lambda _: request_of(DescribeLogDirsRequest(topics=None)),
+            DescribeLogDirsResponse,
+            lambda answer, asked: dict.fromkeys(asked, outcome(answer, answer.results)),
+            timeout_ms,
+            _NEVER,
+        )
 
     async def alter_replica_log_dirs(
         self, folders: Mapping[tuple[int, TopicPartition], str], *, timeout_ms: int | None = None
     ) -> Outcomes[tuple[int, TopicPartition], None]:
-        """Moves replicas, by broker id and partition, to other folders of their brokers."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Move replicas, by broker id and partition, to other log directories of their brokers."""
 
-        async def lookup(
-            replicas: Collection[tuple[int, TopicPartition]],
-        ) -> Mapping[tuple[int, TopicPartition], NodeProvider | KafkaException]:
-            return {replica: broker(replica[0]) for replica in replicas}
-
-        async def fetch(
-            node: NodeProvider, replicas: list[tuple[int, TopicPartition]]
-        ) -> dict[tuple[int, TopicPartition], KafkaException | None]:
+        def build(replicas: list[tuple[int, TopicPartition]]) -> RequestSource:
             by_folder: dict[str, list[TopicPartition]] = {}
             for replica in replicas:
                 by_folder.setdefault(folders[replica], []).append(replica[1])
-            message = AlterReplicaLogDirsRequest(dirs=[_to_folder(path, by_folder[path]) for path in by_folder])
-            request = request_of(message)
-            answer = await self._calls.once(node, lambda _: request, AlterReplicaLogDirsResponse, deadline_ms)
-            broker_id = replicas[0][0]
-            return {
-                (broker_id, TopicPartition(topic.topic_name, partition.partition_index)): outcome_of(
-                    partition.error_code, None, None
+            return request_of(
+                AlterReplicaLogDirsRequest(
+                    dirs=[
+                        AlterReplicaLogDir(
+                            path=path,
+                            topics=[
+                                AlterReplicaLogDirTopic(name=name, partitions=indexes)
+                                for name, indexes in by_topic(partitions).items()
+                            ],
+                        )
+                        for path, partitions in by_folder.items()
+                    ]
                 )
+            )
+
+        return await self._calls.call_by_key(
+            folders,
+            _find_brokers_of_replicas,
+            build,
+            AlterReplicaLogDirsResponse,
+            lambda answer, replicas: {
+                (replicas[0][0], TopicPartition(topic.topic_name, partition.partition_index)): outcome(partition, None)
                 for topic in answer.results
                 for partition in topic.partitions
-            }
-
-        return await self._calls.of_keys(folders, lookup, fetch, deadline_ms, _NEVER)
-
-
-def _to_folder(path: str, partitions: list[TopicPartition]) -> AlterReplicaLogDir:
-    topics = [AlterReplicaLogDirTopic(name=name, partitions=found) for name, found in by_topic(partitions).items()]
-    return AlterReplicaLogDir(path=path, topics=topics)
+            },
+            timeout_ms,
+            _NEVER,
+        )
 
 
-async def _where_it_is_known(
-    resources: Collection[ConfigResource],
+async def _find_nodes(
+    _calls: AdminCalls, resources: Collection[ConfigResource], _deadline_ms: float
 ) -> Mapping[ConfigResource, NodeProvider | KafkaException]:
     of_brokers = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
     return {
@@ -271,5 +272,13 @@ async def _where_it_is_known(
     }
 
 
-async def _brokers(broker_ids: Collection[int]) -> Mapping[int, NodeProvider | KafkaException]:
+async def _find_brokers(
+    _calls: AdminCalls, broker_ids: Collection[int], _deadline_ms: float
+) -> Mapping[int, NodeProvider | KafkaException]:
     return {broker_id: broker(broker_id) for broker_id in broker_ids}
+
+
+async def _find_brokers_of_replicas(
+    _calls: AdminCalls, replicas: Collection[tuple[int, TopicPartition]], _deadline_ms: float
+) -> Mapping[tuple[int, TopicPartition], NodeProvider | KafkaException]:
+    return {replica: broker(replica[0]) for replica in replicas}

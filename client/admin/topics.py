@@ -1,9 +1,10 @@
-"""Topics, their partitions and records, as an admin client makes, changes and describes them."""
+"""Admin calls about topics."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from sluice.client.errors import KafkaException, UnsupportedVersionException
+from sluice.client.errors import UnsupportedVersionException
 from sluice.client.network.in_flight import Request, request_of
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
@@ -35,13 +36,21 @@ from sluice.protocol.apis.metadata import (
 )
 from sluice.protocol.message import Message
 
-from .calls import AdminCalls, NodeProvider, Outcomes, least_loaded, outcome_of
+from .calls import (
+    CONTROLLER_RETRIES,
+    AdminCalls,
+    Outcomes,
+    RequestSource,
+    find_controller,
+    least_loaded,
+    outcome,
+)
 
-_BY_TOPIC_STATE = 6  # version of DeleteTopics that has them, instead of names
+_FIRST_WITH_TOPIC_STATES = 6  # version of DeleteTopics that has them, instead of names
 
 
 class NewTopic(NamedTuple):
-    """A topic to make; -1: the broker's default. `assignments`: the replicas of each partition, instead of numbers."""
+    """A topic to create; -1: the broker's default. `assignments`: replicas of each partition, instead of numbers."""
 
     name: str
     num_partitions: int = -1
@@ -58,44 +67,52 @@ class TopicAdmin:
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, CreatableTopicResult]:
-        """Makes topics; what became of each by its name. Asked of the controller."""
+        """Create topics; the outcomes are by name. Sent to the controller."""
         by_name = {topic.name: topic for topic in topics}
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
 
-        async def fetch(node: NodeProvider, names: list[str]) -> dict[str, CreatableTopicResult | KafkaException]:
+        def build(names: list[str]) -> RequestSource:
             creatable = [_creatable(by_name[name]) for name in names]
 
-            def ask(left_ms: int) -> Request:
+            def request(left_ms: int) -> Request:
                 message = CreateTopicsRequest(topics=creatable, timeout_ms=left_ms, validate_only=validate_only)
                 return request_of(message, oldest=int(validate_only))
 
-            answer = await self._calls.once(node, ask, CreateTopicsResponse, deadline_ms)
-            return {topic.name: outcome_of(topic.error_code, topic.error_message, topic) for topic in answer.topics}
+            return request
 
-        return await self._calls.of_controller(by_name, fetch, deadline_ms)
+        return await self._calls.call_by_key(
+            by_name,
+            find_controller,
+            build,
+            CreateTopicsResponse,
+            lambda answer, _: {topic.name: outcome(topic, topic) for topic in answer.topics},
+            timeout_ms,
+            CONTROLLER_RETRIES,
+        )
 
     async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
-        """Deletes topics. Asked of the controller."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Delete topics. Sent to the controller."""
 
-        async def fetch(node: NodeProvider, wanted: list[str]) -> dict[str, KafkaException | None]:
-            def ask(left_ms: int) -> Request:
-                def build(version: int) -> Message:
-                    if version < _BY_TOPIC_STATE:
-                        return DeleteTopicsRequest(topic_names=wanted, timeout_ms=left_ms)
-                    topics = [DeleteTopicState(name=name) for name in wanted]
-                    return DeleteTopicsRequest(topics=topics, timeout_ms=left_ms)
+        def build(wanted: list[str]) -> RequestSource:
+            states = [DeleteTopicState(name=name) for name in wanted]
 
-                return Request(DeleteTopicsRequest.API_KEY, build)
+            def message(left_ms: int, version: int) -> Message:
+                if version < _FIRST_WITH_TOPIC_STATES:
+                    return DeleteTopicsRequest(topic_names=wanted, timeout_ms=left_ms)
+                return DeleteTopicsRequest(topics=states, timeout_ms=left_ms)
 
-            answer = await self._calls.once(node, ask, DeleteTopicsResponse, deadline_ms)
-            return {
-                topic.name: outcome_of(topic.error_code, topic.error_message, None)
-                for topic in answer.responses
-                if topic.name is not None
-            }
+            return lambda left_ms: Request(DeleteTopicsRequest.API_KEY, partial(message, left_ms))
 
-        return await self._calls.of_controller(names, fetch, deadline_ms)
+        return await self._calls.call_by_key(
+            names,
+            find_controller,
+            build,
+            DeleteTopicsResponse,
+            lambda answer, _: {
+                topic.name: outcome(topic, None) for topic in answer.responses if topic.name is not None
+            },
+            timeout_ms,
+            CONTROLLER_RETRIES,
+        )
 
     async def create_partitions(
         self,
@@ -105,45 +122,47 @@ class TopicAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Gives topics so many partitions in all. `assignments`: replicas of the new ones. Asked of the controller."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Raise topics to these partition counts. `assignments`: replicas of the new ones. Sent to the controller."""
 
         def topic(name: str) -> CreatePartitionsTopic:
             assigned = (assignments or {}).get(name)
             replicas = None if assigned is None else [CreatePartitionsAssignment(broker_ids=ids) for ids in assigned]
             return CreatePartitionsTopic(name=name, count=counts[name], assignments=replicas)
 
-        async def fetch(node: NodeProvider, names: list[str]) -> dict[str, KafkaException | None]:
+        def build(names: list[str]) -> RequestSource:
             topics = [topic(name) for name in names]
+            return lambda left_ms: request_of(
+                CreatePartitionsRequest(topics=topics, timeout_ms=left_ms, validate_only=validate_only)
+            )
 
-            def ask(left_ms: int) -> Request:
-                message = CreatePartitionsRequest(topics=topics, timeout_ms=left_ms, validate_only=validate_only)
-                return request_of(message)
-
-            answer = await self._calls.once(node, ask, CreatePartitionsResponse, deadline_ms)
-            return {result.name: outcome_of(result.error_code, result.error_message, None) for result in answer.results}
-
-        return await self._calls.of_controller(counts, fetch, deadline_ms)
+        return await self._calls.call_by_key(
+            counts,
+            find_controller,
+            build,
+            CreatePartitionsResponse,
+            lambda answer, _: {result.name: outcome(result, None) for result in answer.results},
+            timeout_ms,
+            CONTROLLER_RETRIES,
+        )
 
     async def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, MetadataResponseTopic]:
-        """All topics that we may know of, internal ones too, by name."""
-        # Of version 0 an empty array would mean all topics, and null cannot be said.
+        """Return all topics that the client may describe, internal ones too, by name."""
+        # Version 0 has no null: there an empty array means all topics.
         request = request_of(MetadataRequest(topics=None), oldest=1)
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        answer = await self._calls.call(least_loaded, lambda _: request, MetadataResponse, deadline_ms)
+        answer = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)
         return {topic.name: topic for topic in answer.topics if topic.name is not None}
 
     async def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, DescribeTopicPartitionsResponseTopic | MetadataResponseTopic]:
-        """Partitions, leaders, replicas: by DescribeTopicPartitions (KIP-966), or Metadata where that is not known."""
+        """Return partitions, leaders and replicas, by DescribeTopicPartitions (KIP-966), or Metadata of old brokers."""
         wanted = sorted(set(names))
         deadline_ms = self._calls.deadline_ms(timeout_ms)
         try:
             topics = await self._describe_in_pages(wanted, deadline_ms)
         except UnsupportedVersionException:
             return await self._describe_by_metadata(wanted, deadline_ms)
-        return Outcomes({name: outcome_of(topic.error_code, None, topic) for name, topic in topics.items()})
+        return Outcomes({name: outcome(topic, topic) for name, topic in topics.items()})
 
     async def _describe_in_pages(
         self, names: list[str], deadline_ms: float
@@ -151,21 +170,16 @@ class TopicAdmin:
         topics: dict[str, DescribeTopicPartitionsResponseTopic] = {}
         cursor: Cursor | None = None
         while True:
-            page = await self._describe_page(names, cursor, deadline_ms)
+            left = [TopicRequest(name=name) for name in names if cursor is None or name >= cursor.topic_name]
+            request = request_of(DescribeTopicPartitionsRequest(topics=left, cursor=cursor))
+            page = await self._calls.call_until(deadline_ms, least_loaded, request, DescribeTopicPartitionsResponse)
             for topic in page.topics:
                 known = topics.setdefault(topic.name or "", topic)
-                if known is not topic:  # a topic may go on on the next page
+                if known is not topic:  # a topic can continue on the next page
                     known.partitions += topic.partitions
             cursor = page.next_cursor
             if cursor is None:
                 return topics
-
-    async def _describe_page(
-        self, names: list[str], cursor: Cursor | None, deadline_ms: float
-    ) -> DescribeTopicPartitionsResponse:
-        left = [TopicRequest(name=name) for name in names if cursor is None or name >= cursor.topic_name]
-        request = request_of(DescribeTopicPartitionsRequest(topics=left, cursor=cursor))
-        return await self._calls.call(least_loaded, lambda _: request, DescribeTopicPartitionsResponse, deadline_ms)
 
     async def _describe_by_metadata(
         self, names: list[str], deadline_ms: float
@@ -173,9 +187,10 @@ class TopicAdmin:
         message = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
         )
-        request = request_of(message, oldest=4)
-        answer = await self._calls.call(least_loaded, lambda _: request, MetadataResponse, deadline_ms)
-        return Outcomes({topic.name or "": outcome_of(topic.error_code, None, topic) for topic in answer.topics})
+        answer = await self._calls.call_until(
+            deadline_ms, least_loaded, request_of(message, oldest=4), MetadataResponse
+        )
+        return Outcomes({topic.name or "": outcome(topic, topic) for topic in answer.topics})
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

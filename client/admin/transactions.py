@@ -1,14 +1,10 @@
-"""Transactions and producers, as an admin client sees them (KIP-664): a partition's leader is asked, a transactional
-id's coordinator, and all brokers for all transactions.
-"""
+"""Admin calls about transactions and producers (KIP-664), to leaders, transaction coordinators, or all brokers."""
 
-import asyncio
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 
-from sluice.client.errors import KafkaException, raise_for
-from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.network.in_flight import Request, request_of
+from sluice.client.errors import KafkaException
+from sluice.client.metadata.cluster import TopicPartition, by_partition, by_topic
+from sluice.client.network.in_flight import request_of
 from sluice.protocol.apis import describe_transactions, list_transactions
 from sluice.protocol.apis.describe_producers import (
     DescribeProducersRequest,
@@ -26,11 +22,10 @@ from sluice.protocol.apis.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-from .calls import AdminCalls, NodeProvider, Outcomes, broker, outcome_of
-from .lookups import TRANSACTION, coordinators, leaders
-from .partitions import by_topic
+from .calls import AdminCalls, NodeProvider, Outcomes, RequestSource, outcome, raise_error
+from .lookups import find_leaders, find_transaction_coordinators
 
-# Long enough for the broker to take it, and nothing is going to be produced.
+# Nothing is produced within it; brokers accept no less.
 _FENCING_TRANSACTION_TIMEOUT_MS = 1
 
 
@@ -42,42 +37,36 @@ class TransactionAdmin:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, list[ProducerState]]:
-        """The producers that a partition knows."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Return the active producers of partitions."""
 
-        async def fetch(
-            node: NodeProvider, wanted: list[TopicPartition]
-        ) -> dict[TopicPartition, list[ProducerState] | KafkaException]:
+        def build(wanted: list[TopicPartition]) -> RequestSource:
             topics = [TopicRequest(name=name, partition_indexes=found) for name, found in by_topic(wanted).items()]
-            request = request_of(DescribeProducersRequest(topics=topics))
-            answer = await self._calls.once(node, lambda _: request, DescribeProducersResponse, deadline_ms)
-            return {
-                TopicPartition(topic.name, partition.partition_index): outcome_of(
-                    partition.error_code, partition.error_message, partition.active_producers
-                )
-                for topic in answer.topics
-                for partition in topic.partitions
-            }
+            return request_of(DescribeProducersRequest(topics=topics))
 
-        return await self._calls.of_keys(partitions, leaders(self._calls, deadline_ms), fetch, deadline_ms)
+        return await self._calls.call_by_key(
+            partitions,
+            find_leaders,
+            build,
+            DescribeProducersResponse,
+            lambda answer, _: {
+                partition: outcome(result, result.active_producers)
+                for partition, result in by_partition(answer.topics).items()
+            },
+            timeout_ms,
+        )
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, describe_transactions.TransactionState]:
-        """What became of the last transaction of each id."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-
-        async def fetch(
-            node: NodeProvider, wanted: list[str]
-        ) -> dict[str, describe_transactions.TransactionState | KafkaException]:
-            request = request_of(DescribeTransactionsRequest(transactional_ids=wanted))
-            answer = await self._calls.once(node, lambda _: request, DescribeTransactionsResponse, deadline_ms)
-            return {
-                state.transactional_id: outcome_of(state.error_code, None, state) for state in answer.transaction_states
-            }
-
-        lookup = coordinators(self._calls, TRANSACTION, deadline_ms)
-        return await self._calls.of_keys(transactional_ids, lookup, fetch, deadline_ms)
+        """Return the state of the last transaction of each id."""
+        return await self._calls.call_by_key(
+            transactional_ids,
+            find_transaction_coordinators,
+            lambda wanted: request_of(DescribeTransactionsRequest(transactional_ids=wanted)),
+            DescribeTransactionsResponse,
+            lambda answer, _: {state.transactional_id: outcome(state, state) for state in answer.transaction_states},
+            timeout_ms,
+        )
 
     async def list_transactions(
         self,
@@ -88,7 +77,7 @@ class TransactionAdmin:
         id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> dict[str, list_transactions.TransactionState]:
-        """Transactions by their ids, of all coordinators."""
+        """Return transactions of all coordinators, by their ids."""
         message = ListTransactionsRequest(
             state_filters=list(states),
             producer_id_filters=list(producer_ids),
@@ -96,18 +85,7 @@ class TransactionAdmin:
             transactional_id_pattern=id_pattern,
         )
         request = request_of(message, oldest=2 if id_pattern is not None else int(longer_than_ms >= 0))
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-
-        async def of_broker(node_id: int) -> ListTransactionsResponse:
-            return await self._calls.call(
-                broker(node_id),
-                lambda _: request,
-                ListTransactionsResponse,
-                deadline_ms,
-                lambda answer: raise_for(answer.error_code),
-            )
-
-        answers = await asyncio.gather(*map(of_broker, await self._calls.broker_ids(deadline_ms)))
+        answers = await self._calls.call_all_brokers(request, ListTransactionsResponse, raise_error, timeout_ms)
         return {state.transactional_id: state for answer in answers for state in answer.transaction_states}
 
     async def abort_transaction(
@@ -119,48 +97,39 @@ class TransactionAdmin:
         coordinator_epoch: int,
         timeout_ms: int | None = None,
     ) -> None:
-        """Ends a transaction in a partition, whatever its coordinator knows: for one that hangs."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
-        topic = WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
+        """Abort a hanging transaction in a partition, without its coordinator."""
         marker = WritableTxnMarker(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             coordinator_epoch=coordinator_epoch,
             transaction_result=False,
-            topics=[topic],
+            topics=[WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
         )
-        request = request_of(WriteTxnMarkersRequest(markers=[marker]))
-
-        async def fetch(
-            node: NodeProvider, wanted: list[TopicPartition]
-        ) -> Mapping[TopicPartition, KafkaException | None]:
-            answer = await self._calls.once(node, lambda _: request, WriteTxnMarkersResponse, deadline_ms)
-            code = answer.markers[0].topics[0].partitions[0].error_code
-            return dict.fromkeys(wanted, outcome_of(code, None, None))
-
-        lookup = leaders(self._calls, deadline_ms)
-        (await self._calls.of_keys([partition], lookup, fetch, deadline_ms)).all()
+        outcomes = await self._calls.call_by_key(
+            [partition],
+            find_leaders,
+            lambda _: request_of(WriteTxnMarkersRequest(markers=[marker])),
+            WriteTxnMarkersResponse,
+            lambda answer, _: {partition: outcome(answer.markers[0].topics[0].partitions[0], None)},
+            timeout_ms,
+        )
+        outcomes.all()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, tuple[int, int]]:
-        """Ends what producers of these ids may do; the producer id and epoch that took their place."""
-        deadline_ms = self._calls.deadline_ms(timeout_ms)
+        """Fence the producers of these ids; the outcomes are the new producer ids and epochs."""
 
-        async def fetch(node: NodeProvider, wanted: list[str]) -> dict[str, tuple[int, int] | KafkaException]:
+        async def fetch(
+            node: NodeProvider, wanted: list[str], deadline_ms: float
+        ) -> dict[str, tuple[int, int] | KafkaException]:
             fenced: dict[str, tuple[int, int] | KafkaException] = {}
-            for transactional_id in wanted:  # it knows one id a request
-                ask = partial(_fencing, transactional_id)
-                answer = await self._calls.once(node, ask, InitProducerIdResponse, deadline_ms)
-                producer = answer.producer_id, answer.producer_epoch
-                fenced[transactional_id] = outcome_of(answer.error_code, None, producer)
+            for transactional_id in wanted:  # a request has one id
+                message = InitProducerIdRequest(
+                    transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TRANSACTION_TIMEOUT_MS
+                )
+                answer = await self._calls.call_once(node, request_of(message), InitProducerIdResponse, deadline_ms)
+                fenced[transactional_id] = outcome(answer, (answer.producer_id, answer.producer_epoch))
             return fenced
 
-        lookup = coordinators(self._calls, TRANSACTION, deadline_ms)
-        return await self._calls.of_keys(transactional_ids, lookup, fetch, deadline_ms)
-
-
-def _fencing(transactional_id: str, _timeout_ms: int) -> Request:
-    return request_of(
-        InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TRANSACTION_TIMEOUT_MS)
-    )
+        return await self._calls.fetch_by_key(transactional_ids, find_transaction_coordinators, fetch, timeout_ms)

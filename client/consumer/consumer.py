@@ -22,6 +22,7 @@ from random import Random  # noqa: TID251  (a consumer's one source of chance is
 from re import Pattern
 from types import TracebackType, coroutine
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
 from sluice.client.consumer.fetch.completed_fetch import FetchSettings
 from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
@@ -37,7 +38,7 @@ from sluice.clock import Clock
 
 from .metadata import ConsumerMetadata
 from .offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset, offset_reset
-from .record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from .record import ConsumerRecord, OffsetAndTimestamp
 from .subscription_state import NO_OFFSET, FetchPosition, NoSubscriptionError, SubscriptionState
 from .topic_offsets import TopicOffsets
 

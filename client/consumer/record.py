@@ -1,6 +1,4 @@
-"""What a consumer hands out: records, and offsets with what is known of them. Kafka's ConsumerRecord,
-OffsetAndMetadata and OffsetAndTimestamp.
-"""
+"""What a consumer returns: records, and the offsets of timestamps (Kafka's ConsumerRecord and OffsetAndTimestamp)."""
 
 from typing import NamedTuple
 
@@ -25,14 +23,6 @@ class ConsumerRecord(msgspec.Struct, frozen=True, gc=False):
     value: bytes | None
     headers: tuple[Header, ...]
     leader_epoch: int
-
-
-class OffsetAndMetadata(NamedTuple):
-    """What a group commits: the next offset to read, a word of its own, and the epoch of the record before."""
-
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = NO_EPOCH
 
 
 class OffsetAndTimestamp(NamedTuple):

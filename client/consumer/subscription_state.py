@@ -17,18 +17,18 @@ there, or, where the policy is `none`, the application is told (LogTruncationExc
 What failed is not tried before `next_retry_ms`, by partition.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from math import inf
 from re import Pattern
 from typing import NamedTuple
 
 from sluice.client.backoff import Backoff
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import NO_EPOCH, LeaderAndEpoch, TopicPartition
 
 from .offset_reset import NONE, OffsetReset
-from .record import OffsetAndMetadata
 
 NO_OFFSET = -1
 
@@ -332,11 +332,3 @@ class SubscriptionState:
             return False
         state.seek_unvalidated(position)
         return True
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> Mapping[str, list[int]]:
-    """The indexes of partitions, by topic."""
-    found: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        found.setdefault(topic, []).append(index)
-    return found

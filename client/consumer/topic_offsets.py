@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from sluice.client.backoff import Backoff
-from sluice.client.consumer.fetch.offset_fetcher import FATAL, OffsetFetcher, offsets_told
+from sluice.client.consumer.fetch.offset_fetcher import FATAL, OffsetFetcher
 from sluice.client.errors import RetriableException, TimeoutException, exception_of
-from sluice.client.metadata.cluster import Node, TopicPartition
+from sluice.client.metadata.cluster import Node, TopicPartition, by_partition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 
@@ -81,7 +81,7 @@ class TopicOffsets:
             return {}
         assert isinstance(response, ListOffsetsResponse), type(response).__name__
         told = {}
-        for partition, one in offsets_told(response).items():
+        for partition, one in by_partition(response.topics).items():
             if one.error_code in FATAL:
                 raise exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
             if not one.error_code:

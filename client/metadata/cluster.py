@@ -2,10 +2,12 @@
 MetadataSnapshot in one; never changed once made.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from sluice.protocol.errors import ErrorCode
+
+V = TypeVar("V")
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -112,3 +114,40 @@ class Cluster:
     def partitions_of(self, topic: str) -> list[int]:
         """The indexes of a topic's partitions; none where the topic is not known."""
         return sorted(self.topics.get(topic, ()))
+
+
+class _OfPartition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+P_co = TypeVar("P_co", bound=_OfPartition, covariant=True)
+
+
+class _OfTopic(Protocol[P_co]):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the indexes of partitions by topic."""
+    indexes: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        indexes.setdefault(topic, []).append(index)
+    return indexes
+
+
+def values_by_topic(values: Mapping[TopicPartition, V]) -> dict[str, list[tuple[int, V]]]:
+    """Return pairs of an index and the value of that partition, by topic."""
+    pairs: dict[str, list[tuple[int, V]]] = {}
+    for (topic, index), value in values.items():
+        pairs.setdefault(topic, []).append((index, value))
+    return pairs
+
+
+def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
+    """Return what a message has for each partition."""
+    return {TopicPartition(topic.name, one.partition_index): one for topic in topics for one in topic.partitions}

@@ -30,7 +30,7 @@ from enum import Enum
 
 from sluice.client.backoff import Backoff
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
-from sluice.client.metadata.cluster import Node, TopicPartition
+from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic, values_by_topic
 from sluice.client.network.in_flight import Request, request_of
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.apis.add_partitions_to_txn import (
@@ -410,15 +410,12 @@ class Transactions(TransactionManager):
     def _ask_for_partitions(self) -> None:
         partitions = list(self._new_partitions)
         self._new_partitions.clear()
-        by_topic: dict[str, list[int]] = {}
-        for topic, number in partitions:
-            by_topic.setdefault(topic, []).append(number)
         message = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._id,
             v3_and_below_producer_id=self.producer.producer_id,
             v3_and_below_producer_epoch=self.producer.epoch,
             v3_and_below_topics=[
-                AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in by_topic.items()
+                AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in by_topic(partitions).items()
             ],
         )
 
@@ -459,10 +456,6 @@ class Transactions(TransactionManager):
 
     def _commit_offsets(self, left: dict[TopicPartition, int], group: GroupMetadata, result: Result) -> Result:
         def build() -> Request:
-            by_topic: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-            for (topic, number), offset in left.items():
-                partition = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
-                by_topic.setdefault(topic, []).append(partition)
             message = TxnOffsetCommitRequest(
                 transactional_id=self._id,
                 group_id=group.group_id,
@@ -471,19 +464,26 @@ class Transactions(TransactionManager):
                 generation_id_or_member_epoch=group.generation_id,
                 member_id=group.member_id,
                 group_instance_id=group.group_instance_id,
-                topics=[TxnOffsetCommitRequestTopic(name=name, partitions=each) for name, each in by_topic.items()],
+                topics=[
+                    TxnOffsetCommitRequestTopic(
+                        name=name,
+                        partitions=[
+                            TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+                            for index, offset in pairs
+                        ],
+                    )
+                    for name, pairs in values_by_topic(left).items()
+                ],
             )
             return request_of(message, latest=_OFFSETS_LATEST if self.is_v2 else _OFFSETS_LATEST_V1)
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, TxnOffsetCommitResponse)
-            for topic in response.topics:
-                for partition in topic.partitions:
-                    code = partition.error_code
-                    if code == E.REQUEST_TIMED_OUT:
-                        self.look_up(request)
-                    if self._is_well(request, response, code, now_ms):
-                        left.pop(TopicPartition(topic.name, partition.partition_index), None)
+            for partition, answered in by_partition(response.topics).items():
+                if answered.error_code == E.REQUEST_TIMED_OUT:
+                    self.look_up(request)
+                if self._is_well(request, response, answered.error_code, now_ms):
+                    left.pop(partition, None)
             if not left:
                 result.end()
 

@@ -8,9 +8,10 @@ from typing import TypeVar
 from sluice import testing
 from sluice.client import errors
 from sluice.client.admin import NewTopic, Outcomes
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer import RebalanceListener
 from sluice.client.consumer.offset_reset import EARLIEST, OffsetReset
-from sluice.client.consumer.record import ConsumerRecord, Header, OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.consumer.record import ConsumerRecord, Header, OffsetAndTimestamp
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import RecordMetadata

@@ -23,9 +23,9 @@ from typing import NamedTuple
 from sluice.client.consumer.metadata import ConsumerMetadata
 from sluice.client.consumer.offset_reset import NONE
 from sluice.client.consumer.record import ConsumerRecord
-from sluice.client.consumer.subscription_state import FetchPosition, PartitionState, SubscriptionState, by_topic
+from sluice.client.consumer.subscription_state import FetchPosition, PartitionState, SubscriptionState
 from sluice.client.errors import KafkaException, error_name, exception_of
-from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition
+from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition, by_topic
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import NetworkClient
 from sluice.client.network.node_api_versions import NodeApiVersions

@@ -23,10 +23,9 @@ from sluice.client.consumer.subscription_state import (
     FetchState,
     SubscriptionState,
     Truncation,
-    by_topic,
 )
 from sluice.client.errors import KafkaException, RetriableException, exception_of
-from sluice.client.metadata.cluster import NO_EPOCH, Node, TopicPartition
+from sluice.client.metadata.cluster import NO_EPOCH, Node, TopicPartition, by_partition, values_by_topic
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import NetworkClient
 from sluice.clock import Clock
@@ -131,7 +130,7 @@ class OffsetFetcher:
             self._failed(resets, exchange, now_ms)
             return
         again: list[TopicPartition] = []
-        told = offsets_told(response)
+        told = by_partition(response.topics)
         for partition, reset in resets.items():
             one = told.get(partition)
             if one is None or (one.error_code and one.error_code not in FATAL):
@@ -167,12 +166,12 @@ class OffsetFetcher:
                         ListOffsetsPartition(
                             partition_index=index,
                             current_leader_epoch=self._metadata.current_leader(TopicPartition(topic, index)).epoch,
-                            timestamp=timestamps[TopicPartition(topic, index)],
+                            timestamp=timestamp,
                         )
-                        for index in indexes
+                        for index, timestamp in pairs
                     ],
                 )
-                for topic, indexes in by_topic(timestamps).items()
+                for topic, pairs in values_by_topic(timestamps).items()
             ],
             timeout_ms=self._network.request_timeout_ms,
         )
@@ -261,13 +260,6 @@ class OffsetFetcher:
             self._metadata.request_update()
 
 
-def offsets_told(response: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
-    """What is told of partitions, by partition."""
-    return {
-        TopicPartition(topic.name, one.partition_index): one for topic in response.topics for one in topic.partitions
-    }
-
-
 def _end_offsets(positions: Mapping[TopicPartition, FetchPosition]) -> Request:
     message = OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
@@ -277,13 +269,13 @@ def _end_offsets(positions: Mapping[TopicPartition, FetchPosition]) -> Request:
                 partitions=[
                     OffsetForLeaderPartition(
                         partition=index,
-                        current_leader_epoch=positions[TopicPartition(topic, index)].leader.epoch,
-                        leader_epoch=positions[TopicPartition(topic, index)].offset_epoch,
+                        current_leader_epoch=position.leader.epoch,
+                        leader_epoch=position.offset_epoch,
                     )
-                    for index in indexes
+                    for index, position in pairs
                 ],
             )
-            for topic, indexes in by_topic(positions).items()
+            for topic, pairs in values_by_topic(positions).items()
         ],
     )
     return request_of(message, oldest=_FIRST_FOR_CONSUMERS)

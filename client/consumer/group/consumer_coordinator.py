@@ -16,9 +16,9 @@ from math import inf
 from typing import TypeVar
 
 from sluice.client.backoff import Backoff, Uniform
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import ClientConfig
 from sluice.client.consumer.metadata import ConsumerMetadata
-from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.consumer.subscription_state import FetchPosition, FetchState, SubscriptionState
 from sluice.client.errors import KafkaException, RetriableException
 from sluice.client.metadata.cluster import TopicPartition

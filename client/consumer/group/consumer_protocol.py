@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
-from sluice.client.consumer.subscription_state import by_topic
-from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.metadata.cluster import TopicPartition, by_topic
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, bytes_, int32, string

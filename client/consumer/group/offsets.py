@@ -7,35 +7,26 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from sluice.client.backoff import Backoff
-from sluice.client.consumer.record import OffsetAndMetadata
-from sluice.client.consumer.subscription_state import NO_OFFSET, by_topic
+from sluice.client.committed_offsets import (
+    LAST_BY_NAME,
+    OffsetAndMetadata,
+    commit_topics,
+    committed_offset,
+    fetched_offsets,
+    offset_fetch,
+)
 from sluice.client.errors import KafkaException, RetriableException, error_name, exception_of
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.network.in_flight import Request, request_of
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-)
+from sluice.client.network.in_flight import request_of
+from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.message import Message
 
 from .abstract_coordinator import MOVED, GroupCoordinator
 from .membership import Generation
 
 log = logging.getLogger("sluice.client")
 
-_OFFSET_FETCH, _FIRST_OF_MANY, _LATEST_BY_NAME = 9, 8, 9
 _FIRST_OF_MEMBERS = 2
 _RETRIED = frozenset(
     {*MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -88,7 +79,7 @@ class GroupOffsets:
             raise CommitFailedError(
                 "this consumer is not a member of the group now: it was taken for dead, or is joining"
             )
-        request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=_LATEST_BY_NAME)
+        request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=LAST_BY_NAME)
         answer = await self._coordinator.ask(request, deadline_ms)
         assert isinstance(answer, OffsetCommitResponse), type(answer).__name__
         for topic in answer.topics:
@@ -115,21 +106,7 @@ class GroupOffsets:
             generation_id_or_member_epoch=generation.id,
             member_id=generation.member_id,
             group_instance_id=generation.instance_id,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=index,
-                            committed_offset=(one := offsets[TopicPartition(topic, index)]).offset,
-                            committed_leader_epoch=one.leader_epoch,
-                            committed_metadata=one.metadata,
-                        )
-                        for index in indexes
-                    ],
-                )
-                for topic, indexes in by_topic(offsets).items()
-            ],
+            topics=commit_topics(offsets),
         )
 
     def _check_commit(self, code: int, generation: Generation, partition: str) -> None:
@@ -148,40 +125,19 @@ class GroupOffsets:
     async def _committed(
         self, partitions: list[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        answer = await self._coordinator.ask(self._fetch(partitions), deadline_ms)
+        request = offset_fetch(self._coordinator.group_id, partitions, require_stable=True, oldest=1)
+        answer = await self._coordinator.ask(request, deadline_ms)
         assert isinstance(answer, OffsetFetchResponse), type(answer).__name__
-        told: dict[TopicPartition, OffsetFetchResponsePartition | OffsetFetchResponsePartitions] = {}
         group = answer.groups[0] if answer.groups else answer
         if group.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *MOVED):
             self._coordinator.check(group.error_code)
         if group.error_code:
             raise exception_of(group.error_code)
-        for topic in group.topics:
-            told |= {TopicPartition(topic.name, one.partition_index): one for one in topic.partitions}
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        for partition, one in told.items():
+        for partition, one in fetched_offsets(answer).items():
             if one.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 raise OffsetToRetryError(f"{partition}: a transaction may still change its offset")
             if one.error_code:
                 raise exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
-            found[partition] = (
-                None
-                if one.committed_offset == NO_OFFSET
-                else OffsetAndMetadata(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
-            )
+            found[partition] = committed_offset(one)
         return {partition: found.get(partition) for partition in partitions}
-
-    def _fetch(self, partitions: list[TopicPartition]) -> Request:
-        topics = by_topic(partitions)
-        group_id = self._coordinator.group_id
-
-        def build(version: int) -> Message:
-            if version < _FIRST_OF_MANY:
-                asked = [OffsetFetchRequestTopic(name=name, partition_indexes=topics[name]) for name in topics]
-                return OffsetFetchRequest(group_id=group_id, topics=asked, require_stable=True)
-            wanted = [OffsetFetchRequestTopics(name=name, partition_indexes=topics[name]) for name in topics]
-            return OffsetFetchRequest(
-                groups=[OffsetFetchRequestGroup(group_id=group_id, topics=wanted)], require_stable=True
-            )
-
-        return Request(_OFFSET_FETCH, build, oldest=1, latest=_LATEST_BY_NAME)

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.client import errors
 from sluice.client.admin import Outcomes
-from sluice.client.consumer.record import OffsetAndMetadata
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.repartition_purge import RepartitionPurge

@@ -2,8 +2,9 @@
 
 import pytest
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
-from sluice.client.consumer.record import OffsetAndMetadata, OffsetAndTimestamp
+from sluice.client.consumer.record import OffsetAndTimestamp
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.streams.errors import ClientTimeoutException, StreamsException, TaskCorruptedException
 from sluice.streams.processor import Context, Processor, Record

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import pytest
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer.group.offsets import CommitFailedError
-from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException

@@ -288,7 +288,7 @@ def test_transactions() -> None:
 
 
 def test_every_admin_api_that_is_served_has_a_call() -> None:
-    """By the requests that the modules of the admin client name."""
+    """By the responses that the modules of the admin client name."""
     folder = Path(admin_module.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     not_an_admins = {
@@ -296,6 +296,6 @@ def test_every_admin_api_that_is_served_has_a_call() -> None:
         "OffsetForLeaderEpoch", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit",
         "ConsumerGroupHeartbeat", "GetTelemetrySubscriptions", "PushTelemetry",
     }  # fmt: skip
-    named = set(re.findall(r"\b(\w+)Request\b", text))
+    named = set(re.findall(r"\b(\w+)Response\b", text))
     missing = {API_KEYS[key].name for key in HANDLERS} - named
     assert missing == not_an_admins

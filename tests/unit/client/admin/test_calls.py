@@ -275,7 +275,7 @@ class TestKeys:
     def test_a_key_that_the_broker_forgets_is_an_error(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", lambda _: CreateTopicsResponse())
-            assert str(await admin.error(admin.create_topics(NEW))) == "the broker said nothing of t"
+            assert str(await admin.error(admin.create_topics(NEW))) == "the broker returned nothing for t"
 
         live(scenario)
 

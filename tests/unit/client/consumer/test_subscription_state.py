@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from sluice.client.backoff import StaticBackoff
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
-from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.consumer.subscription_state import (
     FetchPosition,
     FetchState,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer.group.membership import Generation
 from sluice.client.consumer.group.offsets import CommitFailedError, GroupOffsets
-from sluice.client.consumer.record import OffsetAndMetadata
 from sluice.client.errors import ApiException, RetriableException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.protocol.apis.offset_commit import (

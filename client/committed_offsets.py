@@ -1,0 +1,85 @@
+"""The committed offsets of a group in OffsetCommit and OffsetFetch, for consumers and admin clients."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition, by_partition, by_topic, values_by_topic
+from sluice.client.network.in_flight import Request
+from sluice.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from sluice.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+from sluice.protocol.message import Message
+
+LAST_BY_NAME = 9  # version of both APIs; later ones have topic ids
+_FIRST_OF_MANY_GROUPS = 8  # version of OffsetFetch (KIP-709)
+
+T = TypeVar("T")
+FetchedOffset = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
+
+
+class OffsetAndMetadata(NamedTuple):
+    """The committed offset of a partition: the next one to read, metadata, and the epoch of the record before it."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = NO_EPOCH
+
+
+def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[OffsetCommitRequestTopic]:
+    """Return the topics of an OffsetCommit request."""
+    return [
+        OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                OffsetCommitRequestPartition(
+                    partition_index=index,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    committed_metadata=committed.metadata,
+                )
+                for index, committed in pairs
+            ],
+        )
+        for topic, pairs in values_by_topic(offsets).items()
+    ]
+
+
+def offset_fetch(
+    group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool, oldest: int
+) -> Request:
+    """Return an OffsetFetch request for one group; `partitions` of None requests all."""
+    indexes = None if partitions is None else by_topic(partitions)
+
+    def topics(topic: Callable[..., T]) -> list[T] | None:
+        if indexes is None:
+            return None
+        return [topic(name=name, partition_indexes=found) for name, found in indexes.items()]
+
+    def build(version: int) -> Message:
+        if version < _FIRST_OF_MANY_GROUPS:
+            named = topics(OffsetFetchRequestTopic)
+            return OffsetFetchRequest(group_id=group_id, topics=named, require_stable=require_stable)
+        group = OffsetFetchRequestGroup(group_id=group_id, topics=topics(OffsetFetchRequestTopics))
+        return OffsetFetchRequest(groups=[group], require_stable=require_stable)
+
+    return Request(OffsetFetchRequest.API_KEY, build, oldest=oldest, latest=LAST_BY_NAME)
+
+
+def fetched_offsets(answer: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
+    """Return what an OffsetFetch response has for each partition, in any version."""
+    grouped = by_partition(topic for group in answer.groups for topic in group.topics)
+    return {**by_partition(answer.topics), **grouped}
+
+
+def committed_offset(partition: FetchedOffset) -> OffsetAndMetadata | None:
+    """Return the committed offset of a partition, or None if there is none."""
+    if partition.committed_offset < 0:
+        return None
+    return OffsetAndMetadata(partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch)
