@@ -97,14 +97,14 @@ def run_plans(engine: str, file: str, small: str, quota: str) -> None:
     from sluice.pipeline.session import open_session_without_kafka
 
     asked = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
-    find = local_engine.find
+    run = local_engine.run
     if engine != "here":
         settings = spark_engine.SETTINGS | {"spark.driver.memory": "2g"}
-        find = spark_engine.found_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
+        run = spark_engine.engine_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
     for number, path in enumerate(_asked(small, file)):
         with TemporaryDirectory() as out:
             began = time.perf_counter()
-            counts = find(splits_of([path]), asked, Path(out), lambda *_: None)
+            counts = run(splits_of([path]), asked, Path(out), lambda *_: None)
             took_s = time.perf_counter() - began
         print(json.dumps({"number": number, "rows": counts["charges of clients"], "s": took_s}), flush=True)
 
@@ -205,7 +205,7 @@ class Watched:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._over = Event()
-        self._thread = Thread(target=self._look, daemon=True)
+        self._thread = Thread(target=self._poll, daemon=True)
         self.greatest_gb = 0.0
 
     def __enter__(self) -> "Watched":
@@ -216,7 +216,7 @@ class Watched:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         while not self._over.wait(0.5):
             self.greatest_gb = max(self.greatest_gb, sum(map(_shared_kb, _tree(self._pid))) / 1e6)
 
@@ -255,9 +255,9 @@ def measure_truth(seconds: int, verdicts: Verdicts, folder: Path) -> None:
     """Real clients without a quota, and then under those that the plan of what they did recommends."""
     asked = Settings((), ("by-version",), ("closed",), "client-id", Limits(500, 0.5))
     live(seconds, {}, folder / "free.ndjson")
-    from sluice.pipeline.plan.local_engine import find
+    from sluice.pipeline.plan.local_engine import run
 
-    find(splits_of([str(folder / "free.ndjson")]), asked, folder / "out", lambda *_: None)
+    run(splits_of([str(folder / "free.ndjson")]), asked, folder / "out", lambda *_: None)
     needs = [finding_of(row) for row in read_table(folder / "out", NEEDS, FINDING)]
     told = live(seconds, {each.client.client_id: each.candidate.quota for each in needs}, folder / "held.ndjson")
     for need in needs:

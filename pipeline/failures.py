@@ -1,4 +1,4 @@
-"""What went wrong in Spark, as one line: Spark tells it in pages, the cause at their end."""
+"""Errors of Spark as one line: Spark reports them in pages, the cause at their end."""
 
 import re
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ _ENDS = re.compile(r"^.* (?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+
 
 
 @contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Raises what Spark fails with as SluiceError: the innermost cause."""
+def spark_errors_in_one_line() -> Iterator[None]:
+    """Raise errors of Spark as SluiceError with the innermost cause."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         raise SluiceError(cause(str(error))) from None
 
 
-def cause(told: str) -> str:
+def cause(text: str) -> str:
     """The last exception in Spark's words; their first line, where they name none."""
-    if "Some data may have been lost" in told:  # the words of Spark's Kafka source; what follows them is long
+    if "Some data may have been lost" in text:  # the words of Spark's Kafka source; what follows them is long
         return "records are gone from the topic that were not read yet; --skip-lost goes on without them"
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     for pattern in (_BEGINS, _ENDS):
         found = [match for match in map(pattern.match, lines) if match]
         if found:

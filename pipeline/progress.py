@@ -33,8 +33,8 @@ class Tally:
         self._last_batch: tuple[int, str] = (-1, "")
         self.total = Progress()
 
-    def look(self) -> Progress:
-        """All that is known now. Raises what the query failed with."""
+    def poll(self) -> Progress:
+        """Return the totals so far. Raises the error that the query failed with."""
         for batch in self._query.recentProgress:
             # A trigger without data tells of the batch before, under another time.
             if (batch.batchId, batch.timestamp) > self._last_batch:
@@ -52,10 +52,10 @@ def follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Ca
     while any(query.isActive for query in queries):
         next(query for query in queries if query.isActive).awaitTermination(_POLL_S)
         for tally in tallies:
-            tally.look()
+            tally.poll()
         show()
     for tally in tallies:
-        tally.look()
+        tally.poll()
 
 
 def _added(total: Progress, batch: StreamingQueryProgress) -> Progress:

@@ -86,27 +86,27 @@ def backoff(
     else:
         session = open_session(name, master=master, jars=None if jars is None else Path(jars), settings=of_spark)
     from sluice.pipeline.backoff.files import Sinks, judge_files, start
-    from sluice.pipeline.backoff.job import How
+    from sluice.pipeline.backoff.job import JobSettings
     from sluice.pipeline.backoff.spans import Limits
     from sluice.pipeline.backoff.table import ORDER, counts, show_counts, show_rows
-    from sluice.pipeline.failures import told_in_one_line
+    from sluice.pipeline.failures import spark_errors_in_one_line
     from sluice.pipeline.journal_topic import Journal
     from sluice.pipeline.json_lines import json_lines
     from sluice.pipeline.throttle.table import show_quarantine
 
-    how = How(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
+    job_settings = JobSettings(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
     out, log = Console(), Console(stderr=True)
     is_json = output_format == "json"
     show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_rows(out, rows)
     show_all = json_lines(click.echo, "statement", "state") if is_json else lambda rows: show_counts(out, rows)
     sinks = Sinks(output, show, lambda rows: show_quarantine(log, rows))
     journal = Journal(bootstrap, topic, starting, skip_lost)
-    with told_in_one_line():
+    with spark_errors_in_one_line():
         if output is not None and inputs:
-            show_all(counts(judge_files(session, inputs, how, output)))
+            show_all(counts(judge_files(session, inputs, job_settings, output)))
         else:
             told = log if is_json else out
-            _follow(start(session, journal, how, sinks, None if once else trigger), told, log)
+            _follow(start(session, journal, job_settings, sinks, None if once else trigger), told, log)
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:

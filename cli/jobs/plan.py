@@ -20,7 +20,7 @@ from sluice.text.did_you_mean import one_of
 if TYPE_CHECKING:
     from sluice.pipeline.charges.sources import Split
     from sluice.pipeline.plan.analysis import Settings
-    from sluice.pipeline.plan.engine import Find, Tell
+    from sluice.pipeline.plan.engine import Engine, OnProgress
     from sluice.pipeline.plan.job import Plan
     from sluice.pipeline.plan.recommendation import Need
 
@@ -105,27 +105,29 @@ def plan(
 
     limits = None if no_recommendation else Limits(max_delay_p99, max_throttled)
     settings = Settings(tuple(sorted(set(quota))), profile, loop, by, limits)  # type: ignore[arg-type]  # click's choice
-    with progress() as tell:
-        found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), tell)
+    with progress() as on_progress:
+        found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), on_progress)
     click.echo(_as_json(output, found) if output_format == "json" else _in_words(output, found))
 
 
-def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Find":
+def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Engine":
     if engine == "here":
-        from sluice.pipeline.plan.local_engine import find
+        from sluice.pipeline.plan.local_engine import run
 
-        return find
+        return run
     of_spark = spark_settings(conf)
 
-    def find_on_spark(splits: Sequence["Split"], settings: "Settings", out: Path, tell: "Tell") -> Mapping[str, int]:
+    def run_on_spark(
+        splits: Sequence["Split"], settings: "Settings", out: Path, on_progress: "OnProgress"
+    ) -> Mapping[str, int]:
         # Spark takes seconds to start: not for input that is not there, or a folder that cannot be.
-        from sluice.pipeline.plan.spark_engine import SETTINGS, found_on
+        from sluice.pipeline.plan.spark_engine import SETTINGS, engine_on
         from sluice.pipeline.session import open_session_without_kafka
 
         session = open_session_without_kafka("sluice plan", master=master, settings=SETTINGS | of_spark)
-        return found_on(session)(splits, settings, out, tell)
+        return engine_on(session)(splits, settings, out, on_progress)
 
-    return find_on_spark
+    return run_on_spark
 
 
 def _check_profiles(names: tuple[str, ...]) -> None:

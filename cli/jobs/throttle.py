@@ -76,7 +76,7 @@ def throttle(
     )
     from rich.console import Console
 
-    from sluice.pipeline.failures import told_in_one_line
+    from sluice.pipeline.failures import spark_errors_in_one_line
     from sluice.pipeline.journal_topic import Journal
     from sluice.pipeline.json_lines import json_lines
     from sluice.pipeline.progress import Tally, follow
@@ -95,7 +95,7 @@ def throttle(
         show_quarantine=None if output is not None else lambda rows: show_quarantine(log, rows),
     )
     journal = Journal(bootstrap, topic, starting, skip_lost)
-    with told_in_one_line():
+    with spark_errors_in_one_line():
         queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
         tallies = [Tally(query) for query in queries.all]
         with suppress(KeyboardInterrupt), log.status("") as status:

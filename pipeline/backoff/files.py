@@ -16,7 +16,7 @@ from sluice.pipeline.events import REASON, parsed
 from sluice.pipeline.journal_topic import Journal, quarantined, read
 from sluice.pipeline.sinks import Show, parquet, shown, triggered
 
-from .job import CLIENT_ID, How, rows, rows_at_once
+from .job import CLIENT_ID, JobSettings, rows, rows_at_once
 from .spans import KINDS
 
 VERDICTS, QUARANTINE = "verdicts", "quarantine"
@@ -36,11 +36,11 @@ class Queries(NamedTuple):
     quarantine: StreamingQuery
 
 
-def start(session: SparkSession, journal: Journal, how: How, sinks: Sinks, trigger: str | None) -> Queries:
+def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks: Sinks, trigger: str | None) -> Queries:
     """Starts the job on a topic; `trigger` as in sinks.py."""
     records = read(session, journal, CLIENT_ID, _READ)
     bad = quarantined(records).writeStream
-    dated = _dated(rows(records, how)).writeStream
+    dated = _dated(rows(records, settings)).writeStream
     if sinks.output is not None:
         writers = (
             parquet(dated.partitionBy("date"), sinks.output, VERDICTS),
@@ -51,10 +51,10 @@ def start(session: SparkSession, journal: Journal, how: How, sinks: Sinks, trigg
     return Queries(*(triggered(writer, trigger).start() for writer in writers))
 
 
-def judge_files(session: SparkSession, inputs: Sequence[str], how: How, output: str) -> DataFrame:
+def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSettings, output: str) -> DataFrame:
     """Judges exported journals, writes what comes of it, and returns the verdicts."""
     records = parsed(_lines(session, inputs), f.col("value"), _READ).cache()
-    _dated(rows_at_once(records, how)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
+    _dated(rows_at_once(records, settings)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
     records.where(f.col(REASON).isNotNull()).select(REASON, "value").write.parquet(f"{output}/{QUARANTINE}")
     records.unpersist()
     return session.read.parquet(f"{output}/{VERDICTS}")

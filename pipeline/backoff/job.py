@@ -10,8 +10,8 @@ Exactly once: state and position are in the checkpoint, and of the files only th
 Of a journal that was exported, all hosts are judged at once, each in one go.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import pandas as pd
@@ -24,9 +24,6 @@ from sluice.pipeline.events import EVENT, REASON
 
 from .rows import VerdictRow, rows_of, rows_of_journal
 from .spans import KINDS, Host, HostEvent, Limits, by_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CLIENT_ID = "sluice-pipeline-backoff"
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
@@ -41,52 +38,52 @@ ROWS = ", ".join(f"{name} {_SQL[type_]}" for name, type_ in VerdictRow.__annotat
 _STATE = "kept binary"
 
 
-class How(NamedTuple):
-    """How rows are made.
+class JobSettings(NamedTuple):
+    """The settings of the job.
 
-    settings: of all clients, by Kafka's names
+    client_settings: those of all clients, by Kafka's names
     limits: when a span ends
-    lateness: how late an event may come, an interval such as "10 seconds"
+    lateness: how late an event may arrive, an interval such as "10 seconds"
     """
 
-    settings: Mapping[str, float]
+    client_settings: Mapping[str, float]
     limits: Limits = Limits()
     lateness: str = "10 seconds"
 
 
-class Kept(msgspec.Struct):
-    """The state of one host: its span, and events that are newer than the watermark."""
+class HostState(msgspec.Struct):
+    """The state of one host: its span, and the events that are newer than the watermark."""
 
     host: Host
     waiting: list[HostEvent] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Kept)
+_decoder = msgspec.msgpack.Decoder(HostState)
 
 
-def rows(records: DataFrame, how: How) -> DataFrame:
+def rows(records: DataFrame, settings: JobSettings) -> DataFrame:
     """A stream of verdict rows, each once, from a stream of records (journal_topic.py)."""
 
-    def follow(key: tuple[str], frames: "Iterable[pd.DataFrame]", state: GroupState) -> Iterator[pd.DataFrame]:
-        kept = _kept(state)
-        kept.waiting += _events(frames)
-        found = list(_advance(key[0], kept, state.getCurrentWatermarkMs() * _NS_PER_MS, how))
-        _put(kept, state, how)
+    def follow(key: tuple[str], frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
+        state = _load_state(group_state)
+        state.waiting += _events(frames)
+        found = list(_advance(key[0], state, group_state.getCurrentWatermarkMs() * _NS_PER_MS, settings))
+        _store_state(state, group_state, settings)
         if found:
             yield _frame(found)
 
-    lines = _lines(records).withWatermark("at", how.lateness)
+    lines = _lines(records).withWatermark("at", settings.lateness)
     timeout = GroupStateTimeout.EventTimeTimeout
     found = lines.groupBy("host").applyInPandasWithState(follow, ROWS, _STATE, "append", timeout)
     return found.observe("verdicts", f.count(f.lit(1)).alias("verdicts"))
 
 
-def rows_at_once(records: DataFrame, how: How) -> DataFrame:
+def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
     """The rows of a whole journal: all hosts, each from its first event to its last."""
 
     def judge(key: tuple[str], frame: pd.DataFrame) -> pd.DataFrame:
-        return _frame(list(rows_of_journal(key[0], _events([frame]), how.settings, how.limits)))
+        return _frame(list(rows_of_journal(key[0], _events([frame]), settings.client_settings, settings.limits)))
 
     return _lines(records).groupBy("host").applyInPandas(judge, ROWS)
 
@@ -105,38 +102,38 @@ def _lines(records: DataFrame) -> DataFrame:
     )
 
 
-def _advance(host: str, kept: Kept, until_ns: int, how: How) -> Iterator[VerdictRow]:
+def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) -> Iterator[VerdictRow]:
     """Takes what is older, in order; nothing older comes any more."""
-    ready = sorted((event for event in kept.waiting if event.at_ns < until_ns), key=by_time)
-    kept.waiting = [event for event in kept.waiting if event.at_ns >= until_ns]
+    ready = sorted((event for event in state.waiting if event.at_ns < until_ns), key=by_time)
+    state.waiting = [event for event in state.waiting if event.at_ns >= until_ns]
     for event in ready:
-        yield from rows_of(host, kept.host.take(event, how.limits), how.settings)
-    yield from rows_of(host, kept.host.ended_by(until_ns - 1, how.limits), how.settings)
+        yield from rows_of(host, state.host.take(event, settings.limits), settings.client_settings)
+    yield from rows_of(host, state.host.ended_by(until_ns - 1, settings.limits), settings.client_settings)
 
 
-def _kept(state: GroupState) -> Kept:
-    """What there is of a host."""
-    if not state.exists:
-        return Kept(Host())
-    return _decoder.decode(state.get[0])
+def _load_state(group_state: GroupState) -> HostState:
+    """Return the state of a host, new if it has none yet."""
+    if not group_state.exists:
+        return HostState(Host())
+    return _decoder.decode(group_state.get[0])
 
 
-def _put(kept: Kept, state: GroupState, how: How) -> None:
-    """Keeps the state, if there is any, and asks to be called when time alone changes something."""
-    if not (kept.waiting or kept.host.span or kept.host.open):
-        if state.exists:
-            state.remove()
+def _store_state(state: HostState, group_state: GroupState, settings: JobSettings) -> None:
+    """Store the state if there is any, and set the timeout at which it changes without an event."""
+    if not (state.waiting or state.host.span or state.host.open):
+        if group_state.exists:
+            group_state.remove()
         return
-    state.update((_encoder.encode(kept),))
-    moments_ns = [event.at_ns for event in kept.waiting]
-    if kept.host.span:
-        moments_ns.append(kept.host.ends_ns(how.limits))
+    group_state.update((_encoder.encode(state),))
+    moments_ns = [event.at_ns for event in state.waiting]
+    if state.host.span:
+        moments_ns.append(state.host.ends_ns(settings.limits))
     if moments_ns:
         # Later than the watermark, which is in whole milliseconds, whatever the moment.
-        state.setTimeoutTimestamp(min(moments_ns) // _NS_PER_MS + 2)
+        group_state.setTimeoutTimestamp(min(moments_ns) // _NS_PER_MS + 2)
 
 
-def _events(frames: "Iterable[pd.DataFrame]") -> list[HostEvent]:
+def _events(frames: Iterable[pd.DataFrame]) -> list[HostEvent]:
     found = [decode(line) for frame in frames for line in frame["line"]]
     return [event for event in found if isinstance(event, KINDS)]
 

@@ -63,10 +63,10 @@ def rows_of_journal(
     host: str, events: Iterable[HostEvent], settings: Mapping[str, float], limits: Limits
 ) -> Iterator[VerdictRow]:
     """The rows of all spans of a host, of which these are all events."""
-    kept = Host()
+    state = Host()
     for event in sorted(events, key=by_time):
-        yield from rows_of(host, kept.take(event, limits), settings)
-    yield from rows_of(host, kept.end(), settings)
+        yield from rows_of(host, state.take(event, limits), settings)
+    yield from rows_of(host, state.end(), settings)
 
 
 def host_of(peer: str) -> str:

@@ -122,16 +122,16 @@ class Gathered:
         self._rows_at_once = rows_at_once
         self._quarantined: list[Quarantined] = []
         self._columns: dict[Client, Columns] = {}
-        self._as_told: dict[tuple[Kind, str | int, str, str], Columns] = {}  # the same, by what rows say
+        self._by_row_key: dict[tuple[Kind, str | int, str, str], Columns] = {}  # the same, by the values in rows
 
     def columns(self, kind: Kind, broker: str | int, principal: str, client_id: str) -> Columns:
         """Where a row goes."""
-        told = kind, broker, principal, client_id
-        found = self._as_told.get(told)
+        row_key = kind, broker, principal, client_id
+        found = self._by_row_key.get(row_key)
         if found is None:
             user = "" if self._by == "client-id" else principal.removeprefix("User:")
             client = Client(kind, str(broker), user, "" if self._by == "user" else client_id)
-            found = self._as_told[told] = self._columns.setdefault(client, Columns())
+            found = self._by_row_key[row_key] = self._columns.setdefault(client, Columns())
         return found
 
     def quarantine(self, source: str, position: int, reason: str, text: str) -> None:
@@ -150,7 +150,7 @@ class Gathered:
     def take(self) -> tuple[dict[Client, bytes], list[Quarantined]]:
         """All rows, packed, and all that could not be read, since this was asked before."""
         columns, quarantined = self._columns, self._quarantined
-        self._columns, self._as_told, self._quarantined = {}, {}, []
+        self._columns, self._by_row_key, self._quarantined = {}, {}, []
         return {client: each.pack() for client, each in columns.items()}, quarantined
 
 

@@ -7,18 +7,16 @@ request is its size, of a fetch the size of its answer without the answer's head
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from pyarrow import RecordBatch
 
 from sluice.journal_events import KINDS
 
 from .charges import USED, Gathered, Kind, lane_of
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 _Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 _Bools: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool]]
@@ -136,7 +134,7 @@ def _take(event: object, gathered: Gathered) -> None:
         gathered.counts[USED] += 1
 
 
-def take_batch(batch: "RecordBatch", source: str, first_row: int, gathered: Gathered) -> None:
+def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gathered) -> None:
     """Takes rows of a Parquet export: the columns `COLUMNS`, null where a kind of event has no such field."""
     rows = np.arange(first_row, first_row + len(batch))
     kinds = np.asarray(batch.column("kind").to_numpy(zero_copy_only=False), object)
@@ -169,7 +167,7 @@ def take_batch(batch: "RecordBatch", source: str, first_row: int, gathered: Gath
         _take_columns(batch.filter(pa.array(used)), gathered)
 
 
-def _are_whole(batch: "RecordBatch") -> _Bools:
+def _are_whole(batch: RecordBatch) -> _Bools:
     """Which requests have all that every request has, within its limits."""
     whole = np.ones(len(batch), bool)
     for name in Request.__struct_fields__:
@@ -181,7 +179,7 @@ def _are_whole(batch: "RecordBatch") -> _Bools:
     return whole
 
 
-def _take_columns(batch: "RecordBatch", gathered: Gathered) -> None:
+def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
     """Takes requests to produce and fetch that were answered, by client."""
     numbers = {name: _ints(batch, name) for name in _LIMITS}
     is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
@@ -198,7 +196,7 @@ def _take_columns(batch: "RecordBatch", gathered: Gathered) -> None:
         columns.extend(at_ns[rows], value[rows], lane[rows], throttle_ms[rows])
 
 
-def _by_client(batch: "RecordBatch") -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
+def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
     """The rows of each client, in their order, and who it is."""
     codes = np.zeros(len(batch), np.int64)
     names = [batch.column(name).dictionary_encode() for name in ("api", "broker", "principal", "client_id")]
@@ -211,12 +209,12 @@ def _by_client(batch: "RecordBatch") -> Iterator[tuple[tuple[Kind, int, str, str
         yield (api, broker, principal, client_id), rows
 
 
-def _ints(batch: "RecordBatch", name: str) -> _Ints:
+def _ints(batch: RecordBatch, name: str) -> _Ints:
     """A column of whole numbers; 0 where it is null."""
     return np.asarray(batch.column(name).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _quarantine(batch: "RecordBatch", rows: _Ints, which: _Bools, reason: str, source: str, gathered: Gathered) -> None:
+def _quarantine(batch: RecordBatch, rows: _Ints, which: _Bools, reason: str, source: str, gathered: Gathered) -> None:
     for index in np.flatnonzero(which):
         values = {name: column[int(index)].as_py() for name, column in zip(COLUMNS, batch.columns, strict=True)}
         gathered.quarantine(source, int(rows[index]), reason, msgspec.json.encode(values).decode())

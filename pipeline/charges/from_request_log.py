@@ -219,7 +219,7 @@ _TEXT = re.compile(
     r",responseQueueTime:([\d.]{1,20}),sendTime:([\d.]{1,20}),securityProtocol:\w+,principal:(.*?),listener:",
     re.DOTALL,
 )
-_TOLD_MS = re.compile(r"throttle_time_ms=(\d{1,10})")
+_REPORTED_MS = re.compile(r"throttle_time_ms=(\d{1,10})")
 _PRODUCED = re.compile(r"partitionSizes=\[(.*)\]\}$", re.DOTALL)
 _PARTITION_SIZE = re.compile(r"(.+?)-\d+=(\d{1,10})(?:,|$)", re.DOTALL)
 _FETCHED_TOPIC = re.compile(r"\{topic=(.*?),partition_responses=")
@@ -241,8 +241,8 @@ def _of_text(said: str) -> _Completed | str:
         return FROM_FOLLOWERS
     total_ms, throttle_ms, queue_ms, send_ms = map(float, times)
     client_id = "" if client_id == "null" else client_id
-    told = _TOLD_MS.search(response)
-    throttled_ms = max(int(throttle_ms), 0 if told is None else int(told[1]))
+    reported = _REPORTED_MS.search(response)
+    throttled_ms = max(int(throttle_ms), 0 if reported is None else int(reported[1]))
     return _Completed(
         "Fetch" if api == "FETCH" else "Produce",
         int(version),

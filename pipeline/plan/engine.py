@@ -1,4 +1,4 @@
-"""What the two engines of a plan have in common: what is asked of them, and how they tell how far they are."""
+"""The interface of the two engines of a plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from sluice.pipeline.charges.sources import Split
 
 from .analysis import Settings
 
-# What is done, how much of it, of how much.
-Tell = Callable[[str, int, int], None]
-# Writes the tables of these splits into a folder; returns how much was read, by what it was.
-Find = Callable[[Sequence[Split], Settings, Path, Tell], Mapping[str, int]]
+# Called with the current step, how much of it is done, and of how much.
+OnProgress = Callable[[str, int, int], None]
+# Writes the tables of these splits into a folder; returns how much was read, by kind.
+Engine = Callable[[Sequence[Split], Settings, Path, OnProgress], Mapping[str, int]]

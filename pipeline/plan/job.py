@@ -12,7 +12,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.pipeline.charges.sources import splits_of
 
 from .analysis import Settings
-from .engine import Find, Tell
+from .engine import Engine, OnProgress
 from .kafka_configs_script import SCRIPT, script
 from .recommendation import Recommendation, recommend
 from .report import Report, effects_of, write_report
@@ -26,14 +26,16 @@ class Plan(NamedTuple):
     recommendations: list[Recommendation]
 
 
-def plan(inputs: Sequence[str], out: Path, settings: Settings, most_overrides: int, find: Find, tell: Tell) -> Plan:
+def plan(
+    inputs: Sequence[str], out: Path, settings: Settings, most_overrides: int, engine: Engine, on_progress: OnProgress
+) -> Plan:
     """Plans, and writes all there is to it into the folder `out`, which must not be there or be empty.
 
     Raises ConfigError for a folder that cannot be, SluiceError for input that cannot be read at all.
     """
     _prepare(out)
-    counts = find(splits_of(inputs), settings, out, tell)
-    tell("writing the report", 0, 1)
+    counts = engine(splits_of(inputs), settings, out, on_progress)
+    on_progress("writing the report", 0, 1)
     needs = map(finding_of, read_table(out, NEEDS, FINDING))
     recommendations = recommend(needs, settings.by, most_overrides) if settings.limits else []
     effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)

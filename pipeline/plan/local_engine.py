@@ -8,17 +8,17 @@ from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, needed, tried
-from .engine import Tell
+from .engine import OnProgress
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, row_of
 
 
-def find(splits: Sequence[Split], settings: Settings, out: Path, tell: Tell) -> dict[str, int]:
+def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress) -> dict[str, int]:
     """Writes the tables into `out`; returns how much was read, by what it was."""
     counts: Counter[str] = Counter()
     parts: dict[Client, list[bytes]] = {}
     quarantine = Writer(out, QUARANTINE, QUARANTINED)
     for number, split in enumerate(splits):
-        tell("reading", number, len(splits))
+        on_progress("reading", number, len(splits))
         for found in read(split, settings.by):
             counts.update(found.counts)
             for client, rows in found.charges.items():
@@ -28,7 +28,7 @@ def find(splits: Sequence[Split], settings: Settings, out: Path, tell: Tell) -> 
     quarantine.close()
     replays, needs = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING)
     for number, client in enumerate(sorted(parts)):
-        tell("replaying", number, len(parts))
+        on_progress("replaying", number, len(parts))
         for finding in tried(client, parts[client], settings):
             replays.add(row_of(finding))
         need = needed(client, parts[client], settings)

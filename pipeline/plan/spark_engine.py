@@ -1,6 +1,6 @@
 """A plan on Spark: splits are read apart, the requests of each client on each broker come together and are replayed.
 
-Both steps are the plain functions that `plan_in_process` calls, in Spark's Python workers. Between them a client's
+Both steps are the plain functions that `local_engine` calls, in Spark's Python workers. Between them a client's
 requests travel packed, half a million of them in a row at most: Spark moves and sorts few rows, whatever their number,
 and none is ever an object of the JVM. What else was found (what could not be read, how much was read) goes the same
 way, so that the input is read once.
@@ -21,7 +21,7 @@ from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, needed, tried
-from .engine import Find, Tell
+from .engine import Engine, OnProgress
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, arrow_schema, row_of, sql_columns, table_of
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ _READ = {**_KEY, "part": int, "name": str, "number": int, **QUARANTINED}
 _FOUND = {"what": str, "name": str, "number": int, **QUARANTINED, **FINDING}
 _ROWS = "rows"
 _TASKS_PER_CORE = 4  # so that one that has the large clients is not all that is left in the end
-_LOOK_EVERY_S = 0.5
+_POLL_S = 0.5
 
 
-def found_on(session: "SparkSession") -> Find:
-    """What finds on this session."""
-    return partial(_find, session)
+def engine_on(session: "SparkSession") -> Engine:
+    """Return the engine on this session."""
+    return partial(_run, session)
 
 
-def _find(
-    session: "SparkSession", splits: Sequence[Split], settings: Settings, out: Path, tell: Tell
+def _run(
+    session: "SparkSession", splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress
 ) -> dict[str, int]:
     """Writes the tables into `out`; returns how much was read, by what it was."""
     from pyspark import StorageLevel
@@ -66,7 +66,7 @@ def _find(
         .applyInArrow(of_group, sql_columns(_FOUND))
         .persist(StorageLevel.DISK_ONLY)
     )
-    with _Progress(session, tell):
+    with _Progress(session, on_progress):
         needs = {NEEDS: FINDING} if settings.limits else {}
         for table, columns in {REPLAYS: FINDING, QUARANTINE: QUARANTINED, **needs}.items():
             found.where(f.col("what") == table).select(*columns).coalesce(cores).write.parquet(str(out / table))
@@ -111,9 +111,9 @@ def _of_group(key: tuple[pa.Scalar, ...], group: pa.Table, settings: Settings) -
         in_order = group.sort_by("part")
         return _of_client(Client(*client), in_order.column(_ROWS).to_pylist(), settings)
     passed_on = group.select(["name", "number", *QUARANTINED])
-    told = pa.array([QUARANTINE if what == _BAD else what] * len(group), pa.string())
+    what_column = pa.array([QUARANTINE if what == _BAD else what] * len(group), pa.string())
     nothing = [pa.nulls(len(group), type_) for type_ in arrow_schema(FINDING).types]
-    return pa.table([told, *passed_on.columns, *nothing], schema=arrow_schema(_FOUND))
+    return pa.table([what_column, *passed_on.columns, *nothing], schema=arrow_schema(_FOUND))
 
 
 def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa.Table:
@@ -128,13 +128,13 @@ def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa
 
 
 class _Progress:
-    """Tells how many tasks of the stage that runs are done, while Spark works."""
+    """Reports how many tasks of the running stage are done."""
 
-    def __init__(self, session: "SparkSession", tell: Tell) -> None:
+    def __init__(self, session: "SparkSession", on_progress: OnProgress) -> None:
         self._tracker = session.sparkContext.statusTracker()
-        self._tell = tell
+        self._on_progress = on_progress
         self._is_over = Event()
-        self._thread = Thread(target=self._look, daemon=True)
+        self._thread = Thread(target=self._poll, daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -143,9 +143,9 @@ class _Progress:
         self._is_over.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._is_over.wait(_LOOK_EVERY_S):
+    def _poll(self) -> None:
+        while not self._is_over.wait(_POLL_S):
             for stage in self._tracker.getActiveStageIds():
                 info = self._tracker.getStageInfo(stage)
                 if info is not None:
-                    self._tell(f"stage {stage}", info.numCompletedTasks, info.numTasks)
+                    self._on_progress(f"stage {stage}", info.numCompletedTasks, info.numTasks)

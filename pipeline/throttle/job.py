@@ -40,7 +40,7 @@ class Windows(NamedTuple):
     lateness: str = "10 seconds"  # how late an event may come and still be counted
 
 
-def windows(records: DataFrame, how: Windows, quotas: ByteQuotas) -> DataFrame:
+def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFrame:
     """One row for each window, broker, user, client id and API in which there were requests or throttles."""
     events = records.where(f.col(REASON).isNull()).select(f"{EVENT}.*")
     noted = events.observe(
@@ -52,9 +52,9 @@ def windows(records: DataFrame, how: Windows, quotas: ByteQuotas) -> DataFrame:
         noted.where(f.col("kind").isin(_tag(Request), _tag(Throttle)))
         .withColumn("at", at)
         .withColumn("user", user)
-        .withWatermark("at", how.lateness)
+        .withWatermark("at", settings.lateness)
     )
-    grouped = seen.groupBy(f.window("at", how.length), "broker", "user", "client_id", "api").agg(*_aggregates())
+    grouped = seen.groupBy(f.window("at", settings.length), "broker", "user", "client_id", "api").agg(*_aggregates())
     return grouped.select(*_columns(quotas))
 
 

@@ -37,12 +37,12 @@ class Queries(NamedTuple):
 
 
 def start(
-    session: SparkSession, journal: Journal, how: Windows, quotas: ByteQuotas, sinks: Sinks, trigger: str | None
+    session: SparkSession, journal: Journal, settings: Windows, quotas: ByteQuotas, sinks: Sinks, trigger: str | None
 ) -> Queries:
     """Starts the job. It looks every `trigger` for what is new; None: it ends when all that there is has been read."""
     assert sinks.to_topic is None or sinks.output is not None, "a topic's checkpoint has to be somewhere"
     records = read(session, journal, CLIENT_ID, KINDS)
-    rows = windows(records, how, quotas)
+    rows = windows(records, settings, quotas)
     # Only what cannot change any more: a window whose time for late events is over.
     writers = []
     if sinks.output is not None:

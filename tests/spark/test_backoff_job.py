@@ -11,7 +11,7 @@ from sluice import SyncBroker
 from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent
 from sluice.pipeline.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files, start
-from sluice.pipeline.backoff.job import How
+from sluice.pipeline.backoff.job import JobSettings
 from sluice.pipeline.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
 from sluice.pipeline.backoff.spans import KINDS, HostEvent, Limits
 from sluice.pipeline.journal_topic import Journal
@@ -19,7 +19,7 @@ from sluice.pipeline.progress import Progress, Tally
 from tests.spark.kafka_data import PATIENCE_S, produce
 from tests.support.fleet import HostJournal, fleet
 
-HOW = How(DEFAULTS, Limits(), "10 seconds")
+HOW = JobSettings(DEFAULTS, Limits(), "10 seconds")
 HOSTS = 4  # one of each policy
 _MINUTE_MS = 60_000.0
 
@@ -61,7 +61,7 @@ def run(spark: SparkSession, journal: Journal, output: Path) -> tuple[Progress, 
     queries = start(spark, journal, HOW, Sinks(str(output), _nowhere, _nowhere), None)
     for query in queries:
         assert query.awaitTermination(PATIENCE_S), "the query does not end"
-    verdicts, quarantine = (Tally(query).look() for query in queries)
+    verdicts, quarantine = (Tally(query).poll() for query in queries)
     return verdicts, quarantine
 
 

@@ -8,7 +8,7 @@ _TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
 
 
 @pytest.mark.parametrize(
-    ("told", "line"),
+    ("text", "line"),
     [
         pytest.param(
             "An error occurred while calling o1.start.\n: org.apache.hadoop.fs.FileException: no folder\n\tat a.b(C:1)",
@@ -33,5 +33,5 @@ _TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
         ),
     ],
 )
-def test_the_cause_is_one_line(told: str, line: str) -> None:
-    assert cause(told) == line
+def test_the_cause_is_one_line(text: str, line: str) -> None:
+    assert cause(text) == line

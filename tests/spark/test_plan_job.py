@@ -16,7 +16,7 @@ from sluice.pipeline.charges import sources
 from sluice.pipeline.charges.sources import splits_of
 from sluice.pipeline.plan import local_engine, spark_engine
 from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.engine import Find
+from sluice.pipeline.plan.engine import Engine
 from sluice.pipeline.plan.tables import NEEDS, QUARANTINE, REPLAYS
 from tests.support.journal_lines import journal
 
@@ -39,10 +39,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(file), str(REQUEST_LOG)]
 
 
-def found_by(find: Find, inputs: list[str], out: Path) -> tuple[Mapping[str, int], dict[str, list[str]]]:
+def found_by(run: Engine, inputs: list[str], out: Path) -> tuple[Mapping[str, int], dict[str, list[str]]]:
     """The counts, and the rows of each table in no order."""
     told: list[tuple[str, int, int]] = []
-    counts = find(splits_of(inputs), ASKED, out, lambda *progress: told.append(progress))
+    counts = run(splits_of(inputs), ASKED, out, lambda *progress: told.append(progress))
     tables = {
         name: sorted(map(repr, dataset.dataset(out / name, format="parquet").to_table().to_pylist()))
         for name in (REPLAYS, NEEDS, QUARANTINE)
@@ -54,8 +54,8 @@ def test_both_engines_find_the_same(
     spark: "SparkSession", inputs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits; it is the driver that cuts
-    counts, tables = found_by(local_engine.find, inputs, tmp_path / "here")
-    assert found_by(spark_engine.found_on(spark), inputs, tmp_path / "spark") == (counts, tables)
+    counts, tables = found_by(local_engine.run, inputs, tmp_path / "here")
+    assert found_by(spark_engine.engine_on(spark), inputs, tmp_path / "spark") == (counts, tables)
     assert counts["quarantined"] == len(tables[QUARANTINE]) == 3
     assert len(tables[NEEDS]) == 3 * len(CLIENTS) + 4
     assert len(tables[REPLAYS]) == len(tables[NEEDS]) * len(ASKED.candidates)

@@ -22,19 +22,20 @@ from tests.spark.journal_lines import request, throttle
 from tests.spark.kafka_data import PATIENCE_S, consume, produce
 
 PER_SECOND = 200_000
+WINDOWS = Windows("10 seconds", "5 seconds")
 NO_QUOTAS: dict[str, dict[QuotaEntity, float]] = {"Produce": {}, "Fetch": {}}
 
 
-def run(spark: SparkSession, journal: Journal, sinks: Sinks, how: Windows | None = None) -> tuple[Progress, Progress]:
+def run(spark: SparkSession, journal: Journal, sinks: Sinks, settings: Windows = WINDOWS) -> tuple[Progress, Progress]:
     """What the windows' first query and the quarantine's did."""
-    queries = start(spark, journal, how or Windows("10 seconds", "5 seconds"), NO_QUOTAS, sinks, None)
+    queries = start(spark, journal, settings, NO_QUOTAS, sinks, None)
     return ended(queries)
 
 
 def ended(queries: Queries) -> tuple[Progress, Progress]:
     for query in queries.all:
         assert query.awaitTermination(PATIENCE_S), "the query does not end"
-    return Tally(queries.windows[0]).look(), Tally(queries.quarantine).look()
+    return Tally(queries.windows[0]).poll(), Tally(queries.quarantine).poll()
 
 
 def test_bytes_and_throttle_times_are_those_of_the_brokers_own_counters(spark: SparkSession) -> None:

@@ -11,10 +11,10 @@ from pyarrow import parquet
 
 from sluice.cli.main import cli
 from sluice.errors import ConfigError, SluiceError
+from sluice.pipeline.plan import local_engine
 from sluice.pipeline.plan.analysis import Limits, Settings
 from sluice.pipeline.plan.job import plan
 from sluice.pipeline.plan.kafka_configs_script import SCRIPT
-from sluice.pipeline.plan.local_engine import find
 from sluice.pipeline.plan.report import REPORT, rate
 from sluice.pipeline.plan.tables import FINDING, NEEDS, QUARANTINE, RECOMMENDATION, REPLAYS, finding_of, read_table
 from tests.support.journal_lines import journal
@@ -40,9 +40,9 @@ def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(log: Path, out: Path, settings: Settings = ASKED, overrides: int = 1) -> list[tuple[str, int, int]]:
-    told: list[tuple[str, int, int]] = []
-    plan([str(log)], out, settings, overrides, find, lambda *progress: told.append(progress))
-    return told
+    steps: list[tuple[str, int, int]] = []
+    plan([str(log)], out, settings, overrides, local_engine.run, lambda *done: steps.append(done))
+    return steps
 
 
 def test_tables_have_a_row_for_each_client_and_candidate(log: Path, out: Path) -> None:
@@ -100,8 +100,8 @@ def test_the_script_is_one(out: Path) -> None:
 
 
 def test_without_limits_there_is_no_script_and_progress_is_told(log: Path, tmp_path: Path) -> None:
-    told = run(log, tmp_path / "out", ASKED._replace(limits=None))
-    assert [what for what, *_ in told] == ["reading", *["replaying"] * 3, "writing the report"]
+    steps = run(log, tmp_path / "out", ASKED._replace(limits=None))
+    assert [what for what, *_ in steps] == ["reading", *["replaying"] * 3, "writing the report"]
     assert not (tmp_path / "out" / SCRIPT).exists()
     assert "recommended" not in (tmp_path / "out" / REPORT).read_text()
 
@@ -148,9 +148,9 @@ def test_the_command_says_what_it_recommends(log: Path, tmp_path: Path) -> None:
 def test_the_command_says_so_in_json(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--format", "json", "--quota", "1M")
     assert code == 0
-    told = msgspec.json.decode(output[output.index("{") :])
-    assert told["read"] == {"charges of clients": 660, "quarantined": 1}
-    (produce,) = told["recommendations"]
+    printed = msgspec.json.decode(output[output.index("{") :])
+    assert printed["read"] == {"charges of clients": 660, "quarantined": 1}
+    (produce,) = printed["recommendations"]
     assert (produce["kind"], produce["clients"]) == ("Produce", 3)
 
 

@@ -16,7 +16,7 @@ from sluice import Broker, testing
 from sluice.broker.journal.reader import JournalReader
 from sluice.pipeline.charges.sources import splits_of
 from sluice.pipeline.plan.analysis import Finding, Limits, Settings
-from sluice.pipeline.plan.local_engine import find
+from sluice.pipeline.plan.local_engine import run
 from sluice.pipeline.plan.tables import FINDING, NEEDS, finding_of, read_table
 
 CLIENTS = {"even": (500, 20_000, 1, 0.1), "bursty": (25, 40_000, 20, 3.0)}  # bursts, bytes, requests each, s between
@@ -68,8 +68,8 @@ async def live(profile: str, quotas: Mapping[tuple[str, str], float]) -> Journal
         return broker.journal  # it can still be read
 
 
-def p99(told: list[int]) -> int:
-    return sorted(told)[-(-len(told) * 99 // 100) - 1]
+def p99(whats: list[int]) -> int:
+    return sorted(whats)[-(-len(whats) * 99 // 100) - 1]
 
 
 @pytest.mark.parametrize("profile", ["by-version", "kip-13"])
@@ -78,7 +78,7 @@ def test_recommended_quotas_do_to_real_clients_what_was_predicted(profile: str, 
     free = testing.run(live(profile, {}))
     file.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in free.events()))
     asked = Settings((), (profile,), ("closed",), "client-id", Limits(400, 0.5))
-    find(splits_of([str(file)]), asked, tmp_path / "out", lambda *_: None)
+    run(splits_of([str(file)]), asked, tmp_path / "out", lambda *_: None)
     needs: dict[tuple[str, str], Finding] = {
         (found.client.kind, found.client.client_id): found
         for found in map(finding_of, read_table(tmp_path / "out", NEEDS, FINDING))
@@ -87,8 +87,8 @@ def test_recommended_quotas_do_to_real_clients_what_was_predicted(profile: str, 
     quotas = {whose: found.candidate.quota for whose, found in needs.items()}
     held = testing.run(live(profile, quotas))
     for (kind, client_id), found in needs.items():
-        told = [request.throttle_time_ms for request in held.requests(client_id=client_id, api=kind)]
+        whats = [request.throttle_time_ms for request in held.requests(client_id=client_id, api=kind)]
         assert found.outcome.delay_p99_ms > 100, f"{client_id} is hardly made to wait"
-        assert p99(told) == pytest.approx(found.outcome.delay_p99_ms, rel=0.1), client_id
-        throttled = sum(throttle_ms > 0 for throttle_ms in told) / len(told)
+        assert p99(whats) == pytest.approx(found.outcome.delay_p99_ms, rel=0.1), client_id
+        throttled = sum(throttle_ms > 0 for throttle_ms in whats) / len(whats)
         assert throttled == pytest.approx(found.outcome.throttled_share, abs=0.02), client_id
