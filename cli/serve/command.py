@@ -1,7 +1,4 @@
-"""`sluice serve`: its options, for people who ask what they are or got one wrong.
-
-What they are usually given is read without click, by `serve_arguments.read_plain`.
-"""
+"""The options of `sluice serve` for click, which reads what `arguments.read_plain` does not, and prints the help."""
 
 import click
 
