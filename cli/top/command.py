@@ -9,7 +9,9 @@ from sluice.cli.admin_client import AdminClient, admin_options
 from sluice.cli.commands import Command
 from sluice.cli.output_format import format_option
 
-SORTS = ("activity", "quota", "throttled", "name")
+from .feed import SORTS, Source, View
+from .state import State
+
 # Rates are known from the second look on.
 _LOOKS = 2
 _WIDTH = 100  # in a file or a pipe
@@ -29,13 +31,11 @@ def top(sort: str, search: str, once: bool, admin: str, token: str | None, outpu
     """
     from rich.console import Console
 
-    from .feed import Source, View
     from .screen import Look, plain
 
     client, source = AdminClient(admin, token), Source(admin, token)
     console = Console(highlight=False)
     if once or output_format == "json" or not (console.is_terminal and sys.stdin.isatty()):
-        from .state import State
         from .text import as_json
 
         state = State()

@@ -12,6 +12,7 @@ from sluice.errors import SluiceError
 
 from .state import Message
 
+SORTS = ("activity", "quota", "throttled", "name")
 _AGAIN_AFTER_S = 1.0
 _MOST_CLIENTS = 100
 _DATA = b"data: "
@@ -21,7 +22,7 @@ class View(msgspec.Struct, frozen=True):
     """Which clients are wanted, and in which order."""
 
     search: str = ""
-    sort: str = "activity"
+    sort: str = SORTS[0]
 
 
 class Source:

@@ -17,8 +17,7 @@ from sluice.cli.faults.text import FaultList, FaultShown
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 
-from .command import SORTS
-from .feed import Feed, Source, View
+from .feed import SORTS, Feed, Source, View
 from .screen import Look, Prompt, rows, screen
 from .state import State
 
