@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -24,7 +25,7 @@ from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .group import CONSUMER, Commit, Group, NewOffset
 from .offsets import CommittedOffset, TopicPartition
 from .records import offset_commit, offset_tombstones
-from .runtime import GroupRuntime
+from .runtime import GroupRuntime, Recovered
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.group.consumer.classic_members import ClassicMembers
@@ -64,6 +65,11 @@ class GroupCoordinator(GroupRuntime):
         from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol  # classic groups need not wait
 
         return ConsumerProtocol(self, self.classic)
+
+    def read(self, log: PartitionLog) -> Recovered:
+        from .replay import recover  # a fresh broker has nothing to load
+
+        return recover(log, self.now_ms())
 
     def group_loaded(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):

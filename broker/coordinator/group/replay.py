@@ -7,8 +7,6 @@ simple one. Different on purpose: records of a type that Kafka knows and sluice 
 are left out as those of a newer Kafka are.
 """
 
-from typing import NamedTuple
-
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
@@ -17,10 +15,10 @@ from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPE
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
-from .group import Group
-from .offsets import CommittedOffset, TopicPartition
+from .offsets import CommittedOffset
 from .record_keys import GROUP_METADATA, GroupMetadataKey
 from .records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, OffsetCommitKey, OffsetCommitValue
+from .runtime import Offset, Recovered
 
 _NO_TIME = -1  # of a commit that does not expire by itself; of a group in a version before 2
 _NO_REBALANCE_TIMEOUT = -1  # in version 0
@@ -31,22 +29,6 @@ _RECORD_TYPES = {
     GROUP_METADATA: RecordType(GroupMetadataKey, GroupMetadataValue, range(5)),
     **CONSUMER_RECORD_TYPES,
 }
-
-
-class Offset(NamedTuple):
-    """A committed offset, and whose it is."""
-
-    group_id: str
-    partition: TopicPartition
-    committed: CommittedOffset
-
-
-class Recovered(NamedTuple):
-    """All that a partition says."""
-
-    groups: dict[str, Group]
-    offsets: list[Offset]
-    pending: list[tuple[int, Offset]]  # with the producer whose transaction is open
 
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:

@@ -7,10 +7,11 @@ Different on purpose: there is one coordinator for all partitions that the broke
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
 from sluice.broker.coordinator.common.shards import CoordinatorShards
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.config.value_types import Values
@@ -19,12 +20,28 @@ from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .group import Group
-from .offsets import OffsetStore
+from .offsets import CommittedOffset, OffsetStore, TopicPartition
 from .state_journal import GroupStateJournal
 from .timer import GroupTimer
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
+
+
+class Offset(NamedTuple):
+    """A committed offset of a group."""
+
+    group_id: str
+    partition: TopicPartition
+    committed: CommittedOffset
+
+
+class Recovered(NamedTuple):
+    """The groups and offsets in a partition of __consumer_offsets."""
+
+    groups: dict[str, Group]
+    offsets: list[Offset]
+    pending: list[tuple[int, Offset]]  # with the id of the producer whose transaction is open
 
 
 class GroupRuntime(ABC):
@@ -52,6 +69,10 @@ class GroupRuntime(ABC):
     # -- loading and unloading -----------------------------------------------------------------------------------------
 
     @abstractmethod
+    def read(self, log: PartitionLog) -> Recovered:
+        """Read the groups and offsets in a partition's log."""
+
+    @abstractmethod
     def group_loaded(self, group: Group) -> None:
         """Start the timers of a group that was read from the log."""
 
@@ -72,12 +93,9 @@ class GroupRuntime(ABC):
         return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)
 
     def _recover(self, partition: Partition) -> None:
-        log = partition.log
-        if log.log_start_offset == log.log_end_offset:
+        if partition.log.log_start_offset == partition.log.log_end_offset:
             return
-        from .replay import recover  # not before: a fresh broker has nothing to load
-
-        recovered = recover(log, self.now_ms())
+        recovered = self.read(partition.log)
         for group_id, committed_in, committed in recovered.offsets:
             self.offsets.put(group_id, committed_in, committed)
         for producer_id, (group_id, committed_in, committed) in recovered.pending:
@@ -126,12 +144,10 @@ class GroupRuntime(ABC):
         return error
 
     def _restore(self, group_id: str) -> None:
-        from .replay import recover
-
         group = self.groups.pop(group_id, None)
         if group is not None:
             group.cancel_timers()
-        written = recover(self.log.partition_of(group_id).log, self.now_ms()).groups.get(group_id)
+        written = self.read(self.log.partition_of(group_id).log).groups.get(group_id)
         if written is not None:
             self._add_loaded(written)
 

@@ -33,6 +33,9 @@ join round waits for them as for members.
 from collections import Counter
 from enum import Enum
 
+import msgspec
+from msgspec.structs import replace
+
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from sluice.broker.coordinator.group.group import Commit
@@ -88,49 +91,28 @@ COMMIT_ANSWERS = {
 TELLS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 
-class ClassicGroup:
-    """One classic group. It changes itself only; timers and answers are set and sent by ClassicProtocol."""
+class ClassicGroup(msgspec.Struct, eq=False):
+    """One classic group. It changes only its own state; ClassicProtocol sets the timers and sends the responses."""
 
-    __slots__ = (
-        "_supporters",
-        "generation_id",
-        "group_id",
-        "join_timer",
-        "leader_id",
-        "members",
-        "new_member_added",
-        "pending_members",
-        "pending_sync",
-        "previous_state",
-        "protocol_name",
-        "protocol_type",
-        "state",
-        "state_since_ms",
-        "static_members",
-        "subscribed_topics",
-        "sync_timer",
-    )
+    group_id: str
+    state_since_ms: int | None  # wall; None: not known, since an old broker did not write it
+    state: ClassicState = EMPTY
+    previous_state: ClassicState = EMPTY
+    generation_id: int = 0
+    protocol_type: str | None = None  # of its members, also of those that have left; None: it never had any
+    protocol_name: str | None = None  # of this generation
+    leader_id: str | None = None
+    members: dict[str, ClassicMember] = {}  # in the order they joined
+    static_members: dict[str, str] = {}  # group instance id -> member id
+    pending_members: dict[str, GroupTimer] = {}  # ids given out and not used yet, until their timers expire
+    pending_sync: set[str] = set()  # the members that have not sent SyncGroup in this generation
+    subscribed_topics: frozenset[str] | None = None  # of the members of this generation; None: not known
+    new_member_added: bool = False  # whether a member has joined since the initial rebalance began to wait
+    join_timer: GroupTimer | None = None  # ends the join round
+    sync_timer: GroupTimer | None = None  # ends the sync round
+    _supporters: Counter[str] = msgspec.field(default_factory=Counter)  # protocol name -> members that support it
 
     type = "classic"
-
-    def __init__(self, group_id: str, since_ms: int | None) -> None:
-        self.group_id = group_id
-        self.state = self.previous_state = EMPTY
-        self.state_since_ms = since_ms  # wall; None: nobody knows, as an old broker did not write it down
-        self.generation_id = 0
-        self.protocol_type: str | None = None  # of whoever joined last; None: nobody ever did
-        self.protocol_name: str | None = None  # of this generation
-        self.leader_id: str | None = None
-        self.members: dict[str, ClassicMember] = {}  # in the order they came
-        self.static_members: dict[str, str] = {}  # group instance id -> member id
-        self.pending_members: dict[str, GroupTimer] = {}  # ids given out and not used yet; when the timer acts, they go
-        self.pending_sync: set[str] = set()  # who has not sent SyncGroup in this generation
-        # What the members of this generation consume; None where that is not known.
-        self.subscribed_topics: frozenset[str] | None = None
-        self.new_member_added = False  # while an initial rebalance waits for more: somebody came
-        self.join_timer: GroupTimer | None = None  # ends the join round
-        self.sync_timer: GroupTimer | None = None  # ends the sync round
-        self._supporters: Counter[str] = Counter()  # protocol name -> members that can do it
 
     # -- as the coordinator sees any group -----------------------------------------------------------------------------
 
@@ -271,19 +253,9 @@ class ClassicGroup:
     def replace_static(self, old: ClassicMember, member_id: str) -> ClassicMember:
         """Gives a static member's place to one with another id, and returns that."""
         assert old.group_instance_id is not None
-        new = ClassicMember(
-            member_id,
-            old.group_instance_id,
-            old.client_id,
-            old.client_host,
-            old.rebalance_timeout_ms,
-            old.session_timeout_ms,
-            old.protocol_type,
-            old.protocols,
-        )
-        new.assignment = old.assignment
-        del self.members[old.member_id]
         old.end_session()
+        new = replace(old, member_id=member_id, awaiting_join=None, awaiting_sync=None, is_new=False)
+        del self.members[old.member_id]
         self.members[member_id] = new
         self.static_members[old.group_instance_id] = member_id
         if self.leader_id == old.member_id:

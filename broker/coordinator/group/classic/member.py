@@ -2,54 +2,29 @@
 
 from collections.abc import Collection
 
+import msgspec
+
 from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
 
-class ClassicMember:
-    """One member: what it said when it joined, what it was assigned, and which requests of it wait."""
+class ClassicMember(msgspec.Struct, eq=False):
+    """A member: its JoinGroup, its assignment, and its parked requests."""
 
-    __slots__ = (
-        "assignment",
-        "awaiting_join",
-        "awaiting_sync",
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "is_new",
-        "member_id",
-        "protocol_type",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session",
-        "session_timeout_ms",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocol_type: str,
-        protocols: list[JoinGroupRequestProtocol],
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id  # of a static member (KIP-345), else None
-        self.client_id = client_id
-        self.client_host = client_host  # as Java prints an address: "/127.0.0.1"
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocol_type = protocol_type
-        self.protocols = protocols  # what it can do, what it likes best first
-        self.assignment = b""
-        self.awaiting_join: RequestContext | None = None  # its JoinGroup that waits for the others
-        self.awaiting_sync: RequestContext | None = None  # its SyncGroup that waits for the leader's
-        self.is_new = False  # until its first JoinGroup is answered
-        self.session: GroupTimer | None = None  # when it ends, the member is taken for dead
+    member_id: str
+    group_instance_id: str | None  # of a static member (KIP-345), else None
+    client_id: str
+    client_host: str  # as Java prints an address: "/127.0.0.1"
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: list[JoinGroupRequestProtocol]  # those it supports, in its order of preference
+    assignment: bytes = b""
+    awaiting_join: RequestContext | None = None  # its parked JoinGroup
+    awaiting_sync: RequestContext | None = None  # its parked SyncGroup
+    is_new: bool = False  # until its first JoinGroup is answered
+    session: GroupTimer | None = None  # removes the member when it expires
 
     @property
     def is_static(self) -> bool:

@@ -24,6 +24,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+import msgspec
+
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
@@ -63,40 +65,24 @@ class TimerKind(Enum):
     SYNC = "ask for its assignment"
 
 
-class ConsumerGroup:
-    """One consumer group. It changes itself only; records and timers are others' to write and to set."""
+class ConsumerGroup(msgspec.Struct, eq=False):
+    """One consumer group. It changes only its own state; its records and timers are those of ConsumerRebalance."""
 
-    __slots__ = (
-        "_owners",
-        "assignment_epoch",
-        "assignment_timestamp_ms",
-        "group_epoch",
-        "group_id",
-        "has_partition_metadata",
-        "members",
-        "metadata_hash",
-        "regexes",
-        "static_members",
-        "target",
-        "timers",
-    )
+    group_id: str
+    group_epoch: int = 1
+    assignment_epoch: int = 1
+    assignment_timestamp_ms: int = 0  # wall; 0: not known when the target was computed
+    metadata_hash: int = 0  # of the topics when the group's epoch last changed
+    has_partition_metadata: bool = False  # whether there is a record of its topics, as a broker before 4.1 writes it
+    members: dict[str, ConsumerMember] = {}  # in the order they joined
+    static_members: dict[str, str] = {}  # instance id -> member id
+    target: dict[str, Assignment] = {}  # by member id
+    regexes: dict[str, ResolvedRegex] = {}
+    timers: dict[tuple[TimerKind, str], GroupTimer] = {}  # by kind and member id
+    _owners: dict[tuple[bytes, int], str] = {}
 
     type = CONSUMER
     listed_protocol_type = PROTOCOL_TYPE
-
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group_epoch = 1
-        self.assignment_epoch = 1
-        self.assignment_timestamp_ms = 0  # wall; 0: nobody knows when the target was made
-        self.metadata_hash = 0  # of the topics as they were when the group's epoch last changed
-        self.has_partition_metadata = False  # whether a broker before 4.1 wrote the topics down one by one
-        self.members: dict[str, ConsumerMember] = {}  # in the order they came
-        self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.target: dict[str, Assignment] = {}  # by member id
-        self.regexes: dict[str, ResolvedRegex] = {}
-        self.timers: dict[tuple[TimerKind, str], GroupTimer] = {}  # by what is waited for and member id
-        self._owners: dict[tuple[bytes, int], str] = {}
 
     # -- as the coordinator sees any group -----------------------------------------------------------------------------
 

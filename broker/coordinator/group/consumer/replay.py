@@ -51,12 +51,12 @@ CONSUMER_RECORD_TYPES = {
 class ConsumerParts:
     """Consumer groups, put together from records that come in any order."""
 
-    __slots__ = ("_current", "_groups", "_said")
+    __slots__ = ("_current", "_groups", "_metadata")
 
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
-        # By group and member id: what a member said of itself, and what it has.
-        self._said: dict[tuple[str, str], ConsumerGroupMemberMetadataValue] = {}
+        # By group and member id.
+        self._metadata: dict[tuple[str, str], ConsumerGroupMemberMetadataValue] = {}
         self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
 
     def take(self, key: Message, value: Message) -> None:
@@ -75,21 +75,18 @@ class ConsumerParts:
             targets = {one.topic_id: frozenset(one.partitions) for one in value.topic_partitions}
             group.target[key.member_id] = targets
         elif isinstance(value, ConsumerGroupMemberMetadataValue):
-            self._said[key.group_id, key.member_id] = value
+            self._metadata[key.group_id, key.member_id] = value
         else:
             assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ConsumerGroup]:
         """The groups, by id, with their members in the order of their ids."""
-        for (group_id, member_id), said in sorted(self._said.items(), key=_key):
+        for group_id, member_id in sorted(self._metadata):
             group = self._groups[group_id]
-            group.put(_with_current(group, _member(member_id, said), self._current.get((group_id, member_id))))
+            member = _member(member_id, self._metadata[group_id, member_id])
+            group.put(_with_current(group, member, self._current.get((group_id, member_id))))
         return self._groups
-
-
-def _key(item: tuple[tuple[str, str], ConsumerGroupMemberMetadataValue]) -> tuple[str, str]:
-    return item[0]
 
 
 def _take_group_record(group: ConsumerGroup, value: Message) -> None:
