@@ -25,7 +25,7 @@ class _Total(WindowedSum):
         return sum(sample.event_count for sample, stale in self.peek_samples(now_ms) if not stale)
 
 
-class ThrottleTimesTold:
+class ThrottleTimeStats:
     """Of one kind of answers. `now_ms` is wall-clock time."""
 
     __slots__ = ("_max", "_total", "put_by_ms", "zeros")
@@ -64,11 +64,11 @@ class ThrottleTimesTold:
         self.put_by_ms = now_ms + METRICS_SAMPLE_WINDOW_MS
 
 
-class Told:
+class ClientThrottleTimes:
     """What one connection was told."""
 
     __slots__ = ("fetch", "produce")
 
     def __init__(self) -> None:
-        self.produce = ThrottleTimesTold()
-        self.fetch = ThrottleTimesTold()
+        self.produce = ThrottleTimeStats()
+        self.fetch = ThrottleTimeStats()

@@ -10,7 +10,7 @@ from math import log2
 from operator import attrgetter
 from typing import Literal
 
-from sluice.broker.requests.context import ANONYMOUS
+from sluice.broker.requests.session import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
 
 from .client_row import ClientRow, Who
@@ -85,14 +85,16 @@ class Clients:
         for server in self._server.servers.values():
             for connection in server.connections:
                 ctx = connection.ctx
-                if not ctx.api and not ctx.client_id:
+                if not ctx.api and not ctx.session.client_id:
                     continue  # nobody knows yet who that is
-                row = rows.get((ctx.user, ctx.client_id)) or self._add((ctx.user, ctx.client_id))
+                row = rows.get((ctx.session.user, ctx.session.client_id)) or self._add(
+                    (ctx.session.user, ctx.session.client_id)
+                )
                 row.connections += 1
                 row.waiting += connection.waiting
                 row.last_active_ms = max(row.last_active_ms, connection.last_active_ms)
-                if ctx.client_software[0]:
-                    row.software = " ".join(ctx.client_software)
+                if ctx.session.client_software[0]:
+                    row.software = " ".join(ctx.session.client_software)
 
     def _add_recorded(self) -> None:
         """Clients of which something is recorded though they have left."""

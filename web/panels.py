@@ -92,7 +92,7 @@ def connections(server: ClusterServer, text: str) -> Connections:
         (not connection.waiting, -connection.opened_ms, node_id, connection)
         for node_id, one in server.servers.items()
         for connection in one.connections
-        if folded in f"{connection.ctx.client_id}\n{connection.ctx.user}".casefold()
+        if folded in f"{connection.ctx.session.client_id}\n{connection.ctx.session.user}".casefold()
     ]
     found.sort(key=lambda each: each[:3])
     return Connections([_seen(node_id, each, now_ms) for _, _, node_id, each in found[:_MOST]], len(found))
@@ -122,9 +122,9 @@ def _seen(node_id: int, connection: Connection, now_ms: float) -> ConnectionNow:
         broker=node_id,
         peer=connection.peer,
         listener=connection.advertised.name,
-        client_id=ctx.client_id,
-        user=ctx.user,
-        software=" ".join(filter(None, ctx.client_software)),
+        client_id=ctx.session.client_id,
+        user=ctx.session.user,
+        software=" ".join(filter(None, ctx.session.client_software)),
         api=ctx.api,
         waiting=connection.waiting,
         age_s=int((now_ms - connection.opened_ms) / 1000),

@@ -10,7 +10,7 @@ from sluice.broker.metadata.features import Feature
 from sluice.broker.metadata.topic import Partition, TopicPartition
 from sluice.broker.replica.services import Peer
 from sluice.broker.requests.action_queue import ActionQueue
-from sluice.broker.requests.context import Node
+from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.clock import Clock
 from sluice.config.broker_config import Config

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, cast
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
+from sluice.broker.requests.route import ApiRoute, Encode
+from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Enforcement
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
@@ -19,7 +21,6 @@ from sluice.metrics import REQUEST_SECONDS_BOUNDS
 from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import PrefixDecoder, decode_prefix, encoder
-from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message
 
 from .registry import HANDLERS, Handler
@@ -40,44 +41,35 @@ _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
-class Route:
+class Route(ApiRoute):
     """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
 
     __slots__ = (
         "about",
-        "api_key",
-        "api_name",
         "decode",
-        "encode",
         "errors",
         "finish",
         "flexible",
         "flexible_response",
         "handle",
-        "label",
         "latency_counts",
         "latency_sum_s",
         "requests",
         "serve",
-        "version",
     )
 
     def __init__(
         self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
     ) -> None:
         api = API_KEYS[handler.api_key]
-        self.api_key = api.key
-        self.api_name = api.name
-        self.label = f"{api.name} v{version}"
-        self.version = version
+        # PARKED and NO_RESPONSE are never encoded.
+        super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
         self.serve = handler.load()
         self.handle = self.serve  # called with each request; fault rules replace it
         self.finish = finish
         self.about: Reader  # what a request is about, for the journal; there only if that is
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
-        # PARKED and NO_RESPONSE never come here, but saying so for each request would cost.
-        self.encode = cast("Callable[[Message | Outcome, Parts], None]", encoder(api.response, version))
         if api.key == PRODUCE:
             from sluice.protocol.codec.one_batch import (  # with the first such request
                 one_batch_decoder,
@@ -85,12 +77,12 @@ class Route:
             )
 
             self.decode = cast("PrefixDecoder[Message]", one_batch_decoder(version))
-            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_batch_encoder(version))
+            self.encode = cast("Encode", one_batch_encoder(version))
         elif api.key == FETCH:
             from sluice.protocol.codec.one_partition import one_partition_decoder, one_partition_encoder  # as above
 
             self.decode = cast("PrefixDecoder[Message]", one_partition_decoder(version))
-            self.encode = cast("Callable[[Message | Outcome, Parts], None]", one_partition_encoder(version))
+            self.encode = cast("Encode", one_partition_encoder(version))
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0
@@ -134,7 +126,7 @@ class Dispatcher:
 
     def context(self, connection: Connection) -> RequestContext:
         """What a new connection's requests are handled with."""
-        return RequestContext(self._broker, connection, self)
+        return RequestContext(self._broker, Session(self._broker.node_id, connection), connection, self)
 
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 
@@ -181,14 +173,14 @@ class Dispatcher:
         ctx.version = route.version
         ctx.error_code = 0
         if self.journal is not None:
-            ctx.about = route.about(request)
+            ctx.subject = route.about(request)
         outcome = route.handle(ctx, request, self._broker)
         if outcome is not PARKED:
             route.finish(ctx, outcome)
             return
         if self._enforcement.quotas.request is not None:
             self._enforcement.request_time.park(ctx)
-        if self.journal is not None and ctx.about is not None:
+        if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
@@ -205,7 +197,8 @@ class Dispatcher:
             if ctx.fault is not None and outcome is not PARKED:
                 outcome = ctx.fault.after(outcome)
             if outcome is not PARKED:
-                ctx.route.finish(ctx, outcome)
+                route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
+                route.finish(ctx, outcome)
         except Exception:
             connection.fail()
             return
@@ -225,7 +218,7 @@ class Dispatcher:
         """Sends a response of `size` bytes that is encoded already, record bytes by reference. An empty body is no
         answer at all.
         """
-        route = ctx.route
+        route: Route = ctx.route  # type: ignore[assignment]  # the dispatcher sets it
         fault = ctx.fault
         if fault is not None:
             ctx.fault = None
@@ -319,7 +312,7 @@ class Dispatcher:
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
             if self.journal is not None:
-                ctx.about = self.journal.about_nothing
+                ctx.subject = self.journal.about_nothing
             self.answer(ctx, unsupported_version(ctx, self._broker))
             return
         api = API_KEYS.get(api_key)
@@ -339,10 +332,10 @@ def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) ->
     header = header_of(max(id_bytes, 0))
     client_id = bytes(view[start + _SHORTEST.size : start + header.size])
     try:
-        ctx.client_id = client_id.decode()
+        ctx.session.client_id = client_id.decode()
     except UnicodeDecodeError:
         raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
-    ctx.seen = None
+    ctx.session.identity = None
     ctx.header = header
     ctx.id_as_sent = header.unpack_from(view, start)[2]
     return api_and_version, correlation_id

@@ -30,6 +30,8 @@ from sluice.purgatory.operation import DelayedOperation
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
 
+    from .dispatcher import Route
+
 # How long BrokerServer lets its channel to the controller try.
 FORWARDING_TIMEOUT_MS = 60_000
 _CODE = ErrorCode.REQUEST_TIMED_OUT
@@ -49,7 +51,8 @@ class Forwarded(DelayedOperation):
 
     def pass_on(self) -> None:
         """The controller is reached; does nothing for a request that was answered already."""
-        self._answer = partial(self._ctx.route.serve, self._ctx, self._request, self._broker)
+        route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
+        self._answer = partial(route.serve, self._ctx, self._request, self._broker)
         self.force_complete()
 
     def on_complete(self) -> None:

@@ -4,18 +4,13 @@ One module per API, the twin of the module of the same name in `sluice.protocol.
 loaded with the first request of its API: knowing what is served costs no import.
 """
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
-    from sluice.broker.handlers.services import AllServices
-
-Handle = Callable[[RequestContext, Message, "AllServices"], Message | Outcome]
+    from sluice.broker.handlers.services import Handle
 
 
 class Handler(NamedTuple):
@@ -26,7 +21,7 @@ class Handler(NamedTuple):
     max_version: int
     folder: str
 
-    def load(self) -> Handle:
+    def load(self) -> "Handle":
         """The function that handles its requests.
 
         It takes what the decoder of its API gives; the type checker cannot see that both are of one API.

@@ -129,7 +129,12 @@ class Fault:
     def matches_connection(self, connection: Connection, now_ms: float) -> bool:
         """Whether the rule matches a connection, by what is known of its client by now."""
         ctx, match = connection.ctx, self.match
-        client = (ctx.client_id, *ctx.client_software, ctx.principal, connection.advertised.name)
+        client = (
+            ctx.session.client_id,
+            *ctx.session.client_software,
+            ctx.session.principal,
+            connection.advertised.name,
+        )
         return match.hits_client(client) and match.hits_age(now_ms - connection.opened_ms)
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
@@ -167,9 +172,9 @@ class Fault:
 
     def _count(self, ctx: RequestContext) -> int:
         """The number of a request among those of its connection that match."""
-        counts = ctx.fault_counts
+        counts = ctx.session.fault_counts
         if counts is None:
-            counts = ctx.fault_counts = {}
+            counts = ctx.session.fault_counts = {}
         number = counts[self] = counts.get(self, 0) + 1
         return number
 

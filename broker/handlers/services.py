@@ -1,6 +1,6 @@
 """What handlers use of the broker that serves them, one Protocol for each folder. Imported by type checkers only."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
@@ -9,13 +9,15 @@ from sluice.broker.controller.configs.control import ConfigurationControl
 from sluice.broker.controller.metadata_publisher import Leadership, MetadataImage
 from sluice.broker.metadata.features import Feature
 from sluice.broker.metadata.topic import Partition, Topic
-from sluice.broker.requests.context import Node
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.security.acl.authorizer import Authorizer
 from sluice.broker.server.broker import Broker
 from sluice.broker.throttling.throttler import Enforcement
 from sluice.protocol.apis.api_versions import ApiVersion
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 RecordServices = Broker
 GroupServices = Broker
@@ -80,3 +82,6 @@ class ConfigServices(Services, Protocol):
 
 class AllServices(SecurityServices, TopicServices, ClusterServices, ConfigServices, Protocol):
     """What the dispatcher is given for its handlers."""
+
+
+Handle = Callable[[RequestContext, Message, AllServices], Message | Outcome]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.request_names import Topics, groups_in, name_of, partitions_in, transactional_ids_in
+from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.message import Message
 
@@ -25,17 +26,8 @@ _MAGIC_AT, _MAGIC = 16, 2
 _read_header = Struct(">b26xqhi").unpack_from
 NO_PRODUCER = (-1, -1, -1)
 
-# Topic, by name or id, partition, and the producer's id, epoch and base sequence.
-Named = tuple[str | bytes, int, int, int, int]
-# What is named, how much more is, group id, transactional id. None: it is not for the journal.
-AboutAny = tuple[tuple[Named, ...], int, str, str]
-# The same of a produce request with one partition, as it is at hand: the topic's name or id, the partition, what its
-# batch begins with, transactional id.
-BatchHeader = tuple[int, int, int, int]  # magic, and the producer's id, epoch and base sequence
-AboutBatch = tuple[str | bytes, int, BatchHeader | None, str | None]
-About = AboutAny | AboutBatch
-Reader = Callable[[Message], About | None]
-NOTHING: AboutAny = ((), 0, "", "")
+Reader = Callable[[Message], RequestSubject | None]
+NOTHING: AnySubject = ((), 0, "", "")
 
 
 def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
@@ -47,7 +39,7 @@ def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
     return partial(_of_any, api_key=api_key, topics_by_id=topics_by_id)
 
 
-def of_produce(request: "ProduceRequest") -> About:
+def of_produce(request: "ProduceRequest") -> RequestSubject:
     """Nearly every request has one batch for one partition, of which only the least is taken here."""
     try:
         (topic,) = request.topic_data
@@ -61,12 +53,12 @@ def of_produce(request: "ProduceRequest") -> About:
     return topic.name or topic.topic_id, item.index, header, request.transactional_id
 
 
-def producer_in(header: BatchHeader | None) -> tuple[int, int, int]:
+def producer_in(header: BatchStart | None) -> tuple[int, int, int]:
     """Its id, epoch and base sequence."""
     return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
 
 
-def _of_fetch(request: "FetchRequest", topics_by_id: Topics) -> About | None:
+def _of_fetch(request: "FetchRequest", topics_by_id: Topics) -> RequestSubject | None:
     """What the request itself names; of one in a session, the handler says what that has."""
     return of_partitions(
         (topic.topic or name_of(topic.topic_id, topics_by_id), item.partition)
@@ -75,7 +67,7 @@ def _of_fetch(request: "FetchRequest", topics_by_id: Topics) -> About | None:
     )
 
 
-def of_partitions(partitions: Iterable[tuple[str, int]]) -> AboutAny | None:
+def of_partitions(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
     """These partitions and nothing else."""
     named = [(name, index, *NO_PRODUCER) for name, index in partitions]
     if any(name == JOURNAL_TOPIC for name, *_ in named):
@@ -83,7 +75,7 @@ def of_partitions(partitions: Iterable[tuple[str, int]]) -> AboutAny | None:
     return (*_bounded(named), "", "")
 
 
-def _of_any(request: Message, api_key: int, topics_by_id: Topics) -> AboutAny | None:
+def _of_any(request: Message, api_key: int, topics_by_id: Topics) -> AnySubject | None:
     """Of a request that does not come often."""
     named = [(name, index, *NO_PRODUCER) for name, index in partitions_in(request, topics_by_id)]
     if named and all(name == JOURNAL_TOPIC for name, *_ in named):
@@ -96,7 +88,7 @@ def _only(ids: list[str]) -> str:
     return ids[0] if len(ids) == 1 else ""
 
 
-def _of_many_batches(request: "ProduceRequest") -> AboutAny:
+def _of_many_batches(request: "ProduceRequest") -> AnySubject:
     named = [
         (topic.name or topic.topic_id, item.index, *_producer_of(item))
         for topic in request.topic_data
@@ -112,5 +104,5 @@ def _producer_of(item: "PartitionProduceData") -> tuple[int, int, int]:
         return NO_PRODUCER
 
 
-def _bounded(named: Sequence[Named]) -> tuple[tuple[Named, ...], int]:
+def _bounded(named: Sequence[NamedPartition]) -> tuple[tuple[NamedPartition, ...], int]:
     return tuple(named[:MOST_PARTITIONS]), max(0, len(named) - MOST_PARTITIONS)

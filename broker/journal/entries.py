@@ -5,17 +5,26 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.requests.request_names import name_of
+from sluice.broker.requests.route import ApiRoute
+from sluice.broker.requests.trace import (
+    AnySubject,
+    ClientIdentity,
+    NamedPartition,
+    ReadTimes,
+    RequestAnnotations,
+    RequestSubject,
+)
 from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import fields_of
 
-from .about import About, AboutAny, Named, producer_in
-from .journal import REQUEST, UNANSWERED, Journal, Seen, Special, Turn
+from .about import producer_in
+from .journal import REQUEST, UNANSWERED, Journal
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Route
+    pass
 
-_NOTHING_SPECIAL = Special()
+_NOTHING_SPECIAL = RequestAnnotations()
 
 
 class RequestEntry(NamedTuple):
@@ -23,16 +32,16 @@ class RequestEntry(NamedTuple):
 
     kind: str
     at: float
-    seen: Seen
-    route: "Route"
+    identity: ClientIdentity
+    route: ApiRoute
     version: int
     correlation_id: int
-    turn: Turn
+    read_times: ReadTimes
     before: float  # when the answer before was ready
     request_bytes: int
     response_bytes: int  # or UNANSWERED
-    about: About
-    special: Special | None
+    subject: RequestSubject
+    annotations: RequestAnnotations | None
 
     @property
     def api(self) -> str:
@@ -44,7 +53,7 @@ class OtherEntry(NamedTuple):
 
     kind: str
     at: float
-    seen: Seen | None
+    identity: ClientIdentity | None
     broker: int
     fields: Mapping[str, object]
 
@@ -65,29 +74,29 @@ def entry(journal: Journal, number: int) -> Entry:
 
 def broker_of(found: Entry) -> int:
     """The node id that its event tells."""
-    return found.broker if isinstance(found, OtherEntry) else found.seen.broker
+    return found.broker if isinstance(found, OtherEntry) else found.identity.broker
 
 
 def event(journal: Journal, number: int, found: Entry) -> AnyEvent:
     """The event of an entry."""
     if isinstance(found, RequestEntry):
         return _request(journal, number, found)
-    who = {} if found.seen is None else _who(found.seen)
+    who = {} if found.identity is None else _who(found.identity)
     values = {**who, **found.fields}
     make: Callable[..., AnyEvent] = KINDS[found.kind]
     return make(seq=number + 1, at_ns=_at_ns(journal, found), broker=found.broker, **values)
 
 
-def _who(seen: Seen) -> dict[str, object]:
-    name, version = seen.client_software
+def _who(identity: ClientIdentity) -> dict[str, object]:
+    name, version = identity.client_software
     return {
-        "connection": seen.connection,
-        "listener": seen.listener,
-        "peer": seen.peer,
-        "client_id": seen.client_id,
+        "connection": identity.connection,
+        "listener": identity.listener,
+        "peer": identity.peer,
+        "client_id": identity.client_id,
         "software_name": name,
         "software_version": version,
-        "principal": f"User:{seen.user}",
+        "principal": f"User:{identity.user}",
     }
 
 
@@ -96,27 +105,27 @@ def _at_ns(journal: Journal, found: Entry) -> int:
 
 
 def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
-    seen, route, special = found.seen, found.route, found.special or _NOTHING_SPECIAL
-    named, left_off, group_id, transactional_id = _about(found.about)
+    identity, route, annotations = found.identity, found.route, found.annotations or _NOTHING_SPECIAL
+    named, left_off, group_id, transactional_id = _about(found.subject)
     partitions = [_partition(one, journal) for one in named]
-    received_ms, started_ms, written_ms = found.turn
-    if special.begun_ms:
-        received_ms, started_ms = special.received_ms, special.begun_ms
+    received_ms, started_ms, written_ms = found.read_times
+    if annotations.begun_ms:
+        received_ms, started_ms = annotations.received_ms, annotations.begun_ms
     else:
         started_ms = max(started_ms, journal.ms(found.before))
     tells = found.response_bytes > 0 and _tells_throttle_time(route.api_key, route.version)
-    software_name, software_version = seen.client_software
+    software_name, software_version = identity.client_software
     return Request(
         seq=number + 1,
         at_ns=_at_ns(journal, found),
-        broker=seen.broker,
-        connection=seen.connection,
-        listener=seen.listener,
-        peer=seen.peer,
-        client_id=seen.client_id,
+        broker=identity.broker,
+        connection=identity.connection,
+        listener=identity.listener,
+        peer=identity.peer,
+        client_id=identity.client_id,
         software_name=software_name,
         software_version=software_version,
-        principal=f"User:{seen.user}",
+        principal=f"User:{identity.user}",
         api=route.api_name,
         api_key=route.api_key,
         version=found.version,
@@ -132,21 +141,21 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         group_id=group_id,
         transactional_id=transactional_id,
         attempt_key=",".join(map(_key, partitions)) + (f",+{left_off}" if left_off else ""),
-        error_codes=list(special.error_codes),
-        throttle_time_ms=special.throttle_ms if tells else 0,
-        rule_id=special.rule_id,
+        error_codes=list(annotations.error_codes),
+        throttle_time_ms=annotations.throttle_ms if tells else 0,
+        rule_id=annotations.rule_id,
     )
 
 
-def _about(about: About) -> AboutAny:
+def _about(subject: RequestSubject) -> AnySubject:
     """The same, whichever form it was kept in."""
-    if isinstance(about[0], tuple):
-        return about
-    topic, index, header, transactional_id = about
+    if isinstance(subject[0], tuple):
+        return subject
+    topic, index, header, transactional_id = subject
     return ((topic, index, *producer_in(header)),), 0, "", transactional_id or ""
 
 
-def _partition(named: Named, journal: Journal) -> TopicPartition:
+def _partition(named: NamedPartition, journal: Journal) -> TopicPartition:
     topic, partition, producer_id, producer_epoch, base_sequence = named
     return TopicPartition(
         topic=topic if isinstance(topic, str) else name_of(topic, journal.topics_by_id),

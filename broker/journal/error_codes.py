@@ -3,21 +3,18 @@ encoded: few answers have an error, so that reading those again costs less than 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from sluice.broker.requests.route import ApiRoute
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
-
-if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Route
 
 # Of a larger answer, which is one with records, only the first error is told.
 _LARGEST_READ_BYTES = 256 * 1024
 _HEADER_BYTES = 4  # the correlation id; flexible answers have one byte more, of tagged fields
 
 
-def error_codes(route: "Route", body: Sequence[bytes | memoryview], size: int, first: int) -> tuple[int, ...]:
+def error_codes(route: ApiRoute, body: Sequence[bytes | memoryview], size: int, first: int) -> tuple[int, ...]:
     """Each once, in the order they have there; `size` is that of the answer with its header."""
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (first,)

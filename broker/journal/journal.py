@@ -15,49 +15,18 @@ answered.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
 from sluice.clock import Clock
 
 from .about import NOTHING, Reader, reader_of
 
 if TYPE_CHECKING:
     from sluice.broker.metadata.topic import Topic
-    from sluice.broker.network.connection import Connection
-    from sluice.broker.requests.context import RequestContext
 
 _NANOS_PER_MS = 1_000_000
-NOT_YET = 0.0
 REQUEST = "request"
 UNANSWERED = -1  # in place of an answer's size
-# When requests came that were answered together, when the first was begun and, NOT_YET, when their answers left.
-Turn = list[float]
-
-
-class Seen:
-    """Whom a connection belonged to, from some moment on."""
-
-    __slots__ = ("broker", "client_id", "client_software", "connection", "listener", "peer", "user")
-
-    def __init__(self, ctx: "RequestContext") -> None:
-        connection = ctx.connection
-        self.broker = ctx.broker.node_id
-        self.connection = connection.number
-        self.listener = connection.advertised.name
-        self.peer = connection.peer
-        self.client_id = ctx.client_id
-        self.client_software = ctx.client_software
-        self.user = ctx.user
-
-
-class Special:
-    """What few requests have: a wait (then when they came and were begun), a throttle time, a fault, errors."""
-
-    __slots__ = ("begun_ms", "error_codes", "received_ms", "rule_id", "throttle_ms")
-
-    def __init__(self) -> None:
-        self.received_ms = self.begun_ms = NOT_YET
-        self.error_codes: tuple[int, ...] = ()
-        self.throttle_ms = 0
-        self.rule_id = ""
 
 
 class Journal:
@@ -84,25 +53,25 @@ class Journal:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def answered(self, ctx: "RequestContext", body: Sequence[bytes | memoryview], size: int) -> None:
+    def answered(self, ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> None:
         """A request's answer is ready, of `size` bytes, 0 for none, and leaves next."""
-        about = ctx.about
+        about = ctx.subject
         if about is None:
             return
-        ctx.about = None
+        ctx.subject = None
         connection = ctx.connection
-        turn = connection.turn
+        turn = connection.read_times
         if turn is None:
-            turn = connection.turn = [connection.read_ms, ctx.started_ms, NOT_YET]
-        special = ctx.special
-        if ctx.error_code or special is not None:
-            special = _completed(ctx, body, size)
+            turn = connection.read_times = [connection.read_ms, ctx.started_ms, NOT_YET]
+        annotations = ctx.annotations
+        if ctx.error_code or annotations is not None:
+            annotations = _completed(ctx, body, size)
         before, number = self._answered, self.written
         now = self._answered = self._reading()
         self._ring[number % self.size] = (
             REQUEST,
             now,
-            ctx.seen or self._see(ctx),
+            ctx.session.identity or ctx.session.identify(),
             ctx.route,
             ctx.version,
             ctx.correlation_id,
@@ -111,57 +80,57 @@ class Journal:
             ctx.request_bytes,
             size,
             about,
-            special,
+            annotations,
         )
         self.written = number + 1
 
-    def parked(self, ctx: "RequestContext") -> None:
+    def parked(self, ctx: RequestContext) -> None:
         """The request that was begun last waits: more may come and others be answered before it is."""
-        special = _special_of(ctx)
-        if not special.begun_ms:
-            special.received_ms = ctx.connection.read_ms
-            special.begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
+        annotations = _annotations_of(ctx)
+        if not annotations.begun_ms:
+            annotations.received_ms = ctx.connection.read_ms
+            annotations.begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, ctx: RequestContext) -> None:
         """A client connected."""
         self._connections += 1
-        connection.number = self._connections
-        self.note("connection-opened", connection.ctx)
+        ctx.connection.number = self._connections
+        self.note("connection-opened", ctx)
 
-    def refused(self, connection: "Connection", reason: str, throttle_ms: int) -> None:
+    def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None:
         """A limit keeps a connection out, which will be closed."""
-        self.note("connection-refused", connection.ctx, reason=reason, throttle_time_ms=throttle_ms)
+        self.note("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, ctx: RequestContext) -> None:
         """A connection ended; the request in flight, if there is one, has no answer."""
-        ctx = connection.ctx
-        about, ctx.about = ctx.about, None
+        connection = ctx.connection
+        about, ctx.subject = ctx.subject, None
         if about is not None:
-            who, what = ctx.seen or self._see(ctx), (ctx.route, ctx.version, ctx.correlation_id)
+            who, what = ctx.session.identity or ctx.session.identify(), (ctx.route, ctx.version, ctx.correlation_id)
             turn, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
-            rest = (ctx.request_bytes, UNANSWERED, about, ctx.special)
+            rest = (ctx.request_bytes, UNANSWERED, about, ctx.annotations)
             self._append((REQUEST, now, who, *what, turn, self._answered, *rest))
         self.note("connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason)
 
     # -- what else happens ---------------------------------------------------------------------------------------------
 
-    def throttled(self, ctx: "RequestContext", quota: str, throttle_ms: int) -> None:
+    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
         """A quota makes a client wait, and its answer will say so."""
-        if ctx.about is None:
+        if ctx.subject is None:
             return
         self.parked(ctx)
-        _special_of(ctx).throttle_ms += throttle_ms
+        _annotations_of(ctx).throttle_ms += throttle_ms
         self.note("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
-    def fault(self, ctx: "RequestContext", rule_id: str, action: str) -> None:
+    def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
         """A fault rule hits the request in flight; without one, the connection."""
         of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
-        if ctx.about is not None:
+        if ctx.subject is not None:
             of_request = _request(ctx)
             self.parked(ctx)
-            _special_of(ctx).rule_id = rule_id
+            _annotations_of(ctx).rule_id = rule_id
         self.note("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
     def fault_of_broker(self, broker: int, rule_id: str, action: str) -> None:
@@ -170,15 +139,15 @@ class Journal:
         nothing = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
         self.note_of_cluster("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
 
-    def throttle_told(self, ctx: "RequestContext", throttle_ms: int) -> None:
+    def throttle_told(self, ctx: RequestContext, throttle_ms: int) -> None:
         """A fault rule has another throttle time in the answer than a quota demands."""
-        if ctx.about is not None:
-            _special_of(ctx).throttle_ms = throttle_ms
+        if ctx.subject is not None:
+            _annotations_of(ctx).throttle_ms = throttle_ms
 
-    def note(self, kind: str, ctx: "RequestContext", **fields: object) -> None:
+    def note(self, kind: str, ctx: RequestContext, **fields: object) -> None:
         """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
-        seen = ctx.seen or self._see(ctx)
-        self._append((kind, self._reading(), seen, seen.broker, fields))
+        identity = ctx.session.identity or ctx.session.identify()
+        self._append((kind, self._reading(), identity, identity.broker, fields))
 
     def note_of_cluster(self, kind: str, broker: int, **fields: object) -> None:
         """Something that no client did."""
@@ -208,27 +177,23 @@ class Journal:
         self._ring[self.written % self.size] = entry
         self.written += 1
 
-    def _see(self, ctx: "RequestContext") -> Seen:
-        seen = ctx.seen = Seen(ctx)
-        return seen
 
-
-def _request(ctx: "RequestContext") -> dict[str, object]:
+def _request(ctx: RequestContext) -> dict[str, object]:
     return {"api": ctx.route.api_name, "version": ctx.version, "correlation_id": ctx.correlation_id}
 
 
-def _special_of(ctx: "RequestContext") -> Special:
-    if ctx.special is None:
-        ctx.special = Special()
-    return ctx.special
+def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
+    if ctx.annotations is None:
+        ctx.annotations = RequestAnnotations()
+    return ctx.annotations
 
 
-def _completed(ctx: "RequestContext", body: Sequence[bytes | memoryview], size: int) -> Special:
-    """What is special about an answer of `size` bytes; the next request on the connection begins without."""
-    special = _special_of(ctx)
-    ctx.special = None
+def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
+    """What is annotations about an answer of `size` bytes; the next request on the connection begins without."""
+    annotations = _annotations_of(ctx)
+    ctx.annotations = None
     if ctx.error_code and size:
         from .error_codes import error_codes  # with the first error
 
-        special.error_codes = error_codes(ctx.route, body, size, ctx.error_code)
-    return special
+        annotations.error_codes = error_codes(ctx.route, body, size, ctx.error_code)
+    return annotations

@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
             (not self.kinds or found.kind in self.kinds)
             and (not self.apis or found.api in self.apis)
             and (not self.brokers or broker_of(found) in self.brokers)
-            and (not self.client_ids or (found.seen is not None and found.seen.client_id in self.client_ids))
+            and (not self.client_ids or (found.identity is not None and found.identity.client_id in self.client_ids))
         )
 
 

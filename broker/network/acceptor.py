@@ -198,7 +198,7 @@ class Acceptor:
     def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:
         journal = self.broker.journal
         if journal is not None:
-            journal.refused(connection, reason, throttle_ms)
+            journal.refused(connection.ctx, reason, throttle_ms)
 
     def _add(self, listener: str, connection: Connection) -> bool:
         address = _address(connection)

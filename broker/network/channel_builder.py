@@ -100,8 +100,7 @@ class ChannelBuilder:
             self.authentications.successful += 1
             self.authentications.successful_no_reauth += 1
             if user is not None:
-                connection.ctx.user = user
-                connection.ctx.seen = None
+                connection.ctx.session.set_user(user)
         return connection
 
     def _failed(self, peer: str, reason: str) -> None:

@@ -14,17 +14,16 @@ import socket
 import sys
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from sluice.broker.requests.context import RequestContext
-from sluice.clock import Clock
+from sluice.broker.requests.context import RequestHandler
+from sluice.broker.requests.trace import ReadTimes
 from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
 if TYPE_CHECKING:
     from sluice.broker.dispatch.dispatcher import Dispatcher
-    from sluice.broker.journal.journal import Turn
 
 log = logging.getLogger("sluice.broker")
 
@@ -32,28 +31,12 @@ log = logging.getLogger("sluice.broker")
 JOIN_BYTES = 64 * 1024
 # A turn's answers are written before they are this large together: then the transport says whether the client keeps up.
 FLUSH_BYTES = 256 * 1024
-# Requests handled in one turn of the loop, so that one pipelining client cannot keep timers and others waiting: at
+# Requests handled in one event-loop iteration, so that one pipelining client cannot keep timers and others waiting: at
 # about 10 us a request this is 2.5 ms, half of what a throttle may be late.
 TURN_REQUESTS = 256
 _NO_LINGER = Struct("ii").pack(1, 0)  # to close is to reset
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-
-
-class Requests(Protocol):
-    """Who handles a connection's requests: the dispatcher, or one who first wants to know whose they are."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def begin_read(self, ctx: RequestContext) -> float:
-        """A read brought requests. Returns monotonic ms."""
-
-    def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handles the request in `view[start:end]`."""
-
-    def end_read(self) -> None:
-        """They have been handled, as far as they could be."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -83,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         "opened_ms",
         "peer",
         "read_ms",
-        "turn",
+        "read_times",
         "waiting",
     )
 
@@ -97,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         on_lost: "Callable[[Connection], None]",
     ) -> None:
         """`advertised` is what the client is told to connect to; `defer` runs a function in the loop's next turn."""
-        self._dispatcher: Requests = dispatcher
+        self._dispatcher: RequestHandler = dispatcher
         self._reader = reader
         self._defer = defer
         self.advertised = advertised
@@ -121,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False
-        self.turn: Turn | None = None
+        self.read_times: ReadTimes | None = None
         self.ctx = dispatcher.context(self)
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
@@ -180,9 +163,9 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- what its listener calls -------------------------------------------------------------------------------------
 
-    def hand_to(self, requests: Requests) -> None:
-        """Has its requests handled by someone else, from the next turn on."""
-        self._dispatcher = requests
+    def set_request_handler(self, handler: RequestHandler) -> None:
+        """Pass requests to another handler, from the next read on."""
+        self._dispatcher = handler
 
     def limit_frames(self, max_bytes: int, name: str) -> None:
         """Takes no larger requests; `name` is the property that says so."""
@@ -193,9 +176,9 @@ class Connection(asyncio.BufferedProtocol):
         """By what its bytes go: the socket, TLS, or a line that a fault has put there; None: it has ended."""
         return self._transport
 
-    def go_by(self, line: asyncio.Transport) -> None:
-        """Has its bytes go by `line` from now on."""
-        self._transport = line
+    def set_transport(self, transport: asyncio.Transport) -> None:
+        """Send and receive through `transport` from now on."""
+        self._transport = transport
 
     # -- what the dispatcher calls -----------------------------------------------------------------------------------
 
@@ -236,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
             "connection closed",
             extra={
                 "peer": self.peer,
-                "client_id": self.ctx.client_id,
+                "client_id": self.ctx.session.client_id,
                 "api": self.ctx.api,
                 "reason": reason,
             },
@@ -246,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def fail(self) -> None:
         """Closes after a mistake of ours, which is being handled: told in one line, it ends no other connection."""
-        extra = {"peer": self.peer, "client_id": self.ctx.client_id, "api": self.ctx.api}
+        extra = {"peer": self.peer, "client_id": self.ctx.session.client_id, "api": self.ctx.api}
         log.exception("request failed", extra=extra)
         self.close_reason = "the request failed, by a mistake of the broker's"
         self.abort()
@@ -350,9 +333,9 @@ class Connection(asyncio.BufferedProtocol):
         self._out, self._out_bytes = [], 0
         if not out or self._transport is None:
             return
-        if self.turn is not None:
-            self.turn[-1] = self._dispatcher.clock.monotonic_ms()
-            self.turn = None
+        if self.read_times is not None:
+            self.read_times[-1] = self._dispatcher.clock.monotonic_ms()
+            self.read_times = None
         if size <= JOIN_BYTES:
             self._transport.write(b"".join(out))
         elif _WRITES_BY_REFERENCE:

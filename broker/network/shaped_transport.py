@@ -136,7 +136,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """Takes its place under a connection that is open."""
         self._told_made = True
         self._socket = below
-        self.above.go_by(self)
+        self.above.set_transport(self)
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:

@@ -181,7 +181,7 @@ class SocketServer:
 
     def _made(self, connection: Connection) -> None:
         if self._journal is not None:
-            self._journal.opened(connection)
+            self._journal.opened(connection.ctx)
         if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
             connection.cut()
             return
@@ -193,7 +193,7 @@ class SocketServer:
     def _lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         if self._journal is not None:
-            self._journal.closed(connection)
+            self._journal.closed(connection.ctx)
         if self.on_disconnected is not None:
             self.on_disconnected(connection)
         if self.acceptor is not None:

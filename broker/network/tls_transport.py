@@ -131,7 +131,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """The socket, or a transport that a fault rule put above it; None: it has ended."""
         return self._socket
 
-    def go_by(self, transport: asyncio.Transport) -> None:
+    def set_transport(self, transport: asyncio.Transport) -> None:
         """Send and receive through `transport` from now on."""
         self._socket = transport
 

@@ -1,28 +1,23 @@
 """What a handler is given, and what it may return besides a response."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sluice.config.broker_config import EVERYWHERE, Endpoint
+from sluice.clock import Clock
+from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
+from .channel import Channel
+from .route import ApiRoute
+from .session import Session
+from .trace import RequestAnnotations, RequestSubject
+
 if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Route
-    from sluice.broker.handlers.records.fetch import Fetch
-    from sluice.broker.journal.about import About
-    from sluice.broker.journal.journal import Seen, Special
-    from sluice.broker.network.connection import Connection
-    from sluice.broker.security.sasl.authenticator import SaslAuthenticator
     from sluice.broker.server.broker import Broker
-    from sluice.quotas.client_throttle_times import Told
-
-# The name of whoever did not authenticate (KafkaPrincipal.ANONYMOUS).
-ANONYMOUS = "ANONYMOUS"
-
 
 # API key and version as one number, which is looked up as one; correlation id.
 FIXED_HEADER = ">Ii"
@@ -31,15 +26,6 @@ FIXED_HEADER = ">Ii"
 def header_of(id_bytes: int) -> Struct:
     """Reads a request header whose client id has `id_bytes` bytes: two numbers, then the id behind its length."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
-
-
-class Node(Protocol):
-    """A broker of the cluster, as clients see it."""
-
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def endpoints(self) -> Mapping[str, Endpoint]: ...
 
 
 class Responder(Protocol):
@@ -55,6 +41,22 @@ class Responder(Protocol):
         """Resume a parked request: `answer` returns its response, or parks it again."""
 
 
+class RequestHandler(Protocol):
+    """The recipient of a connection's requests: the dispatcher or, before it, an authenticator."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def begin_read(self, ctx: "RequestContext") -> float:
+        """Note that a read brought requests; return monotonic milliseconds."""
+
+    def dispatch(self, ctx: "RequestContext", view: memoryview, start: int, end: int) -> None:
+        """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
+
+    def end_read(self) -> None:
+        """Note that the requests of the read have been handled, as far as possible."""
+
+
 class Outcome:
     """What a handler returns when there is nothing to send now."""
 
@@ -63,6 +65,34 @@ class Outcome:
 
 PARKED: Final = Outcome()  # a delayed operation answers later
 NO_RESPONSE: Final = Outcome()  # the request has no answer: Produce with acks=0
+
+
+class Authenticator(RequestHandler, Protocol):
+    """SASL authentication of one connection, as its handlers see it."""
+
+    session_lifetime_ms: int
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The enabled mechanisms."""
+
+    def expects_handshake(self) -> bool:
+        """Return whether SaslHandshake may come now."""
+
+    def expects_token(self) -> bool:
+        """Return whether SaslAuthenticate may come now."""
+
+    def choose(self, mechanism: str, handshake_version: int) -> bool:
+        """Begin an exchange; return False if the mechanism is not enabled."""
+
+    def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
+        """Return the mechanism's response to the client's token. Raises SaslError."""
+
+    def told(self, error: Exception) -> str:
+        """Return the error message for the client."""
+
+    def refuse(self, ctx: "RequestContext", response: Message | None, reason: str) -> "Outcome":
+        """Log a failed authentication; send the response and close the connection later (KIP-306)."""
 
 
 class RequestFault(Protocol):
@@ -82,23 +112,35 @@ class RequestFault(Protocol):
         """Send the response, or what replaces it."""
 
 
+class FetchInProgress(Protocol):
+    """The fetch in flight, as the throttler sees it."""
+
+    @property
+    def is_from_follower(self) -> bool: ...
+    @property
+    def read_bytes(self) -> int:
+        """The record bytes that were read."""
+
+    def sent(self, response: FetchResponse) -> bool:
+        """Record that `response` is sent; return whether it was changed, because it opens a session."""
+
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """Return the empty response for a client above its quota."""
+
+
 class RequestContext:
-    """The request in flight on one connection, and who sent it. There is one per connection, used again for each
-    request.
-    """
+    """The request in flight on one connection. There is one for each connection, used again for each request."""
 
     __slots__ = (
-        "about",
+        "annotations",
         "api",
+        "authenticator",
         "broker",
         "charged_bytes",
-        "client_id",
-        "client_software",
         "connection",
         "correlation_id",
         "error_code",
         "fault",
-        "fault_counts",
         "fetch",
         "header",
         "id_as_sent",
@@ -106,46 +148,37 @@ class RequestContext:
         "request_bytes",
         "responder",
         "route",
-        "sasl",
-        "seen",
-        "special",
+        "session",
         "started_ms",
-        "told",
-        "user",
+        "subject",
         "version",
         "worked_ms",
     )
 
-    def __init__(self, broker: "Broker", connection: "Connection", responder: "Responder") -> None:
+    def __init__(self, broker: "Broker", session: Session, connection: Channel, responder: Responder) -> None:
         self.broker = broker
-        self.responder = responder
+        self.session = session
         self.connection = connection
-        self.user = ANONYMOUS
-        self.sasl: SaslAuthenticator | None = None  # who has yet to find out, or will again, whose connection it is
-        self.client_id = ""  # null is "" (Kafka's RequestHeader.parse)
-        self.client_software = ("", "")  # name and version, as ApiVersions tells them since v3 (KIP-511)
-        # Of the last request header: the client id as it came, with its length, and how such a header is read.
+        self.responder = responder
+        self.authenticator: Authenticator | None = None  # of a connection to a SASL listener
+        # Of the last request header: the client id with its length, as it was sent, and the decoder of such a header.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)
-        self.route: Route  # of the request in flight; there is none before the first
-        self.api = ""  # "Produce v9", for people; empty while a header is read
+        self.route: ApiRoute  # unset before the first request
+        self.api = ""  # "Produce v9", for log lines; empty while a header is decoded
         self.version = 0
         self.correlation_id = 0
         self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
-        self.now_ms = 0  # wall clock: when its turn began or, after waiting, when the wait was over
-        self.fetch: Fetch | None = None  # the fetch in flight
-        self.charged_bytes = 0  # what a held fetch was charged before it read
-        self.started_ms = 0.0  # when its turn began, monotonic
-        self.told: Told | None = None  # the throttle times in its answers, while there are quotas
-        self.worked_ms = 0.0  # how long the thread worked on it before it was parked, while request quotas ask for it
+        self.now_ms = 0  # wall clock: when the read began or, after a wait, when the wait was over
+        self.started_ms = 0.0  # monotonic: when the read began
+        self.worked_ms = 0.0  # processing time before the request was parked, while there are request quotas
+        self.fetch: FetchInProgress | None = None
+        self.charged_bytes = 0  # by a held fetch, before it read
         self.error_code = 0  # the first error in the response, for the metrics
-        self.fault: RequestFault | None = None  # the fault rules that the request in flight hits
-        self.fault_counts: dict[Hashable, int] | None = None  # requests of this connection by the rule that counts them
-        # For the journal, while there is one: what the request in flight is about (None: it is not to be in the
-        # journal), and what is special about it; and whose the connection is (None: that has to be looked at anew).
-        self.about: About | None = None
-        self.special: Special | None = None
-        self.seen: Seen | None = None
+        self.fault: RequestFault | None = None  # the fault rules that the request hits
+        # For the journal, while there is one. A request without a subject is not recorded.
+        self.subject: RequestSubject | None = None
+        self.annotations: RequestAnnotations | None = None
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
@@ -163,44 +196,12 @@ class RequestContext:
         purgatory.watch(operation, keys)
         return PARKED
 
-    def endpoint_of(self, node: Node) -> Endpoint:
-        """Return the address of a broker for this client: its listener of the same name as the client's own.
-
-        For this broker, and for others that listen on all addresses, the host is the one that the client connected to.
-        """
-        here = self.connection.advertised
-        if node.node_id == self.broker.node_id:
-            return here
-        there = node.endpoints[here.name]
-        return Endpoint(here.name, here.host, there.port) if there.host in EVERYWHERE else there
-
-    @property
-    def principal(self) -> str:
-        """Who sent the request, as access control lists name them: "User:alice"."""
-        return f"User:{self.user}"
-
-    @property
-    def client_host(self) -> str:
-        """Where the request came from, as Java prints an address: "/127.0.0.1"."""
-        address = self.connection.peer.rpartition(":")[0]
-        return f"/{_as_java_prints(address) if ':' in address else address}"
-
     def wait_for_answer(self) -> Outcome:
         """Parks the request without an operation: whoever keeps it answers it by `Dispatcher.complete`, not within this
         call of the handler. That its client leaves changes nothing for those who keep it.
         """
         self.connection.park(_nothing)
         return PARKED
-
-
-def _as_java_prints(address: str) -> str:
-    """An IPv6 address without a shorthand for its zeros: hosts in access control lists are compared as text."""
-    from ipaddress import IPv6Address  # most clients have none
-
-    number, percent, scope = address.partition("%")
-    packed = IPv6Address(number).packed
-    groups = (f"{int.from_bytes(packed[at : at + 2]):x}" for at in range(0, len(packed), 2))
-    return f"{':'.join(groups)}{percent}{scope}"
 
 
 def _nothing() -> None:

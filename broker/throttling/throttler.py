@@ -15,7 +15,8 @@ from collections.abc import Callable
 from sys import float_info
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import NO_RESPONSE, PARKED, FetchInProgress, Outcome, RequestContext
+from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.apis.fetch import FetchResponse
@@ -23,7 +24,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
-from sluice.quotas.client_throttle_times import Told
+from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 from sluice.quotas.steady_time import SteadyTime
@@ -33,7 +34,6 @@ from .request_timer import RequestTime
 from .throttle_histogram import ThrottleTimesByClient
 
 if TYPE_CHECKING:
-    from sluice.broker.handlers.records.fetch import Fetch
     from sluice.broker.journal.journal import Journal
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
@@ -161,7 +161,7 @@ class Enforcement:
         """
         if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
             return float_info.max
-        return self.quotas.fetch.max_value_in_quota_window(ctx.user, ctx.client_id)
+        return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
         """What a request's topics have to ask before they are created or deleted; None where there is no quota.
@@ -172,7 +172,7 @@ class Enforcement:
         if manager is None:
             return None
         strict = ctx.version >= strict_since
-        return manager.quota_for(ctx.user, ctx.client_id, self.time.at(ctx.now_ms), strict=strict)
+        return manager.quota_for(ctx.session.user, ctx.session.client_id, self.time.at(ctx.now_ms), strict=strict)
 
     def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
         """Charges a topic that is created because a client asked for it; Kafka's brokers ask for it strictly."""
@@ -208,10 +208,10 @@ class Enforcement:
             self._wall_ms = ctx.now_ms
             self._now_ms = self.time.at(ctx.now_ms)
         now_ms = self._now_ms
-        throttle_ms = quotas.produce.record(ctx.user, ctx.client_id, ctx.request_bytes, now_ms)
+        throttle_ms = quotas.produce.record(ctx.session.user, ctx.session.client_id, ctx.request_bytes, now_ms)
         if throttle_ms <= 0 and quotas.request is None:
             ctx.responder.answer(ctx, response)
-            told = (ctx.told or _told_to(ctx)).produce
+            told = (ctx.session.throttle_times or _throttle_times_of(ctx.session)).produce
             told.zeros += 1
             if now_ms >= told.put_by_ms:
                 told.put_zeros(now_ms)
@@ -245,11 +245,11 @@ class Enforcement:
         if fetch is not None and fetch.is_from_follower:
             self._charge_time(ctx, now_ms, exempt=True)  # what followers fetch is no client's
         elif throttling is HOLD:  # it has been served, so this is for the next request to feel
-            self.quotas.fetch.record_no_throttle(ctx.user, ctx.client_id, size - charged_bytes, now_ms)
+            self.quotas.fetch.record_no_throttle(ctx.session.user, ctx.session.client_id, size - charged_bytes, now_ms)
             self._charge_time_no_throttle(ctx, now_ms)
         else:
             request_ms = self._charge_time(ctx, now_ms, exempt=False) if throttling is MUTE else 0
-            byte_ms = self.quotas.fetch.record(ctx.user, ctx.client_id, size, now_ms)
+            byte_ms = self.quotas.fetch.record(ctx.session.user, ctx.session.client_id, size, now_ms)
         throttle_ms = max(byte_ms, request_ms)
         if (throttle_ms <= 0 or throttling is WITHHOLD) and fetch is not None and fetch.sent(response):
             body = []
@@ -260,14 +260,14 @@ class Enforcement:
         elif throttle_ms <= 0:
             ctx.responder.send(ctx, body, body_bytes)
             if self.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # it may have been held before
-                told = (ctx.told or _told_to(ctx)).fetch
+                told = (ctx.session.throttle_times or _throttle_times_of(ctx.session)).fetch
                 told.zeros += 1
                 if now_ms >= told.put_by_ms:
                     told.put_zeros(now_ms)
         else:
             by = self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
             # What is not sent costs nothing: the client comes back for the same bytes.
-            self.quotas.fetch.unrecord(ctx.user, ctx.client_id, size, now_ms)
+            self.quotas.fetch.unrecord(ctx.session.user, ctx.session.client_id, size, now_ms)
             ctx.responder.answer(ctx, _throttled(ctx, fetch, throttle_ms))
             self._wait(ctx, _Muted(ctx, by, throttle_ms))
 
@@ -277,7 +277,7 @@ class Enforcement:
         """Charges a fetch for the `size` it is about to read, and reads: at once, or when its throttle time is over."""
         ctx.charged_bytes = size
         now_ms = self.time.at(ctx.now_ms)
-        byte_ms = self.quotas.fetch.record(ctx.user, ctx.client_id, size, now_ms)
+        byte_ms = self.quotas.fetch.record(ctx.session.user, ctx.session.client_id, size, now_ms)
         request_ms = self._charge_time(ctx, now_ms, exempt=False)
         throttle_ms = max(byte_ms, request_ms)
         if throttle_ms <= 0:
@@ -364,13 +364,13 @@ class Enforcement:
         if exempt:
             request.record_exempt(used, now_ms)
             return 0
-        return request.record(ctx.user, ctx.client_id, used, now_ms)
+        return request.record(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def _charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
         request = self.quotas.request
         if request is not None:
             used = request.percentage(self.request_time.take_nanos(ctx))
-            request.record_no_throttle(ctx.user, ctx.client_id, used, now_ms)
+            request.record_no_throttle(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def _note(
         self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
@@ -381,12 +381,12 @@ class Enforcement:
         by = manager if other_ms > request_ms else self.quotas.request
         assert by is not None, "a wait that no quota demands"
         throttle_ms = max(other_ms, request_ms)
-        by.record_throttle_time(ctx.user, ctx.client_id, throttle_ms, now_ms)
+        by.record_throttle_time(ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
         if ctx.route.api_key == PRODUCE:
-            (ctx.told or _told_to(ctx)).produce.record(throttle_ms, now_ms)
+            (ctx.session.throttle_times or _throttle_times_of(ctx.session)).produce.record(throttle_ms, now_ms)
         elif ctx.route.api_key == FETCH:
-            (ctx.told or _told_to(ctx)).fetch.record(throttle_ms, now_ms)
-        self.throttle_times.add(ctx.route.api_name, ctx.user, ctx.client_id, throttle_ms, now_ms)
+            (ctx.session.throttle_times or _throttle_times_of(ctx.session)).fetch.record(throttle_ms, now_ms)
+        self.throttle_times.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
         if self._journal is not None:
             self._journal.throttled(ctx, by.kind, throttle_ms)
         return by
@@ -397,9 +397,9 @@ class Enforcement:
         self.throttled.delay(operation)
 
 
-def _told_to(ctx: RequestContext) -> Told:
-    ctx.told = Told()
-    return ctx.told
+def _throttle_times_of(session: Session) -> ClientThrottleTimes:
+    session.throttle_times = ClientThrottleTimes()
+    return session.throttle_times
 
 
 def _answer(ctx: RequestContext, response: Message | Outcome) -> None:
@@ -412,7 +412,7 @@ def _tell(response: Message | Outcome, throttle_ms: int) -> None:
         response.throttle_time_ms = throttle_ms
 
 
-def _throttled(ctx: RequestContext, fetch: "Fetch | None", throttle_ms: int) -> FetchResponse:
+def _throttled(ctx: RequestContext, fetch: FetchInProgress | None, throttle_ms: int) -> FetchResponse:
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka the client is not told that its session is none

@@ -55,5 +55,5 @@ def secured_broker(*overrides: str) -> VirtualBroker:
 def alice(broker: VirtualBroker) -> Client:
     """A connection of alice, as if she had authenticated."""
     client = broker.client()
-    client.connection.ctx.user = "alice"
+    client.connection.ctx.session.user = "alice"
     return client

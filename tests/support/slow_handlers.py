@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.broker.dispatch.registry import Handle, Handler
-from sluice.broker.handlers.services import AllServices
+from sluice.broker.dispatch.registry import Handler
+from sluice.broker.handlers.services import AllServices, Handle
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker

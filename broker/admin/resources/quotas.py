@@ -13,7 +13,7 @@ from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, Refused
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.socket_server import SocketServer
-from sluice.broker.requests.context import ANONYMOUS
+from sluice.broker.requests.session import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.explain import BrokerSeen, ConnectionSeen, Explanation, explain
@@ -119,13 +119,13 @@ def _seen(node_id: int, server: SocketServer, client_id: str, user: str) -> Brok
         connections=[
             _connection(connection, now_ms)
             for connection in server.connections
-            if connection.ctx.client_id == client_id and connection.ctx.user == user
+            if connection.ctx.session.client_id == client_id and connection.ctx.session.user == user
         ],
     )
 
 
 def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
-    told = connection.ctx.told
+    told = connection.ctx.session.throttle_times
     produce, fetch = (None, None) if told is None else (told.produce, told.fetch)
     return ConnectionSeen(
         peer=connection.peer,

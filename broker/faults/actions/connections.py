@@ -161,9 +161,9 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
     def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         from .stalled_sasl import StalledSasl
 
-        assert connection.ctx.sasl is not None
-        stalled = StalledSasl(connection, connection.ctx.sasl, self.at)
-        connection.hand_to(stalled)
+        assert connection.ctx.authenticator is not None
+        stalled = StalledSasl(connection, connection.ctx.authenticator, self.at)
+        connection.set_request_handler(stalled)
         return stalled.go_on
 
 

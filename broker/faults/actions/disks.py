@@ -48,7 +48,7 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
         ctx = intercepted.ctx
         if ctx.route.api_key != FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
             return outcome
-        read_bytes = sum(size for _, size in ctx.fetch.fetched)
+        read_bytes = ctx.fetch.read_bytes
         if not read_bytes:
             return outcome
         return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, read_bytes), outcome)

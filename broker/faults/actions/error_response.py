@@ -148,8 +148,10 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
     ctx = intercepted.ctx
     ctx.error_code = ctx.error_code or code
     answer = whole(ctx.route.api_key, intercepted.request, code)
-    if ctx.route.api_key in _OF_SASL and ctx.sasl is not None:  # as any other that fails: it ends, and in a moment
-        return ctx.sasl.refuse(ctx, answer, f"fault rule {hit.fault.id}")
+    if (
+        ctx.route.api_key in _OF_SASL and ctx.authenticator is not None
+    ):  # as any other that fails: it ends, and in a moment
+        return ctx.authenticator.refuse(ctx, answer, f"fault rule {hit.fault.id}")
     return answer
 
 

@@ -6,13 +6,12 @@ it is handled as if it had come then.
 
 from typing import TYPE_CHECKING, Literal
 
-from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.context import Authenticator, RequestContext
 from sluice.clock import Clock
 from sluice.protocol.apis import SASL_HANDSHAKE
 
 if TYPE_CHECKING:
     from sluice.broker.network.connection import Connection
-    from sluice.broker.security.sasl.authenticator import SaslAuthenticator
 
 _API_KEY_BYTES = 2
 
@@ -20,9 +19,7 @@ _API_KEY_BYTES = 2
 class StalledSasl:
     """Takes the requests of one connection in place of its authenticator (`Requests` of the connection)."""
 
-    def __init__(
-        self, connection: "Connection", sasl: "SaslAuthenticator", at: Literal["handshake", "authenticate"]
-    ) -> None:
+    def __init__(self, connection: "Connection", sasl: Authenticator, at: Literal["handshake", "authenticate"]) -> None:
         self._connection = connection
         self._sasl = sasl
         self._at = at
@@ -49,7 +46,7 @@ class StalledSasl:
     def go_on(self) -> None:
         """The rule has ended."""
         connection = self._connection
-        connection.hand_to(self._sasl)
+        connection.set_request_handler(self._sasl)
         request, self._stalled = self._stalled, None
         if request is None or connection.closed:
             return

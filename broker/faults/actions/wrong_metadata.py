@@ -121,7 +121,7 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
         if not hinted:
             return outcome
         leader_id = intercepted.broker.node_id if self.leader is None else self.leader
-        at = intercepted.ctx.endpoint_of(intercepted.broker.cluster.brokers[leader_id])
+        at = intercepted.ctx.session.endpoint_of(intercepted.broker.cluster.brokers[leader_id])
         for partition in hinted:
             assert partition.current_leader is not None
             partition.current_leader.leader_id = leader_id

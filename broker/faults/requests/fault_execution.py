@@ -17,7 +17,7 @@ from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import How, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.faults.matching.error_answers import Level, Where, merge
-from sluice.broker.network.connection import Connection
+from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS, PRODUCE
 from sluice.protocol.apis.produce import ProduceRequest
@@ -29,7 +29,7 @@ from sluice.purgatory.operation import DelayedOperation
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.faults.target import FaultedBroker
-    from sluice.broker.handlers.services import AllServices
+    from sluice.broker.handlers.services import AllServices, Handle
 
 
 class _Wait(DelayedOperation):
@@ -58,7 +58,7 @@ class _Muted(DelayedOperation):
 
     __slots__ = ("_connection", "_fault")
 
-    def __init__(self, connection: Connection, fault: "ActiveRule", delay_ms: float) -> None:
+    def __init__(self, connection: Channel, fault: "ActiveRule", delay_ms: float) -> None:
         super().__init__(delay_ms)
         self._connection = connection
         self._fault = fault
@@ -91,6 +91,7 @@ class FaultExecution:
         owner: RuleOwner,
         broker: "FaultedBroker",
         services: "AllServices",
+        handle: "Handle",
         ctx: RequestContext,
         request: Message,
         hits: Iterator[RuleHit],
@@ -103,7 +104,7 @@ class FaultExecution:
         self._overwriting: list[ActiveRule] = []
         self._failed_partitions: list[tuple[ActiveRule, ErrorCode]] = []
         self._owner = owner
-        self._handle = ctx.route.serve
+        self._handle = handle
         self._coming = hits
         self._hits: list[RuleHit] = []
         self._finished = 0  # of the hits, those that had their turn after the request was handled

@@ -59,7 +59,7 @@ class RouteFaults:
 
     def handle(self, ctx: RequestContext, request: Message, services: "AllServices") -> Message | Outcome:
         """Handle a request in place of the route's handler."""
-        who = (ctx.client_id, ctx.client_software, ctx.user, ctx.connection.advertised.name)
+        who = (ctx.session.client_id, ctx.session.client_software, ctx.session.user, ctx.connection.advertised.name)
         try:
             of_client = self._of_clients[who]
         except KeyError:
@@ -85,7 +85,9 @@ class RouteFaults:
         if first is None:
             return self._route.serve(ctx, request, services)
         hits = chain((first,), hits)
-        execution = ctx.fault = FaultExecution(self._owner, self._broker, services, ctx, request, hits)
+        execution = ctx.fault = FaultExecution(
+            self._owner, self._broker, services, self._route.serve, ctx, request, hits
+        )
         return execution.begin()
 
     def _hits(self, ctx: RequestContext, faults: Sequence[Fault], named: Named | None) -> Iterator[RuleHit]:

@@ -37,8 +37,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
         if not (_is_legal(name) and _is_legal(version)):
             ctx.error_code = ErrorCode.INVALID_REQUEST
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        ctx.client_software = name, version
-        ctx.seen = None
+        ctx.session.set_client_software(name, version)
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,
         broker.node_id,

@@ -29,7 +29,7 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
     if request.endpoint_type != _BROKERS:
         return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     cluster = broker.cluster
-    endpoints = {node.node_id: ctx.endpoint_of(node) for node in broker.known_brokers}
+    endpoints = {node.node_id: ctx.session.endpoint_of(node) for node in broker.known_brokers}
     response = DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,

@@ -47,10 +47,10 @@ def handle(
 def selectors(ctx: RequestContext, client_instance_id: bytes) -> dict[str, str]:
     """What a subscription can tell this client apart by."""
     address, _, port = ctx.connection.peer.rpartition(":")
-    name, version = ctx.client_software
+    name, version = ctx.session.client_software
     return {
         "client_instance_id": printed_uuid(client_instance_id),
-        "client_id": ctx.client_id,
+        "client_id": ctx.session.client_id,
         "client_software_name": name,
         "client_software_version": version,
         "client_source_address": address,

@@ -55,7 +55,7 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
         coordinator = None
     if coordinator is None:
         return _refused(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    at = ctx.endpoint_of(coordinator)
+    at = ctx.session.endpoint_of(coordinator)
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
 
 

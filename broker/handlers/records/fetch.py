@@ -100,8 +100,8 @@ def _begin(ctx: RequestContext, broker: "RecordServices", request: FetchRequest)
     for item in session.partitions.values():
         if item.partition is None or item.partition.deleted:
             item.locate(broker.cluster)
-    if ctx.about is not None:
-        ctx.about = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
+    if ctx.subject is not None:
+        ctx.subject = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
     return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
 
 
@@ -177,6 +177,11 @@ class Fetch:
     def is_held(self) -> bool:
         """Whether it is held before it reads, when it is over quota (KIP-13)."""
         return not self.is_from_follower and self._broker.enforcement.holds_fetch(self._ctx.version)
+
+    @property
+    def read_bytes(self) -> int:
+        """The record bytes that were read."""
+        return sum(size for _, size in self.fetched)
 
     def partitions(self) -> list[Partition]:
         """Those that are led here."""
@@ -329,7 +334,7 @@ class Fetch:
         data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
         leader = broker.known_leader(known)
         if leader is not None:
-            at = self._ctx.endpoint_of(leader)
+            at = self._ctx.session.endpoint_of(leader)
             self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
 
 

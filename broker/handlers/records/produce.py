@@ -180,7 +180,7 @@ def _append(
     if acks not in _ACKS:
         return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     topic, log = partition.topic, partition.log
-    if topic.is_internal and ctx.client_id != _WRITES_INTERNAL_TOPICS:
+    if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
         return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not broker.leads(partition):
         return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -242,7 +242,7 @@ def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: Produ
         answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
         leader = broker.known_leader(known)
         if leader is not None:
-            at = ctx.endpoint_of(leader)
+            at = ctx.session.endpoint_of(leader)
             leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
     response.node_endpoints = list(leaders.values())
 

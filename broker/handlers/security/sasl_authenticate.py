@@ -19,7 +19,7 @@ def handle(
     ctx: RequestContext, request: SaslAuthenticateRequest, broker: "SecurityServices"
 ) -> SaslAuthenticateResponse | Outcome:
     """What the mechanism says to the token; SASL_AUTHENTICATION_FAILED, and the end, for a client it refuses."""
-    sasl = ctx.sasl
+    sasl = ctx.authenticator
     if sasl is None or not sasl.expects_token():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE
         message = "SaslAuthenticate request received after successful authentication"

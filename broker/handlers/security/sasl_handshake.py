@@ -19,7 +19,7 @@ def handle(
     ctx: RequestContext, request: SaslHandshakeRequest, broker: "SecurityServices"
 ) -> SaslHandshakeResponse | Outcome:
     """The mechanisms there are; UNSUPPORTED_SASL_MECHANISM, and the end, where the one asked for is none of them."""
-    sasl = ctx.sasl
+    sasl = ctx.authenticator
     if sasl is None or not sasl.expects_handshake():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

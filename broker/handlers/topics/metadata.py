@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.topic_validation import invalid_topic_name
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
-from sluice.broker.requests.context import Node, RequestContext
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -71,7 +72,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
 
 
 def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
-    endpoint = ctx.endpoint_of(node)
+    endpoint = ctx.session.endpoint_of(node)
     return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port)
 
 

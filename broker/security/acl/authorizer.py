@@ -62,7 +62,7 @@ class Authorizer:
         log_denied: bool = True,
     ) -> bool:
         """Whether the client may; `references` is how often its request names the resource."""
-        principal, host = ctx.principal, ctx.client_host[1:]
+        principal, host = ctx.session.principal, ctx.session.client_host[1:]
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO
         if (log_allowed if allowed else log_denied) and _audit.isEnabledFor(level):
@@ -107,7 +107,9 @@ class Authorizer:
     ) -> bool:
         """Whether the client may do it to some resource of the type (Authorizer.authorizeByResourceType)."""
         may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
-        return may_everything or self.allows_some(ctx.principal, ctx.client_host[1:], operation, resource_type)
+        return may_everything or self.allows_some(
+            ctx.session.principal, ctx.session.client_host[1:], operation, resource_type
+        )
 
     def allows_some(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether an entry allows it on all names, or on one, be that a prefix, which no other entry takes away."""

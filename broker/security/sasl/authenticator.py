@@ -157,8 +157,8 @@ class SaslAuthenticator:
 
     def begin(self) -> None:
         """Meets the connection's first request."""
-        self._connection.ctx.sasl = self
-        self._connection.hand_to(self)
+        self._connection.ctx.authenticator = self
+        self._connection.set_request_handler(self)
         self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
 
     # -- what the connection calls -------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class SaslAuthenticator:
             self._complete(ctx, self._mechanism.user, self._mechanism.expires_at_ms)
         return answer
 
-    def told(self, error: SaslError) -> str:
+    def told(self, error: Exception) -> str:
         """What the client is told when it is refused: the words of its mechanism only where these are for it."""
         if isinstance(error, SaslAuthenticationError):
             return error.told
@@ -288,15 +288,14 @@ class SaslAuthenticator:
         else:
             self._counts.successful_again += 1
         self._user, self._mechanism = user, None
-        ctx.user = user
-        ctx.seen = None
+        ctx.session.set_user(user)
         max_bytes = self._broker.config.integer("socket.request.max.bytes")
         self._connection.limit_frames(max_bytes, "socket.request.max.bytes")
         lifetime_ms = self._listener.session_lifetime_ms(self._mechanism_name, credential_expires_at_ms, ctx.now_ms)
         self.session_lifetime_ms = lifetime_ms or 0
         if lifetime_ms is None:
             self._expires_at_ms = None
-            self._connection.hand_to(self._dispatcher)
+            self._connection.set_request_handler(self._dispatcher)
         else:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 

@@ -4,7 +4,7 @@ from math import isnan
 
 import pytest
 
-from sluice.quotas.client_throttle_times import ThrottleTimesTold
+from sluice.quotas.client_throttle_times import ThrottleTimeStats
 
 # Answers as moment and throttle time; then when it is asked, the average and the maximum.
 CASES: dict[str, tuple[list[tuple[int, int]], int, float, float]] = {
@@ -22,7 +22,7 @@ CASES: dict[str, tuple[list[tuple[int, int]], int, float, float]] = {
 
 @pytest.mark.parametrize(("answers", "at_ms", "average", "maximum"), CASES.values(), ids=CASES)
 def test_what_a_client_was_told(answers: list[tuple[int, int]], at_ms: int, average: float, maximum: float) -> None:
-    told = ThrottleTimesTold()
+    told = ThrottleTimeStats()
     for now_ms, throttle_ms in answers:
         if throttle_ms:
             told.record(throttle_ms, now_ms)

@@ -120,7 +120,7 @@ class ClassicProtocol:
         self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
     ) -> JoinGroupResponse | Outcome:
         instance_id = request.group_instance_id
-        prefix = ctx.client_id if instance_id is None else instance_id
+        prefix = ctx.session.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{UUID(bytes=self._runtime.host.random.randbytes(16), version=4)}"
         if instance_id is not None:
             known_id = group.static_members.get(instance_id)
@@ -156,8 +156,8 @@ class ClassicProtocol:
         member = ClassicMember(
             member_id,
             request.group_instance_id,
-            ctx.client_id,
-            ctx.client_host,
+            ctx.session.client_id,
+            ctx.session.client_host,
             request.rebalance_timeout_ms,
             request.session_timeout_ms,
             request.protocol_type,

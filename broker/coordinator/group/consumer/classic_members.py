@@ -225,8 +225,8 @@ def _updated(
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         subscribed_topic_names=frozenset(subscription.topics),
         subscribed_topic_regex="",
-        client_id=ctx.client_id,
-        client_host=ctx.client_host,
+        client_id=ctx.session.client_id,
+        client_host=ctx.session.client_host,
         classic=ClassicMetadata(
             request.session_timeout_ms, tuple((one.name, one.metadata) for one in request.protocols)
         ),

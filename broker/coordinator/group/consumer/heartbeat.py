@@ -318,8 +318,8 @@ def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
         subscribed_topic_names=member.subscribed_topic_names if names is None else frozenset(names),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
-        client_id=ctx.client_id,
-        client_host=ctx.client_host,
+        client_id=ctx.session.client_id,
+        client_host=ctx.session.client_host,
         classic=None,
     )
 

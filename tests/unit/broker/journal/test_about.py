@@ -2,8 +2,9 @@
 
 import pytest
 
-from sluice.broker.journal.about import NOTHING, About, reader_of
+from sluice.broker.journal.about import NOTHING, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
+from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.apis import API_KEYS, FETCH, PRODUCE, Api
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -36,7 +37,7 @@ TWO = ProduceRequest(
     ],
 )
 NO_PRODUCER = (-1, -1, -1)
-CASES: dict[str, tuple[Message, About]] = {
+CASES: dict[str, tuple[Message, RequestSubject]] = {
     "Produce, of a producer that is not idempotent": (produce(9), ("t", 0, (2, -1, -1, -1), None)),
     "Produce, of an idempotent one": (produce(9, IDEMPOTENT), ("t", 0, (2, 9, 2, 30), None)),
     "Produce by id": (produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16), (b"i" * 16, 0, (2, 9, 2, 30), None)),
@@ -81,7 +82,7 @@ CASES: dict[str, tuple[Message, About]] = {
 
 
 @pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
-def test_a_request_says_what_it_is_about(request_: Message, expected: About) -> None:
+def test_a_request_says_what_it_is_about(request_: Message, expected: RequestSubject) -> None:
     assert reader_of(api_key_of(request_), {})(request_) == expected
 
 

@@ -29,7 +29,7 @@ def connected(broker: VirtualBroker, *, with_certificate: bool = True) -> TlsCli
 
 def user_of(broker: VirtualBroker) -> tuple[str, str]:
     (connection,) = broker.server.connections
-    return connection.ctx.user, connection.ctx.principal
+    return connection.ctx.session.user, connection.ctx.session.principal
 
 
 def test_a_certificate_says_who_a_client_is() -> None:

@@ -18,4 +18,4 @@ from tests.support.virtual_broker import VirtualBroker
 def test_a_client_s_host_is_printed_as_java_does(peer: str, expected: str) -> None:
     connection = VirtualBroker().client().connection
     connection.peer = peer
-    assert connection.ctx.client_host == expected
+    assert connection.ctx.session.client_host == expected

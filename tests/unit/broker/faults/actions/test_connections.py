@@ -217,7 +217,7 @@ def test_a_stalled_exchange_answers_what_comes_before_it_and_goes_on_when_the_ru
     fault.remove()
     broker.settle()
     assert [one.api for one in client.take_answers()] == ["SaslAuthenticate", "Metadata"]
-    assert client.connection.ctx.user == "alice"
+    assert client.connection.ctx.session.user == "alice"
 
 
 def test_a_handshake_of_sasl_can_be_stalled() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sluice.broker.network.connection import Connection
-from sluice.broker.security.sasl.authenticator import _NEXT, State
+from sluice.broker.security.sasl.authenticator import _NEXT, SaslAuthenticator, State
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -82,7 +82,7 @@ def test_plain_takes_one_token(version: int) -> None:
     answer = authenticate(client, plain(), version)
     assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
     assert isinstance(client.connection, Connection)
-    assert (client.connection.ctx.user, client.connection.ctx.principal) == ("alice", "User:alice")
+    assert (client.connection.ctx.session.user, client.connection.ctx.session.principal) == ("alice", "User:alice")
     assert client.ask(MetadataRequest(topics=[]), 9).brokers
     assert counts(broker) == {"successful": 1} | ({"successful_no_reauth": 1} if version == 0 else {})
 
@@ -94,7 +94,7 @@ def test_scram_takes_two_rounds(mechanism: str, hash_name: str) -> None:
     scram = ScramClient(hash_name, "bob", "bob-secret")
     final = scram.final(authenticate(client, scram.first).auth_bytes)
     assert authenticate(client, final).auth_bytes == scram.signature
-    assert client.connection.ctx.user == "bob"
+    assert client.connection.ctx.session.user == "bob"
 
 
 def test_oauthbearer_takes_a_token_and_its_lifetime() -> None:
@@ -103,7 +103,7 @@ def test_oauthbearer_takes_a_token_and_its_lifetime() -> None:
     handshake(client, "OAUTHBEARER")
     expires_s = WALL_START_MS / 1000 + 60
     answer = authenticate(client, bearer(token({"sub": "carol", "exp": expires_s})))
-    assert (client.connection.ctx.user, answer.session_lifetime_ms) == ("carol", 60_000)
+    assert (client.connection.ctx.session.user, answer.session_lifetime_ms) == ("carol", 60_000)
 
 
 def test_old_clients_send_tokens_without_headers() -> None:
@@ -560,13 +560,13 @@ class Exchanges(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_known_without_a_password(self) -> None:
-        user = self.client.connection.ctx.user
+        user = self.client.connection.ctx.session.user
         assert user == "ANONYMOUS" or (self.showed_password and user in ("alice", "bob"))
 
     @invariant()
     def a_failed_one_is_closed_in_time(self) -> None:
-        sasl = self.client.connection.ctx.sasl
-        assert sasl is not None
+        sasl = self.client.connection.ctx.authenticator
+        assert isinstance(sasl, SaslAuthenticator)
         if sasl.state is State.FAILED:
             self.broker.advance(DELAY_MS)
             assert not self.client.is_open

@@ -26,7 +26,7 @@ def user_of(*overrides: str, user: str = "alice", password: str = "alice-secret"
     client = VirtualBroker(LISTENER, *overrides).client()
     handshake(client)
     authenticate(client, plain(user, password))
-    return str(client.connection.ctx.user)
+    return str(client.connection.ctx.session.user)
 
 
 def mechanisms(*overrides: str) -> list[str]:

@@ -1,0 +1,21 @@
+"""One API in one version, as plain data."""
+
+from collections.abc import Callable
+
+from sluice.protocol.codec.wire import Parts
+
+# Encodes a response message; typed for any object, as one of a route is always of the route's API.
+Encode = Callable[[object, Parts], None]
+
+
+class ApiRoute:
+    """What a request context and the journal need to know of the API; the dispatcher's `Route` adds the handler."""
+
+    __slots__ = ("api_key", "api_name", "encode", "label", "version")
+
+    def __init__(self, api_key: int, api_name: str, version: int, encode: Encode) -> None:
+        self.api_key = api_key
+        self.api_name = api_name
+        self.label = f"{api_name} v{version}"
+        self.version = version
+        self.encode = encode

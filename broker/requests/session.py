@@ -1,0 +1,104 @@
+"""The client of one connection: what lasts from request to request."""
+
+from collections.abc import Hashable, Mapping
+from typing import Protocol
+
+from sluice.config.broker_config import EVERYWHERE, Endpoint
+from sluice.quotas.client_throttle_times import ClientThrottleTimes
+
+from .channel import Channel
+from .trace import ClientIdentity
+
+# The user name without authentication (KafkaPrincipal.ANONYMOUS).
+ANONYMOUS = "ANONYMOUS"
+
+
+class Node(Protocol):
+    """A broker of the cluster, as clients see it."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]: ...
+
+
+class Session:
+    """Who sends the requests of a connection, as far as the broker knows."""
+
+    __slots__ = (
+        "channel",
+        "client_id",
+        "client_software",
+        "fault_counts",
+        "identity",
+        "node_id",
+        "throttle_times",
+        "user",
+    )
+
+    def __init__(self, node_id: int, channel: Channel) -> None:
+        self.node_id = node_id  # of the broker
+        self.channel = channel
+        self.user = ANONYMOUS
+        self.client_id = ""  # a null id is "" (Kafka's RequestHeader.parse)
+        self.client_software = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
+        self.identity: ClientIdentity | None = None  # for the journal; None if it must be made anew
+        self.throttle_times: ClientThrottleTimes | None = None  # those that the client was told, while there are quotas
+        self.fault_counts: dict[Hashable, int] | None = None  # requests, by the fault rule that counts them
+
+    @property
+    def principal(self) -> str:
+        """The principal, as access control lists name it: "User:alice"."""
+        return f"User:{self.user}"
+
+    @property
+    def client_host(self) -> str:
+        """The client's address, as Java prints it: "/127.0.0.1"."""
+        address = self.channel.peer.rpartition(":")[0]
+        return f"/{_java_ipv6(address) if ':' in address else address}"
+
+    def set_user(self, user: str) -> None:
+        """Set the authenticated user."""
+        self.user = user
+        self.identity = None
+
+    def set_client_software(self, name: str, version: str) -> None:
+        """Set the name and version of the client library."""
+        self.client_software = name, version
+        self.identity = None
+
+    def identify(self) -> ClientIdentity:
+        """Return the identity for the journal, made anew after a change."""
+        if self.identity is None:
+            channel = self.channel
+            self.identity = ClientIdentity(
+                self.node_id,
+                channel.number,
+                channel.advertised.name,
+                channel.peer,
+                self.client_id,
+                self.client_software,
+                self.user,
+            )
+        return self.identity
+
+    def endpoint_of(self, node: Node) -> Endpoint:
+        """Return the address of a broker for this client: its listener of the same name as the client's own.
+
+        For this broker, and for others that listen on all addresses, the host is the one that the client connected to.
+        """
+        here = self.channel.advertised
+        if node.node_id == self.node_id:
+            return here
+        there = node.endpoints[here.name]
+        return Endpoint(here.name, here.host, there.port) if there.host in EVERYWHERE else there
+
+
+def _java_ipv6(address: str) -> str:
+    """Return an IPv6 address without zero compression: hosts in access control lists are compared as text."""
+    from ipaddress import IPv6Address  # most clients have none
+
+    number, percent, scope = address.partition("%")
+    packed = IPv6Address(number).packed
+    groups = (f"{int.from_bytes(packed[at : at + 2]):x}" for at in range(0, len(packed), 2))
+    return f"{':'.join(groups)}{percent}{scope}"
