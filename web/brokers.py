@@ -8,7 +8,7 @@ from sluice.broker.controller.controller import TRANSITIONS
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.server.cluster_server import ClusterServer
 
-# Who leads what is counted this seldom, in looks: there may be many partitions.
+# Leaders are counted once in this many snapshots: there may be many partitions.
 _COUNT_LEADERS_EVERY = 4
 
 
@@ -49,15 +49,15 @@ class Brokers:
         self._server = server
         self._leads: Counter[int] = Counter()
         self._counts: dict[int, _Counts] = {}
-        self._looked_ms = 0.0
+        self._read_ms = 0.0
 
-    def look(self, number: int) -> list[BrokerNow]:
-        """Each as it is now; `number` counts the looks from 0 on."""
+    def read(self, number: int) -> list[BrokerNow]:
+        """Return the current state of each broker; `number` counts the snapshots from 0."""
         if number % _COUNT_LEADERS_EVERY == 0:
             topics = self._server.cluster.topics.values()
             self._leads = Counter(partition.leader for topic in topics for partition in topic.partitions)
         now_ms = self._server.cluster.clock.monotonic_ms()
-        elapsed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        elapsed_ms, self._read_ms = now_ms - self._read_ms, now_ms
         return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
 
     def _seen(self, node_id: int, server: SocketServer, elapsed_ms: float) -> BrokerNow:

@@ -9,11 +9,11 @@ from sluice.quotas.manager import ClientQuotaManager
 
 from .meter import Meter, MeterSeen
 
-# Two looks a second for two minutes.
+# Two snapshots a second for two minutes.
 POINTS = 240
-Who = tuple[str, str]  # user, client id
-# A look, bytes per second since the one before it, and whether the client was held then. Looks without either are left
-# out: most clients are silent most of the time.
+ClientKey = tuple[str, str]  # user, client id
+# The number of a snapshot, bytes per second since the one before it, and whether the client was throttled then. Points
+# without either are left out: most clients are silent most of the time.
 Point = tuple[int, int, int]
 _BYTES = ("Produce", "Fetch")
 
@@ -47,24 +47,24 @@ class ClientRow:
         "folded",
         "id",
         "last_active_ms",
-        "look",
-        "looked_ms",
         "meters",
         "points",
+        "read_ms",
+        "snapshot_number",
         "software",
         "user",
         "waiting",
     )
 
-    def __init__(self, number: int, who: Who) -> None:
+    def __init__(self, number: int, key: ClientKey) -> None:
         self.id = number
-        self.user, self.client_id = who
+        self.user, self.client_id = key
         self.folded = f"{self.client_id}\n{self.user}".casefold()  # what is searched
         self.software = ""
         self.connections = self.waiting = 0
         self.last_active_ms = 0.0  # monotonic
-        self.look = -1  # at which it was read last
-        self.looked_ms = 0.0  # when that was, monotonic
+        self.snapshot_number = -1  # at which it was read last
+        self.read_ms = 0.0  # when that was, monotonic
         self.meters: list[MeterSeen] = []
         self.points: deque[Point] = deque(maxlen=POINTS)
         self.encoded = b""
@@ -88,14 +88,14 @@ class ClientRow:
     @property
     def may_have_changed(self) -> bool:
         """Whether it may stand otherwise than it did when it was read last."""
-        if self.look < 0 or self.last_active_ms > self.looked_ms:
+        if self.snapshot_number < 0 or self.last_active_ms > self.read_ms:
             return True
         return any(meter.rate or meter.held_until_ms for meter in self.meters)
 
     def read(
-        self, servers: dict[int, SocketServer], mutation: ClientQuotaManager | None, look: int, now_ms: float
+        self, servers: dict[int, SocketServer], mutation: ClientQuotaManager | None, number: int, now_ms: float
     ) -> None:
-        """Looks at what all brokers have recorded of it."""
+        """Read what all brokers have recorded of the client."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0
         is_held = False
@@ -108,7 +108,7 @@ class ClientRow:
                 meter = self._meter(manager, node_id)
                 if meter is None:
                     continue
-                seen = meter.look(manager.kind, node_id, manager.rules.bucket(self.user, self.client_id), wall_ms)
+                seen = meter.read(manager.kind, node_id, manager.rules.bucket(self.user, self.client_id), wall_ms)
                 charged += meter.charged if manager.kind in _BYTES else 0
                 is_held = is_held or seen.held_until_ms > 0
                 best = nearest.get(manager.kind)
@@ -119,7 +119,7 @@ class ClientRow:
                 ):
                     nearest[manager.kind] = seen
         self.meters = [*nearest.values()]
-        self._note(look, now_ms, charged, is_held=is_held)
+        self._note(number, now_ms, charged, is_held=is_held)
         self.encoded = msgspec.json.encode(self._seen())
 
     def _meter(self, manager: ClientQuotaManager, node_id: int) -> Meter | None:
@@ -131,14 +131,14 @@ class ClientRow:
             meter = self._meters[node_id, manager.kind] = Meter(sensors)
         return meter
 
-    def _note(self, look: int, now_ms: float, charged: float, *, is_held: bool) -> None:
-        """One point for each look since the last one at this client: what was charged is spread over them."""
-        elapsed_ms = now_ms - self.looked_ms
-        per_s = max(0, round(charged / elapsed_ms * 1000)) if self.look >= 0 and elapsed_ms > 0 else 0
+    def _note(self, number: int, now_ms: float, charged: float, *, is_held: bool) -> None:
+        """Add a point for each snapshot since the client was last read, and spread what was charged over them."""
+        elapsed_ms = now_ms - self.read_ms
+        per_s = max(0, round(charged / elapsed_ms * 1000)) if self.snapshot_number >= 0 and elapsed_ms > 0 else 0
         if per_s or is_held:
-            first = look if self.look < 0 else max(self.look + 1, look - POINTS)
-            self.points.extend((number, per_s, int(is_held)) for number in range(first, look + 1))
-        self.look, self.looked_ms = look, now_ms
+            first = number if self.snapshot_number < 0 else max(self.snapshot_number + 1, number - POINTS)
+            self.points.extend((each, per_s, int(is_held)) for each in range(first, number + 1))
+        self.snapshot_number, self.read_ms = number, now_ms
 
     def _seen(self) -> ClientSeen:
         return ClientSeen(

@@ -1,7 +1,7 @@
-"""All clients of a cluster, those shown and some of the others looked at each time.
+"""All clients of a cluster. Each snapshot reads the clients that are shown, and some of the others.
 
-To read one costs a twentieth of a millisecond, and there may be a hundred thousand: so at each look those are read that
-someone sees, and of the others a few that have done something since. They are sorted by what was read last.
+Reading one takes a twentieth of a millisecond, and there may be a hundred thousand. So each snapshot reads the clients
+that a viewer sees, and a few of the others that were active since. They are sorted by what was read last.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,14 +13,14 @@ from typing import Literal
 from sluice.broker.requests.session import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
 
-from .client_row import ClientRow, Who
+from .client_row import ClientKey, ClientRow
 
 # Clients read each time beyond those that someone sees: all of 500 within ten seconds. The first time many are, so that
 # they are in their order at once.
 _OTHERS, _OTHERS_AT_FIRST = 25, 500
 # Of clients that are gone, so many are remembered.
 _MOST_GONE = 1000
-# How often those are looked for that left before anyone looked, in looks.
+# Clients that left before they were ever read are searched for once in this many snapshots.
 _SEEK_EVERY = 10
 
 
@@ -45,15 +45,15 @@ class Clients:
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._numbers = count(1)
-        self._rows: dict[Who, ClientRow] = {}
+        self._rows: dict[ClientKey, ClientRow] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def find(self, look: int) -> None:
-        """Finds out who is there; `look` numbers the looks at the cluster from 0 on."""
+    def find(self, number: int) -> None:
+        """Find the clients that exist now; `number` counts the snapshots from 0."""
         self._count_connections()
-        if look % _SEEK_EVERY == 0:
+        if number % _SEEK_EVERY == 0:
             self._add_recorded()
             self._forget_gone()
 
@@ -65,18 +65,18 @@ class Clients:
             rows = (row for row in rows if folded in row.folded)
         return sorted(rows, key=SORTS[sort])
 
-    def read(self, look: int, shown: Iterable[ClientRow]) -> None:
+    def read(self, number: int, shown: Iterable[ClientRow]) -> None:
         """Reads what is recorded of the clients that are `shown`, and of some others."""
         now_ms = self._server.cluster.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
-        for row in {row.id: row for row in (*shown, *self._others(look))}.values():
-            row.read(self._server.servers, mutation, look, now_ms)
+        for row in {row.id: row for row in (*shown, *self._others(number))}.values():
+            row.read(self._server.servers, mutation, number, now_ms)
 
-    def _others(self, look: int) -> list[ClientRow]:
+    def _others(self, number: int) -> list[ClientRow]:
         """Those that may have changed, the ones read longest ago first."""
         changed = [row for row in self._rows.values() if row.may_have_changed]
-        changed.sort(key=attrgetter("look"))
-        return changed[: _OTHERS if look else _OTHERS_AT_FIRST]
+        changed.sort(key=attrgetter("snapshot_number"))
+        return changed[: _OTHERS if number else _OTHERS_AT_FIRST]
 
     def _count_connections(self) -> None:
         rows = self._rows
@@ -98,18 +98,18 @@ class Clients:
 
     def _add_recorded(self) -> None:
         """Clients of which something is recorded though they have left."""
-        users, client_ids = ({who[position] for who in self._rows} for position in (0, 1))
+        users, client_ids = ({key[position] for key in self._rows} for position in (0, 1))
         managers = (manager for server in self._server.servers.values() for manager in server.broker.quotas)
         for user, client_id in (bucket for manager in managers for bucket in manager.buckets()):
-            who = (user or ANONYMOUS, client_id or "")
+            key = (user or ANONYMOUS, client_id or "")
             if user is None:
                 is_known = client_id in client_ids
             else:
-                is_known = who in self._rows if client_id is not None else user in users
+                is_known = key in self._rows if client_id is not None else user in users
             if not is_known and len(self._rows) < _MOST_GONE:
-                self._add(who)
-                users.add(who[0])
-                client_ids.add(who[1])
+                self._add(key)
+                users.add(key[0])
+                client_ids.add(key[1])
 
     def _forget_gone(self) -> None:
         gone = [row for row in self._rows.values() if not row.connections]
@@ -117,6 +117,6 @@ class Clients:
         for row in gone[_MOST_GONE:]:
             del self._rows[row.user, row.client_id]
 
-    def _add(self, who: Who) -> ClientRow:
-        row = self._rows[who] = ClientRow(next(self._numbers), who)
+    def _add(self, key: ClientKey) -> ClientRow:
+        row = self._rows[key] = ClientRow(next(self._numbers), key)
         return row

@@ -1,7 +1,6 @@
-"""Looks at the cluster twice a second while somebody watches, and not at all while nobody does.
+"""Takes a snapshot of the cluster twice a second while there is a viewer, and none while there is not.
 
-A look and what is made of it take at most a twentieth of the time: where there is so much to see that it takes longer,
-the next one comes later.
+Snapshots take at most a twentieth of the time: where one takes longer, the next one comes later.
 """
 
 from collections import deque
@@ -11,41 +10,41 @@ from contextlib import contextmanager
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle, sleep_ms
 
-from .snapshots import Look, Looks
+from .snapshots import Snapshot, SnapshotTaker
 from .view import View
 from .viewer import Viewer
 
 EVERY_MS = 500.0
-_LEAST_REST = 19  # times what a look takes
-# What that is, the quickest of so many tells: the others may have waited for a processor.
+_LEAST_REST = 19  # times what a snapshot takes
+# The duration is that of the quickest of this many: the others may have waited for a processor.
 _TIMED = 4
-# How soon who watches notices a look, and that the broker stops: uvicorn has no patience with answers then.
+# How soon a viewer notices a snapshot, and that the broker stops: uvicorn does not wait for responses then.
 _POLL_MS = 40.0
-# What is known of the last two minutes is forgotten when nobody watched for so long: a page is loaded anew sooner.
+# The last two minutes are forgotten after this long without a viewer: a page is reloaded sooner.
 _FORGET_AFTER_MS = 10_000.0
 
 
 class Feed:
-    """The looks at a cluster, for all who watch."""
+    """The snapshots of a cluster, for all viewers."""
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._clock = server.cluster.clock
-        self._looks = Looks(server)
+        self._taker = SnapshotTaker(server)
         self._viewers: dict[Viewer, None] = {}
         self._timer: TimerHandle | None = None
         self._left_ms = 0.0  # when the last viewer left
         self._took_ms: deque[float] = deque(maxlen=_TIMED)
-        self.newest: Look | None = None
+        self.newest: Snapshot | None = None
 
     @contextmanager
     def watching(self, view: View) -> Iterator[Viewer]:
-        """Somebody watches."""
+        """Add a viewer for the time of the context."""
         viewer = Viewer(view, self._server.cluster.journal)
         if not self._viewers and self._clock.monotonic_ms() - self._left_ms > _FORGET_AFTER_MS:
-            self._looks, self.newest = Looks(self._server), None
+            self._taker, self.newest = SnapshotTaker(self._server), None
         self._viewers[viewer] = None
-        self._look_soon()
+        self._take_soon()
         try:
             yield viewer
         finally:
@@ -54,26 +53,26 @@ class Feed:
                 self._left_ms = self._clock.monotonic_ms()
                 self._stop()
 
-    async def after(self, look: Look | None) -> Look | None:
-        """The next look after this one; None: there is none, the broker stops."""
+    async def after(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """Return the next snapshot after this one; None if the broker stops."""
         while not self._server.is_stopping:
-            if self.newest is not look:
+            if self.newest is not snapshot:
                 return self.newest
             await sleep_ms(self._clock, _POLL_MS)
         return None
 
-    def _look_soon(self) -> None:
-        """Whoever joins is not to wait for half a second."""
+    def _take_soon(self) -> None:
+        """Take the next snapshot now: a new viewer does not wait for half a second."""
         self._stop()
-        self._timer = self._clock.call_at(self._clock.monotonic_ms(), self._look)
+        self._timer = self._clock.call_at(self._clock.monotonic_ms(), self._take)
 
-    def _look(self) -> None:
+    def _take(self) -> None:
         began_ms = self._clock.monotonic_ms()
-        self.newest = self._looks.look(viewer.view for viewer in self._viewers)
+        self.newest = self._taker.take(viewer.view for viewer in self._viewers)
         ended_ms = self._clock.monotonic_ms()
         self._took_ms.append(ended_ms - began_ms)
         next_ms = max(began_ms + EVERY_MS, ended_ms + _LEAST_REST * min(self._took_ms))
-        self._timer = self._clock.call_at(next_ms, self._look)
+        self._timer = self._clock.call_at(next_ms, self._take)
 
     def _stop(self) -> None:
         if self._timer is not None:

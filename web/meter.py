@@ -1,7 +1,7 @@
 """What a quota manager has recorded of one client, read so often that reading has to be cheap.
 
 `Rate.peek` and `peek_window_size_ms` each read all samples, which together takes a tenth of a millisecond; here they
-are read once, for the rate and for what was charged since the last look. The rate may differ from the one that is
+are read once, for the rate and for what was charged since the last read. The rate may differ from the one that is
 enforced in the last bits of a double, as the samples are added up in another order.
 """
 
@@ -49,17 +49,17 @@ class Meter:
     def __init__(self, sensors: ClientSensors) -> None:
         self._sensors = sensors
         self._values: dict[int, float] | None = None  # of the samples, by when they began
-        self.charged = 0.0  # between the last two looks
+        self.charged = 0.0  # between the last two reads
         self.seen: MeterSeen | None = None
 
     def is_of(self, sensors: ClientSensors) -> bool:
         """Whether these are the sensors that it reads: those of a client that was silent for an hour are others."""
         return self._sensors is sensors
 
-    def look(self, kind: str, node_id: int, bucket: Bucket, now_ms: int) -> MeterSeen:
-        """Reads what is recorded now, wall clock. Changes nothing of what is enforced."""
+    def read(self, kind: str, node_id: int, bucket: Bucket, now_ms: int) -> MeterSeen:
+        """Read what is recorded now, wall clock, without a change to what is enforced."""
         quota = self._sensors.quota
-        rate, self.charged = self._read(quota.rate, now_ms)
+        rate, self.charged = self._rate_and_charged(quota.rate, now_ms)
         last = quota.last_violation
         until_ms = 0 if last is None else last.at_ms + last.throttle_ms
         held = last is not None and until_ms > now_ms
@@ -77,8 +77,8 @@ class Meter:
         )
         return self.seen
 
-    def _read(self, rate: Rate, now_ms: int) -> tuple[float, float]:
-        """The rate, and what was recorded since the last look."""
+    def _rate_and_charged(self, rate: Rate, now_ms: int) -> tuple[float, float]:
+        """Return the rate, and what was recorded since the last read."""
         total = charged = 0.0
         oldest_start_ms = now_ms
         values: dict[int, float] = {}

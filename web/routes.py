@@ -14,7 +14,7 @@ from .assets import INDEX, Asset, assets
 from .feed import Feed
 from .message import Message
 from .stream import EVENTS, EventStream
-from .view import ViewWanted
+from .view import ViewQuery
 
 _FILES = assets()  # read as this is imported, which keeps no client waiting
 
@@ -25,9 +25,9 @@ def page(server: ClusterServer) -> Furniture:
 
 
 def _stream(feed: Feed) -> Operation:
-    """All who watch these brokers share their looks at them."""
+    """All viewers of these brokers share one feed."""
 
-    async def get_stream(room: AdminRoom, asked: ViewWanted, body: Nothing) -> Response:
+    async def get_stream(room: AdminRoom, asked: ViewQuery, body: Nothing) -> Response:
         return EventStream(feed, asked.view)
 
     summary = "What the page shows, as it happens: server-sent events, each a message of what is new."
@@ -36,7 +36,7 @@ def _stream(feed: Feed) -> Operation:
         "/api/v1/stream",
         summary,
         get_stream,
-        asked=ViewWanted,
+        asked=ViewQuery,
         body=Nothing,
         answer=None,
         media={EVENTS: Message},

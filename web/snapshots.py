@@ -1,4 +1,4 @@
-"""One look at a cluster, for all who watch it."""
+"""Snapshots of a cluster, each shared by all viewers."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -34,8 +34,8 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     looks_kept: int
 
 
-class Look:
-    """What was seen at one moment. What is asked of it twice is made once."""
+class Snapshot:
+    """A cluster at one moment. Each part is encoded once."""
 
     def __init__(self, server: ClusterServer, number: int, brokers: bytes) -> None:
         self.number = number
@@ -47,7 +47,7 @@ class Look:
 
     @cached_property
     def cluster(self) -> bytes:
-        """A ClusterSeen."""
+        """Return a ClusterSeen as JSON."""
         server = self._server
         endpoints = [one.endpoints[0] for one in server.servers.values() if one.endpoints]
         bootstrap = ",".join(
@@ -70,21 +70,21 @@ class Look:
 
     @cached_property
     def quotas(self) -> bytes:
-        """A `sections.Quotas`."""
+        """Return a `panels.Quotas` as JSON."""
         return msgspec.json.encode(panels.quotas(self._server))
 
     @cached_property
     def faults(self) -> bytes:
-        """A `sections.Faults`."""
+        """Return a `panels.Faults` as JSON."""
         return msgspec.json.encode(panels.faults(self._server))
 
     def connections(self, search: str) -> bytes:
-        """A `sections.Connections`."""
+        """Return a `panels.Connections` as JSON."""
         return msgspec.json.encode(panels.connections(self._server, search))
 
 
-class Looks:
-    """Looks at a cluster, again and again."""
+class SnapshotTaker:
+    """Takes the snapshots of a cluster."""
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
@@ -92,10 +92,10 @@ class Looks:
         self._clients = Clients(server)
         self._number = 0
 
-    def look(self, views: Iterable[View]) -> Look:
-        """What can be seen now, for these views."""
+    def take(self, views: Iterable[View]) -> Snapshot:
+        """Take a snapshot for these views."""
         number, self._number = self._number, self._number + 1
-        found = Look(self._server, number, msgspec.json.encode(self._brokers.look(number)))
+        found = Snapshot(self._server, number, msgspec.json.encode(self._brokers.read(number)))
         clients = self._clients
         clients.find(number)
         found.clients = len(clients)

@@ -34,7 +34,7 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
     async def _events(self, viewer: Viewer) -> AsyncIterator[bytes]:
-        look = self._feed.newest
-        while (look := await self._feed.after(look)) is not None:
-            message = viewer.message(look)
+        snapshot = self._feed.newest
+        while (snapshot := await self._feed.after(snapshot)) is not None:
+            message = viewer.message(snapshot)
             yield _SIGN_OF_LIFE if message == _NOTHING else b"data: %b\n\n" % message

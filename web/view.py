@@ -14,7 +14,7 @@ _MOST_PAGES = 100_000
 
 
 class View(Struct, frozen=True):
-    """One viewer's wishes."""
+    """What one viewer requests."""
 
     search: str = ""
     sort: Sort = "activity"
@@ -25,8 +25,8 @@ class View(Struct, frozen=True):
     wanted: Wanted = parse_wanted({})
 
 
-class ViewWanted(Filters):
-    """The same as it is asked for.
+class ViewQuery(Filters):
+    """The query parameters of a view.
 
     search: of clients and connections: what their client id or user has
     sort: of the clients, of which so many make a page: the first is 0

@@ -10,7 +10,7 @@ from sluice.broker.journal.journal import Journal
 
 from .client_row import ClientRow
 from .journal_tail import newest
-from .snapshots import Look
+from .snapshots import Snapshot
 from .view import View
 
 
@@ -24,26 +24,26 @@ class Viewer:
         self._sent: dict[str, bytes] = {}
         self._rows: dict[int, ClientRow] = {}  # those shown, by id
         self._encoded: dict[int, bytes] = {}  # of each what was sent
-        self._looked: dict[int, int] = {}  # of each the look up to which its points were sent
+        self._sent_until: dict[int, int] = {}  # of each the snapshot up to which its points were sent
 
-    def message(self, look: Look) -> bytes:
+    def message(self, snapshot: Snapshot) -> bytes:
         """What is new to this viewer; `{}` where that is nothing."""
         changed = {
             name: Raw(value)
             for name, value in (
-                ("cluster", look.cluster),
-                ("brokers", look.brokers),
-                ("clients", self._clients(look)),
-                ("quotas", look.quotas),
-                ("faults", look.faults),
-                ("connections", look.connections(self.view.search) if self.view.connections else b"null"),
+                ("cluster", snapshot.cluster),
+                ("brokers", snapshot.brokers),
+                ("clients", self._clients(snapshot)),
+                ("quotas", snapshot.quotas),
+                ("faults", snapshot.faults),
+                ("connections", snapshot.connections(self.view.search) if self.view.connections else b"null"),
                 ("journal", self._new_lines()),
             )
             if self._is_new(name, value)
         }
         if not changed:
             return b"{}"
-        return msgspec.json.encode({"look": look.number, "at_ms": look.at_ms, **changed})
+        return msgspec.json.encode({"look": snapshot.number, "at_ms": snapshot.at_ms, **changed})
 
     def _is_new(self, name: str, value: bytes) -> bool:
         if value == b"null" or self._sent.get(name) == value:
@@ -51,19 +51,19 @@ class Viewer:
         self._sent[name] = value
         return True
 
-    def _clients(self, look: Look) -> bytes:
-        if self.view not in look.pages:
+    def _clients(self, snapshot: Snapshot) -> bytes:
+        if self.view not in snapshot.pages:
             return b"null"  # it joined since
-        rows, matched = look.pages[self.view]
+        rows, matched = snapshot.pages[self.view]
         points = {str(row.id): new for row in rows if (new := self._new_points(row))}
         changed = [Raw(row.encoded) for row in rows if self._encoded.get(row.id) != row.encoded]
         self._encoded = {row.id: row.encoded for row in rows}
-        self._looked = {row.id: look.number for row in rows}
-        seen = {"total": look.clients, "matched": matched, "order": [row.id for row in rows]}
+        self._sent_until = {row.id: snapshot.number for row in rows}
+        seen = {"total": snapshot.clients, "matched": matched, "order": [row.id for row in rows]}
         return msgspec.json.encode({**seen, "rows": changed, "points": points})
 
     def _new_points(self, row: ClientRow) -> list[tuple[int, int, int]]:
-        after = self._looked.get(row.id, -1)
+        after = self._sent_until.get(row.id, -1)
         return [point for point in row.points if point[0] > after]
 
     def _new_lines(self) -> bytes:

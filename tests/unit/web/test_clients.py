@@ -143,15 +143,15 @@ def test_of_many_clients_few_are_read_at_a_time_and_all_in_the_end() -> None:
     found.find(0)
     found.read(0, ())
     reads: list[int] = []
-    for look in range(1, 6):
+    for snapshot in range(1, 6):
         for client in clients:
             _produce(client, 1000)
         broker.advance(500)
-        found.find(look)
-        found.read(look, ())
-        reads.append(sum(row.look == look for row in found.found("", "name")))
+        found.find(snapshot)
+        found.read(snapshot, ())
+        reads.append(sum(row.snapshot_number == snapshot for row in found.found("", "name")))
     assert max(reads) <= 25
-    assert {row.look for row in found.found("", "name")} == {2, 3, 4, 5}, "those read longest ago came first"
+    assert {row.snapshot_number for row in found.found("", "name")} == {2, 3, 4, 5}, "those read longest ago came first"
 
 
 def test_clients_that_have_gone_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

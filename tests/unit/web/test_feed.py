@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.web.feed import Feed
-from sluice.web.snapshots import Look, Looks
+from sluice.web.snapshots import Snapshot, SnapshotTaker
 from sluice.web.view import View
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.watching import watching
@@ -16,14 +16,14 @@ def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, *take_ms: flo
     """When the cluster was looked at, from now on; looks take so long in turn."""
     looked: list[float] = []
     takes = cycle(take_ms or (0.0,))
-    look = Looks.look
+    take = SnapshotTaker.take
 
-    def counted(self: Looks, views: object) -> Look:
+    def counted(self: SnapshotTaker, views: object) -> Snapshot:
         looked.append(broker.now_ms)
         broker.clock.advance(next(takes))
-        return look(self, [View()])
+        return take(self, [View()])
 
-    monkeypatch.setattr(Looks, "look", counted)
+    monkeypatch.setattr(SnapshotTaker, "take", counted)
     return looked
 
 

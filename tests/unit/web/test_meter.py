@@ -24,8 +24,8 @@ def _meter(manager: ClientQuotaManager) -> Meter:
     return Meter(sensors)
 
 
-def _look(meter: Meter, at_ms: int) -> MeterSeen:
-    return meter.look("Produce", 1, BUCKET, START_MS + at_ms)
+def _read(meter: Meter, at_ms: int) -> MeterSeen:
+    return meter.read("Produce", 1, BUCKET, START_MS + at_ms)
 
 
 @settings(max_examples=40)
@@ -35,7 +35,7 @@ def test_nothing_is_charged_that_a_look_does_not_see(steps: list[tuple[int, int,
     manager = _manager()
     manager.record("u", "c", 1, START_MS)
     meter = _meter(manager)
-    _look(meter, 0)
+    _read(meter, 0)
     at_ms, recorded, seen = 0, 0.0, 0.0
     for wait_ms, value, measures in steps:
         at_ms += wait_ms
@@ -43,7 +43,7 @@ def test_nothing_is_charged_that_a_look_does_not_see(steps: list[tuple[int, int,
             manager.measure("u", "c", START_MS + at_ms)
         manager.record("u", "c", value, START_MS + at_ms)
         recorded += value
-        meter.look("Produce", 1, BUCKET, START_MS + at_ms)
+        meter.read("Produce", 1, BUCKET, START_MS + at_ms)
         seen += meter.charged
     assert seen == pytest.approx(recorded)
 
@@ -57,7 +57,7 @@ def test_the_rate_is_the_one_that_is_enforced(steps: list[tuple[int, int]]) -> N
         at_ms += wait_ms
         manager.record("u", "c", value, START_MS + at_ms)
     (usage,) = manager.snapshot(START_MS + at_ms)
-    assert _look(_meter(manager), at_ms).rate == pytest.approx(usage.rate, abs=0.01)
+    assert _read(_meter(manager), at_ms).rate == pytest.approx(usage.rate, abs=0.01)
 
 
 def test_a_wait_is_told_until_it_is_over() -> None:
@@ -66,9 +66,9 @@ def test_a_wait_is_told_until_it_is_over() -> None:
     assert throttle_ms == 2000
     meter = _meter(manager)
     manager.record_throttle_time("u", "c", throttle_ms, START_MS)
-    seen = _look(meter, 1999)
+    seen = _read(meter, 1999)
     assert (seen.throttle_ms, seen.held_until_ms, seen.throttled_total_ms) == (2000, START_MS + 2000, 2000)
-    seen = _look(meter, 2000)
+    seen = _read(meter, 2000)
     assert (seen.throttle_ms, seen.held_until_ms, seen.throttled_total_ms) == (0, 0, 2000)
 
 
@@ -76,10 +76,10 @@ def test_what_a_throttled_fetch_takes_back_was_not_charged() -> None:
     manager = _manager()
     manager.record("u", "c", 1e6, START_MS)
     meter = _meter(manager)
-    _look(meter, 0)
+    _read(meter, 0)
     manager.record("u", "c", 5e6, START_MS + 10)
     manager.unrecord("u", "c", 5e6, START_MS + 10)
-    _look(meter, 20)
+    _read(meter, 20)
     assert meter.charged == 0
 
 
@@ -87,5 +87,5 @@ def test_no_limit_is_none() -> None:
     manager = _manager()
     manager.record("u", "c", 1.0, START_MS)
     manager.set_quota(QuotaEntity(client_id=DEFAULT), None)
-    seen = _look(_meter(manager), 0)
+    seen = _read(_meter(manager), 0)
     assert (seen.bound, seen.share) == (None, 0.0)

@@ -6,11 +6,11 @@ import pytest
 
 from sluice.broker.journal.reader import parse_wanted
 from sluice.text.typed_decoding import read_texts
-from sluice.web.view import View, ViewWanted
+from sluice.web.view import View, ViewQuery
 
 
 def view_of(query: dict[str, str | list[str]]) -> View:
-    return read_texts(query, ViewWanted).view
+    return read_texts(query, ViewQuery).view
 
 
 VIEWS = {
