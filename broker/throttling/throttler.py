@@ -26,8 +26,8 @@ from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
-from sluice.quotas.steady_time import SteadyTime
 
 from .profile import HOLD, MUTE, WITHHOLD, Profile
 from .request_timer import RequestTime
@@ -134,7 +134,7 @@ class Enforcement:
         self.quotas = quotas
         self.controller = controller
         self.throttled = throttled
-        self.time = SteadyTime(quotas.produce.config.window_ms)
+        self.time = MonotonicWallClock(quotas.produce.config.window_ms)
         self.request_time = RequestTime(clock)
         self._wall_ms = self._now_ms = 0  # of the last produce request
         self.throttle_times = throttle_times

@@ -7,7 +7,7 @@ time to count on from.
 """
 
 
-class SteadyTime:
+class MonotonicWallClock:
     """Takes wall-clock readings; adds to them what the clock was set back."""
 
     __slots__ = ("_latest_ms", "_set_back_ms", "_tolerated_ms")

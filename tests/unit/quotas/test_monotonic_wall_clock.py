@@ -4,8 +4,8 @@ import pytest
 
 from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.mutation_quota import ControllerMutationQuotaManager
-from sluice.quotas.steady_time import SteadyTime
 
 HOUR_MS = 3_600_000
 C = QuotaEntity(client_id="c")
@@ -23,19 +23,19 @@ C = QuotaEntity(client_id="c")
     ],
 )
 def test_time(readings: list[int], times: list[int]) -> None:
-    steady = SteadyTime(window_ms=1000)
-    assert [steady.at(wall_ms) for wall_ms in readings] == times
+    clock = MonotonicWallClock(window_ms=1000)
+    assert [clock.at(wall_ms) for wall_ms in readings] == times
 
 
 def test_a_clock_set_back_makes_no_client_wait_for_ever() -> None:
     # By the clock itself one sample stays open for the hour, and sums up all that is sent meanwhile.
     manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(C, 1000.0)
-    steady, wall_ms, throttles = SteadyTime(1000), 10 * HOUR_MS, []
+    clock, wall_ms, throttles = MonotonicWallClock(1000), 10 * HOUR_MS, []
     for second in range(300):
         if second == 100:
             wall_ms -= HOUR_MS
-        throttles.append(manager.record("ANONYMOUS", "c", 800.0, steady.at(wall_ms)))
+        throttles.append(manager.record("ANONYMOUS", "c", 800.0, clock.at(wall_ms)))
         wall_ms += 1000
     assert throttles == [0] * 300
 
@@ -43,8 +43,8 @@ def test_a_clock_set_back_makes_no_client_wait_for_ever() -> None:
 def test_a_clock_set_back_takes_no_tokens() -> None:
     manager = ControllerMutationQuotaManager(QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(C, 10.0)
-    steady = SteadyTime(1000)
+    clock = MonotonicWallClock(1000)
     for wall_ms in (10 * HOUR_MS, 9 * HOUR_MS):
-        quota = manager.quota_for("ANONYMOUS", "c", steady.at(wall_ms), strict=True)
+        quota = manager.quota_for("ANONYMOUS", "c", clock.at(wall_ms), strict=True)
         assert quota.record(50)
     assert quota.throttle_time_ms() == 0
