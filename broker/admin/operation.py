@@ -19,7 +19,7 @@ from starlette.responses import Response
 from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.journal.reader import JournalReader
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.typed_decoding import MisreadError, read, read_texts
+from sluice.text.typed_decoding import DecodeError, read, read_texts
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -151,7 +151,7 @@ class Operation(NamedTuple):
             return problem(error.status, str(error), error.path)
         except UnknownResourceError as error:
             return problem(404, str(error))
-        except MisreadError as error:
+        except DecodeError as error:
             return problem(400, str(error), error.path)
         except (ConfigError, ValueError) as error:
             return problem(400, str(error))
@@ -204,7 +204,7 @@ def problem(status: int, error: str, path: str = "", headers: Mapping[str, str] 
 def _parameters(texts: Mapping[str, str | list[str]], asked: type[_Asked]) -> _Asked:
     try:
         return read_texts(texts, asked)
-    except MisreadError as error:
+    except DecodeError as error:
         raise RefusedError(400, str(error)) from None  # its path is none of the body
 
 

@@ -15,7 +15,7 @@ from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import Duration
 from sluice.broker.faults.matching.errors import FaultError, RuleProblem
 from sluice.text.did_you_mean import meant
-from sluice.text.typed_decoding import MisreadError, read
+from sluice.text.typed_decoding import DecodeError, read
 
 from .actions import KINDS, AnyAction
 
@@ -69,7 +69,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             raise RuleProblem("action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}")
         try:
             return read({"action": {"kind": self.action}}, _Named).action
-        except MisreadError as error:
+        except DecodeError as error:
             name = error.path.removeprefix("action.")
             raise RuleProblem("action", f"{self.action} is not enough: {name} {error.problem}") from None
 
@@ -80,7 +80,7 @@ def parse_rule(given: object, at: str) -> Rule:
         return given
     try:
         return read(given, Rule)
-    except MisreadError as error:
+    except DecodeError as error:
         raise FaultError(f"{at}.{error.path}" if error.path else at, error.problem) from None
 
 

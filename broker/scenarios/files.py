@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sluice.text.did_you_mean import meant
-from sluice.text.typed_decoding import MisreadError, read
+from sluice.text.typed_decoding import DecodeError, read
 
 from .documents import ENDINGS, is_document, read_document
 from .model import Scenario
@@ -65,7 +65,7 @@ def scenario_of(document: object) -> Scenario:
     """The scenario that a document says, valid as far as that can be known before it runs. Raises ScenarioError."""
     try:
         scenario = read(document, Scenario)
-    except MisreadError as error:
+    except DecodeError as error:
         raise ScenarioError(error.path, error.problem) from None
     timeline(scenario)
     return scenario

@@ -1,4 +1,4 @@
-"""The JSON Schema of types, to be published: with what their docstrings tell of fields as descriptions."""
+"""The JSON Schema of types, to be published: with the descriptions of fields from their docstrings."""
 
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -29,23 +29,21 @@ def table(value: object) -> Schema:
 
 
 def describe_fields(definition: Schema) -> None:
-    """In the schema of one type: a docstring's `name: words`, one a line (what is indented goes on with it), become the
-    fields' own.
-    """
+    """Move the lines `name: text` of a type's docstring to its fields; an indented line continues the one before."""
     lines = cleandoc(str(definition.get("description", ""))).replace("\n    ", " ").splitlines()
     fields = table(definition.get("properties", {}))
-    told = {name: words for name, words in _told(lines) if name in fields}
-    for name, words in told.items():
+    described = {name: text for name, text in _described_fields(lines) if name in fields}
+    for name, text in described.items():
         field = table(fields[name])
         accepted = field.pop("description", None)
-        fields[name] = {"description": f"{words} ({accepted})" if accepted else words, **field}
-    if told:
-        rest = [line for line in lines if line.partition(":")[0] not in told]
+        fields[name] = {"description": f"{text} ({accepted})" if accepted else text, **field}
+    if described:
+        rest = [line for line in lines if line.partition(":")[0] not in described]
         definition["description"] = " ".join(rest).strip()
 
 
-def _told(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _described_fields(lines: list[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
-        name, colon, words = line.partition(": ")
+        name, colon, text = line.partition(": ")
         if colon and name.isidentifier():
-            yield name, words
+            yield name, text

@@ -1,7 +1,7 @@
 """What a file or a request says, as a typed value; or one line that has the path in it and says what is accepted.
 
-msgspec finds what is wrong; this puts it into the words of somebody who has written a file and knows no Python. A type
-is told by the description in its `Meta` if that is `ACCEPTED`: others say what a value is for.
+msgspec finds the problem; this describes it for the author of a file, who may not know Python. A type is described by
+the description in its `Meta` if that is `ACCEPTED`; other descriptions are about the purpose of a value.
 """
 
 import re
@@ -20,7 +20,7 @@ ACCEPTED = {"description": "accepted"}
 
 _LONGEST_SHOWN = 80
 
-_WORDS = {
+_TYPE_NAMES = {
     "int": "a whole number",
     "float": "a number",
     "str": "text",
@@ -29,7 +29,7 @@ _WORDS = {
     "object": "a table",
     "null": "nothing",
 }
-_WHERE = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_LOCATION = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
@@ -37,8 +37,8 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `(.*)`)?")
 _INVALID = re.compile(r"Invalid (?:enum )?value (.*)")
 
 
-class MisreadError(ValueError):
-    """What was given is not what is accepted; the text begins with the path, which is "" of all that was given."""
+class DecodeError(ValueError):
+    """A value is not what is accepted; the text begins with its path, which is "" for the whole input."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -47,49 +47,49 @@ class MisreadError(ValueError):
 
 
 def read(given: object, wanted: type[T]) -> T:
-    """The value of type `wanted`, a struct. Raises MisreadError."""
+    """The value of type `wanted`, a struct. Raises DecodeError."""
     try:
         return msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
-        raise _misread(given, wanted, str(error)) from None
+        raise _decode_error(given, wanted, str(error)) from None
 
 
 def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
-    """The same of what can only be texts, as in a query: `5` is a number, and `true` is true. Raises MisreadError."""
+    """The same of what can only be texts, as in a query: `5` is a number, and `true` is true. Raises DecodeError."""
     try:
         return msgspec.convert(given, wanted, strict=False)
     except msgspec.ValidationError as error:
-        raise _misread(given, wanted, str(error)) from None
+        raise _decode_error(given, wanted, str(error)) from None
 
 
-def _misread(given: object, wanted: type[T], text: str) -> MisreadError:
-    where = _WHERE.search(text)
+def _decode_error(given: object, wanted: type[T], text: str) -> DecodeError:
+    where = _LOCATION.search(text)
     steps = [name or index for name, index in _STEP.findall(where[1])] if where else []
     reason = text[: where.start()] if where else text
-    place = _Place("", given, (inspect.type_info(wanted),))
+    location = _Location("", given, (inspect.type_info(wanted),))
     for step in steps:
-        place = place.inner(step)
-    return MisreadError(*place.told(reason))
+        location = location.inner(step)
+    return DecodeError(*location.error(reason))
 
 
-class _Place:
+class _Location:
     """A value within what was given, and the types that are accepted there."""
 
     def __init__(self, path: str, given: object, types: Sequence[inspect.Type]) -> None:
         self._path = path
         self._given = given
         self._types = list(_plain(types))
-        self._described = [words for one in types if (words := _description(one))]
+        self._descriptions = [description for one in types if (description := _description(one))]
 
-    def inner(self, step: str) -> "_Place":
+    def inner(self, step: str) -> "_Location":
         """The value in this field, or at this index; `...` is any value of a table, of which one must be wrong."""
         given = self._given
         if isinstance(given, Mapping):
             name = self._wrong_key() if step == "..." else step
-            return _Place(_joined(self._path, name), given.get(name), list(self._inner_types(name)))
+            return _Location(_joined(self._path, name), given.get(name), list(self._inner_types(name)))
         index = int(step)
         value = given[index] if isinstance(given, Sequence) else None
-        return _Place(f"{self._path}[{index}]", value, list(self._inner_types("")))
+        return _Location(f"{self._path}[{index}]", value, list(self._inner_types("")))
 
     def _wrong_key(self) -> str:
         """Tables of any names have plain values here."""
@@ -117,8 +117,8 @@ class _Place:
         tag = given.get(struct.tag_field) if isinstance(given, Mapping) and struct.tag_field else None
         return tag is None or tag == struct.tag
 
-    def told(self, reason: str) -> tuple[str, str]:
-        """The path and, in words, what is wrong there."""
+    def error(self, reason: str) -> tuple[str, str]:
+        """Return the path and the problem there."""
         if found := _UNKNOWN.fullmatch(reason):
             return _joined(self._path, found[1]), _unknown(found[1], self._fields())
         if found := _MISSING.fullmatch(reason):
@@ -128,7 +128,7 @@ class _Place:
         if found := _INVALID.fullmatch(reason):
             return self._path, f"{found[1]}: {one_of(str(self._given), self._choices())}"
         if found := _EXPECTED.fullmatch(reason):
-            accepted = self._described or [_accepted(found[1], found[2])]
+            accepted = self._descriptions or [_accepted(found[1], found[2])]
             return self._path, f"must be {' or '.join(accepted)}{self._shown(found[3])}"
         return self._path, reason
 
@@ -137,7 +137,7 @@ class _Place:
         if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
             text = repr(self._given)
             return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
-        return "" if kind is None else f", not {_WORDS.get(kind, kind)}"
+        return "" if kind is None else f", not {_TYPE_NAMES.get(kind, kind)}"
 
     def _structs(self) -> list[inspect.StructType]:
         return [one for one in self._types if isinstance(one, inspect.StructType)]
@@ -186,6 +186,6 @@ def _choice(names: Sequence[str]) -> str:
 
 
 def _accepted(types: str, bound: str) -> str:
-    """What is accepted, of msgspec's words for it."""
-    names = [_WORDS.get(name, name) for name in types.split(" | ")]
+    """Return what is accepted, from msgspec's names of types."""
+    names = [_TYPE_NAMES.get(name, name) for name in types.split(" | ")]
     return " or ".join(names) + bound

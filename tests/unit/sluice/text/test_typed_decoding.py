@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from sluice.text.typed_decoding import ACCEPTED, MisreadError, read, read_texts
+from sluice.text.typed_decoding import ACCEPTED, DecodeError, read, read_texts
 
 Name = Annotated[str, Meta(pattern="^[a-z]+$", description="small letters", extra=ACCEPTED)]
 
@@ -55,9 +55,9 @@ SAID: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("given", "said"), SAID, ids=[said for _, said in SAID])
 def test_a_mistake_is_told(given: object, said: str) -> None:
-    with pytest.raises(MisreadError) as misread:
+    with pytest.raises(DecodeError) as decode_error:
         read(given, Drawing)
-    assert str(misread.value) == said
+    assert str(decode_error.value) == said
 
 
 def test_what_is_right_is_read() -> None:
@@ -86,6 +86,6 @@ def test_texts_are_read_as_what_they_say() -> None:
     ],
 )
 def test_a_mistake_in_texts_is_told_with_the_text(given: dict[str, str | list[str]], said: str) -> None:
-    with pytest.raises(MisreadError) as misread:
+    with pytest.raises(DecodeError) as decode_error:
         read_texts(given, Question)
-    assert str(misread.value) == said
+    assert str(decode_error.value) == said
