@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sluice.broker.server.cluster_server import ClusterServer
+
 if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
-    from sluice.broker.server.cluster_server import ClusterServer
-
     from .operation import Furniture
 
-    # What the port serves of the page, to who may ask (access_control.py).
-    Page = Callable[["ClusterServer"], Furniture]
-    # Imports it.
-    LoadPage = Callable[[], Page]
+# Returns what the port serves of the web page.
+Page = Callable[[ClusterServer], "Furniture"]
+# Imports it.
+LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
@@ -39,10 +39,10 @@ class AdminPort:
 
     def __init__(
         self,
-        server: "ClusterServer",
+        server: ClusterServer,
         listening: socket.socket,
         loop: asyncio.AbstractEventLoop,
-        load_page: "LoadPage | None",
+        load_page: LoadPage | None,
     ) -> None:
         """`load_page`: of what is above the broker, and so handed in: the web page, if there is to be one."""
         self.host, self.port = listening.getsockname()[:2]
@@ -77,7 +77,7 @@ class AdminPort:
         await self._http.serve(sockets=[self._socket])
 
 
-def _load(load_page: "LoadPage | None") -> "Page | None":
+def _load(load_page: LoadPage | None) -> Page | None:
     # In a thread: what is imported here takes a quarter of a second.
     for name in ("starlette.applications", "uvicorn", "sluice.broker.admin.routes", "sluice.broker.admin.operations"):
         import_module(name)
@@ -118,7 +118,7 @@ async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
         await asyncio.wait(tasks.copy(), timeout=_ANSWERED_WITHIN_S)
 
 
-def application(server: "ClusterServer", page: "Page | None" = None) -> "Starlette":
+def application(server: ClusterServer, page: Page | None = None) -> "Starlette":
     """The HTTP application of a cluster, with the web page or without."""
     from starlette.applications import Starlette
     from starlette.middleware import Middleware

@@ -1,4 +1,4 @@
-"""All brokers of the process with their sockets, and the admin port beside them. Started and stopped as one."""
+"""All brokers of a cluster with their sockets, started and stopped together."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -6,13 +6,12 @@ from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
-from sluice.broker.admin.server import AdminPort
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
-from sluice.broker.network.socket_server import BACKLOG, STOP_GRACE_S, SocketServer, bind
+from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
@@ -22,7 +21,6 @@ from sluice.protocol.records import crc
 from .broker import Broker
 
 if TYPE_CHECKING:
-    from sluice.broker.admin.server import LoadPage
     from sluice.broker.faults.engine import FaultEngine
 
 # Clients that were waiting for the start have asked their first questions by then.
@@ -37,7 +35,6 @@ class ClusterServer:
         self.cluster = Cluster(config, clock, random)
         self.servers: dict[int, SocketServer] = {}  # by node id
         self.brokers: dict[int, Broker] = {}  # the same
-        self.admin: AdminPort | None = None
         self.is_stopping = False
         self._clock = clock
         self._random = random
@@ -53,26 +50,15 @@ class ClusterServer:
 
             take_up(self.cluster, self.cluster.logs.directory)
 
-    async def start(
-        self,
-        admin: tuple[str, int] | None,
-        listeners: Mapping[int, Sequence[Endpoint]] | None = None,
-        load_page: "LoadPage | None" = None,
-    ) -> None:
-        """Listens where the configuration says and, unless it is None, on the admin host and port; 0 is a free port.
-        `listeners`, by node id, are where to listen instead: where the brokers did whose places these take. The web
-        page is what `load_page` imports.
+    async def start(self, listeners: Mapping[int, Sequence[Endpoint]] | None = None) -> None:
+        """Listen on the configured listeners, or on `listeners` by node id.
 
-        Raises SluiceError with one line when an address cannot be had; then nothing is left bound.
+        Raises SluiceError if an address is not available; then no port stays bound.
         """
         try:
             for number, (node_id, server) in enumerate(self.servers.items()):
                 here = self.config.listeners(number) if listeners is None else listeners[node_id]
                 await server.start(here, self.config.advertised_listeners(number))
-            if admin is not None:
-                if hasattr(self._loop, "bind"):
-                    raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
-                self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, load_page)
         except SluiceError:
             await self.stop()
             raise
@@ -195,12 +181,16 @@ class ClusterServer:
             raise ClusterError(problem)
         return self.cluster.controller
 
-    async def stop(self) -> None:
-        """Takes no more connections, cuts those that are open, and frees the ports. Within a second."""
+    def close(self) -> None:
+        """Begin to stop: accept no more connections."""
+        if self.is_stopping:
+            return
         self.is_stopping = True
         self.cluster.close()
         for server in self.servers.values():
             server.close()
-        if self.admin is not None:
-            await self.admin.stop()
+
+    async def stop(self) -> None:
+        """Accept no more connections, close those that are open, and free the ports, within a second."""
+        self.close()
         await asyncio.gather(*(server.stop() for server in self.servers.values()))

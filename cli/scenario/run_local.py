@@ -9,11 +9,11 @@ import click
 from msgspec import UNSET
 
 from sluice.broker.network.fair_selector import new_loop
+from sluice.broker.process import BrokerProcess
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport, StepDone
 from sluice.broker.scenarios.run import Run
 from sluice.broker.scenarios.timeline import broker_properties
-from sluice.broker.server.cluster_server import ClusterServer
 from sluice.cli.logs import set_up_logging
 from sluice.cli.serve.run import SEEDS, listener_pairs, say_ready, stop_by_signal
 from sluice.clock import LoopClock
@@ -46,13 +46,13 @@ def run_scenario(
 async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -> RunReport:
     loop = asyncio.get_running_loop()
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
-    server = ClusterServer(config, LoopClock(loop), random, loop)
+    server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
 
     def tell(step: StepDone) -> None:
         click.echo(step_line(step, run.duration_ms), err=True)
 
     run = Run(scenario, server, told=tell, keep=True)  # the brokers end with it
-    await server.start((config.text("sluice.admin.host"), admin_port), load_page=load_page)
+    await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
     stop_by_signal(run.stop)

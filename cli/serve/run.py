@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.dispatch.advertised_versions import missing
 from sluice.broker.network.fair_selector import new_loop
-from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.process import BrokerProcess
 from sluice.cli.logs import set_up_logging
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, address_of
@@ -76,8 +76,8 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     stop = asyncio.Event()
     stop_by_signal(stop.set)
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
-    server = ClusterServer(config, LoopClock(loop), random, loop)
-    await server.start((config.text("sluice.admin.host"), admin_port), load_page=load_page)
+    server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
+    await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     say_ready(server)
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
     gc.freeze()
@@ -99,13 +99,13 @@ def stop_by_signal(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, stop)
 
 
-def say_ready(server: ClusterServer) -> None:
+def say_ready(server: BrokerProcess) -> None:
     """Prints the one line that says where the brokers are."""
     sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
     sys.stdout.flush()
 
 
-def _ready(server: ClusterServer) -> dict[str, object]:
+def _ready(server: BrokerProcess) -> dict[str, object]:
     first_listeners = [broker.endpoints[0] for broker in server.servers.values()]
     brokers = [str(listener) for listener in first_listeners]
     ready: dict[str, object] = {"bootstrap": brokers[0], "brokers": brokers}
@@ -114,13 +114,13 @@ def _ready(server: ClusterServer) -> dict[str, object]:
     return ready | {"admin": _admin(server), "pid": os.getpid()}
 
 
-def _admin(server: ClusterServer) -> str:
+def _admin(server: BrokerProcess) -> str:
     """Where the admin port is, whose page is at its root."""
     assert server.admin is not None
     return f"http://{address_of(server.admin.host, server.admin.port)}"
 
 
-def _by_name(server: ClusterServer) -> dict[str, list[str]]:
+def _by_name(server: BrokerProcess) -> dict[str, list[str]]:
     """The addresses of each listener, one a broker."""
     addresses: dict[str, list[str]] = {}
     for broker in server.servers.values():

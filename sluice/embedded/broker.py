@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from sluice.broker.journal.reader import JournalReader
-from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.process import BrokerProcess
 from sluice.clock import LoopClock, sleep_ms
 from sluice.config.broker_config import Config, address_of
 from sluice.errors import ConfigError, SluiceError
@@ -77,7 +77,7 @@ class Broker(JournalAssertions):
         self._config = Config.of({**defaults, **(config or {})})
         self._admin_port = admin_port
         self._seed = seed
-        self._server: ClusterServer | None = None
+        self._server: BrokerProcess | None = None
 
     async def __aenter__(self) -> "Broker":
         if self._server is not None:
@@ -86,7 +86,7 @@ class Broker(JournalAssertions):
             log.warning(warning)
         host = self._config.text("sluice.admin.host")
         server = self._new_server()
-        await server.start(None if self._admin_port is None else (host, self._admin_port), load_page=load_page)
+        await server.start(admin=None if self._admin_port is None else (host, self._admin_port))
         self._server = server
         return self
 
@@ -108,13 +108,13 @@ class Broker(JournalAssertions):
         await before.stop()
         admin = None if before.admin is None else (before.admin.host, before.admin.port)
         server = self._new_server()
-        await server.start(admin, {node_id: one.endpoints for node_id, one in before.servers.items()}, load_page)
+        await server.start({node_id: one.endpoints for node_id, one in before.servers.items()}, admin)
         self._server = server
 
-    def _new_server(self) -> ClusterServer:
+    def _new_server(self) -> BrokerProcess:
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (a test broker wants to be repeatable)
-        return ClusterServer(self._config, LoopClock(loop), random, loop)
+        return BrokerProcess(self._config, LoopClock(loop), random, loop, load_page)
 
     @property
     def bootstrap(self) -> str:
@@ -246,13 +246,13 @@ class Broker(JournalAssertions):
         return begin(scenario, self._running)
 
     @property
-    def _running(self) -> ClusterServer:
+    def _running(self) -> BrokerProcess:
         if self._started.is_stopping:
             raise SluiceError("the broker has stopped")
         return self._started
 
     @property
-    def _started(self) -> ClusterServer:
+    def _started(self) -> BrokerProcess:
         if self._server is None:
             raise SluiceError("a broker runs within `async with`")
         return self._server

@@ -363,7 +363,7 @@ class VirtualBroker:
         config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
         self.cluster_server = ClusterServer(config, self.clock, Random(0), self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
         self.cluster = self.cluster_server.cluster
-        self.run(self.cluster_server.start(None))
+        self.run(self.cluster_server.start())
         self.broker: Broker = next(iter(self.cluster.brokers.values()))
         self.server = self.cluster_server.servers[self.broker.node_id]
         self._next_port = 40_000

@@ -47,7 +47,7 @@ async def cluster(*overrides: str) -> ClusterServer:
     """A broker that listens."""
     loop = asyncio.get_running_loop()
     server = ClusterServer(Config.load(None, overrides), LoopClock(loop), random.Random(0), loop)
-    await server.start(None)
+    await server.start()
     return server
 
 

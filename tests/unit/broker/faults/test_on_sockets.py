@@ -35,7 +35,7 @@ def run(test: Callable[[ClusterServer, Callable[[], Awaitable[Streams]]], Awaita
         loop = asyncio.get_running_loop()
         config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0"])
         server = ClusterServer(config, LoopClock(loop), Random(0), loop)
-        await server.start(None)
+        await server.start()
         port = server.servers[1].endpoints[0].port
         try:
             await test(server, lambda: asyncio.open_connection("127.0.0.1", port))

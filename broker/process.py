@@ -1,0 +1,49 @@
+"""A cluster of brokers with its admin port: what the CLI and `sluice.Broker` start."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+
+from sluice.broker.admin.server import AdminPort, LoadPage
+from sluice.broker.network.socket_server import BACKLOG, bind
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.clock import Clock
+from sluice.config.broker_config import Config, Endpoint
+from sluice.errors import SluiceError
+
+
+class BrokerProcess(ClusterServer):
+    """The brokers of one process and the admin port beside them, started and stopped together."""
+
+    def __init__(
+        self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop, load_page: LoadPage
+    ) -> None:
+        """`load_page`: Import the web page that the admin port serves."""
+        super().__init__(config, clock, random, loop)
+        self.admin: AdminPort | None = None
+        self._load_page = load_page
+
+    async def start(
+        self, listeners: Mapping[int, Sequence[Endpoint]] | None = None, admin: tuple[str, int] | None = None
+    ) -> None:
+        """Listen as `ClusterServer.start` does and, unless `admin` is None, on its host and port; 0 picks a free port.
+
+        Raises SluiceError if an address is not available; then no port stays bound.
+        """
+        await super().start(listeners)
+        if admin is None:
+            return
+        try:
+            if hasattr(self._loop, "bind"):
+                raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
+            self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, self._load_page)
+        except SluiceError:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop as `ClusterServer.stop` does, and free the admin port."""
+        self.close()
+        if self.admin is not None:
+            await self.admin.stop()
+        await super().stop()
