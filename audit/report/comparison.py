@@ -14,19 +14,17 @@ from sluice.audit.judge.model.verdict import AuditResult, SubjectResult, Verdict
 from .words import (
     DIFFERS,
     FINDINGS,
-    INCONCLUSIVE,
     PASS,
     PREDATES,
-    UNSEEN,
     VIOLATES,
-    Look,
+    VerdictStyle,
     in_order,
-    look_of,
     milliseconds,
+    style_of,
 )
 
-# From the worst on. Which of the last two it is says nothing of the client.
-_RANKS: dict[Look, int | None] = {VIOLATES: 0, DIFFERS: 1, PREDATES: 2, PASS: 3, INCONCLUSIVE: None, UNSEEN: None}
+# From the worst on; the other styles say nothing of the client.
+_RANKS = {VIOLATES: 0, DIFFERS: 1, PREDATES: 2, PASS: 3}
 # A time of recovery that is so much longer, and by so many ms, is not chance.
 _LONGER, _LEAST_MS = 2.0, 500.0
 
@@ -123,21 +121,21 @@ def _verdicts(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[
 
 
 def _verdict(name: str, statement: str, before: Verdict | None, now: Verdict | None) -> Change | None:
-    old, new = (None if verdict is None else look_of(verdict) for verdict in (before, now))
+    old, new = (None if verdict is None else style_of(verdict) for verdict in (before, now))
     kind = _kind(old, new)
     if kind is None:
         return None
-    words = [look.words if look else "" for look in (old, new)]
+    words = [style.words if style else "" for style in (old, new)]
     why = now.why if now else ""
     return Change(kind=kind, subject=name, what=statement, before=words[0], now=words[1], why=why)
 
 
-def _kind(old: Look | None, new: Look | None) -> Kind | None:
+def _kind(old: VerdictStyle | None, new: VerdictStyle | None) -> Kind | None:
     if old is None:
         return Kind.NEW
     if new is None:
         return Kind.GONE
-    before, now = _RANKS[old], _RANKS[new]
+    before, now = _RANKS.get(old), _RANKS.get(new)
     if before == now:
         return None
     if now is None:

@@ -10,16 +10,16 @@ from .markup import Markup, element
 from .plots import MOST_SERIES, attempts_plot, waits_plot
 from .words import (
     FINDINGS,
-    Look,
+    VerdictStyle,
     fit_words,
     in_order,
     kip_of,
     label,
-    look_of,
     measured,
     milliseconds,
     name_of,
     setting_words,
+    style_of,
 )
 
 _MOST_WAITS = 200  # of a sequence, as numbers: a page is no place for more, and report.json has them
@@ -44,7 +44,7 @@ def verdict_dialog(identity: str, result: SubjectResult, verdict: Verdict, text:
         _raw(verdict.series),
         _subject(result.subject),
     ]
-    return _dialog(identity, [badge(look_of(verdict)), " ", name_of(result.subject)], body)
+    return _dialog(identity, [badge(style_of(verdict)), " ", name_of(result.subject)], body)
 
 
 def _citation(name: str, what: str) -> list[tuple[str, Markup]]:
@@ -69,9 +69,11 @@ def finding_dialog(identity: str, result: SubjectResult, finding: Finding) -> Ma
     return _dialog(identity, heading, body)
 
 
-def badge(look: Look) -> Markup:
+def badge(style: VerdictStyle) -> Markup:
     """A verdict in its colour, with its sign and all of its words."""
-    return element("span", element("span", look.sign, aria_hidden="true"), " ", look.words, class_=f"badge {look.key}")
+    return element(
+        "span", element("span", style.sign, aria_hidden="true"), " ", style.words, class_=f"badge {style.key}"
+    )
 
 
 def _dialog(identity: str, heading: Sequence[str], body: Sequence[Markup]) -> Markup:

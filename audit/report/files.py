@@ -26,19 +26,19 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
     }
     make_folder(folder)
     for path, content in files.items():
-        with _told(folder):
+        with _write_errors(folder):
             path.write_bytes(content)
     return list(files)
 
 
 def make_folder(folder: Path) -> None:
     """Makes sure that there is one. Raises SluiceError."""
-    with _told(folder):
+    with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

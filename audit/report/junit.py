@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.text.printable import printable
 
-from .words import DEVIATIONS, INCONCLUSIVE, UNSEEN, kip_of, label, look_of, measured, name_of, setting_words
+from .words import DEVIATIONS, INCONCLUSIVE, UNSEEN, kip_of, label, measured, name_of, setting_words, style_of
 
 _DECIDED = (State.PASS, State.DEVIATES)
 _RUNS = "runs"
@@ -29,13 +29,13 @@ def junit(result: AuditResult) -> bytes:
 
 
 def _suite(result: SubjectResult, audit: AuditResult) -> Element:
-    looks = [look_of(verdict) for verdict in result.verdicts]
+    styles = [style_of(verdict) for verdict in result.verdicts]
     failed_to_run = bool(result.problems) and not any(verdict.state in _DECIDED for verdict in result.verdicts)
     suite = Element("testsuite", name=_clean(name_of(result.subject)))
-    suite.set("tests", str(len(looks) + failed_to_run))
-    suite.set("failures", str(sum(look in DEVIATIONS for look in looks)))
+    suite.set("tests", str(len(styles) + failed_to_run))
+    suite.set("failures", str(sum(style in DEVIATIONS for style in styles)))
     suite.set("errors", str(int(failed_to_run)))
-    suite.set("skipped", str(sum(look in (INCONCLUSIVE, UNSEEN) for look in looks)))
+    suite.set("skipped", str(sum(style in (INCONCLUSIVE, UNSEEN) for style in styles)))
     suite.set("time", _seconds(result.seconds))
     suite.set("timestamp", _clean(audit.began))
     properties = SubElement(suite, "properties")
@@ -64,14 +64,14 @@ def _properties(result: SubjectResult, audit: AuditResult) -> list[tuple[str, st
 
 
 def _case(verdict: Verdict, result: SubjectResult) -> Element:
-    look = look_of(verdict)
+    style = style_of(verdict)
     case = Element("testcase", name=_clean(verdict.statement), classname=_class(result, kip_of(verdict.statement)))
     case.set("time", "0")
-    if look in DEVIATIONS:
-        failure = SubElement(case, "failure", message=_clean(f"{look.words}: {verdict.why}"), type=look.key)
+    if style in DEVIATIONS:
+        failure = SubElement(case, "failure", message=_clean(f"{style.words}: {verdict.why}"), type=style.key)
         failure.text = "\n".join(_numbers(verdict))
-    elif look in (INCONCLUSIVE, UNSEEN):
-        SubElement(case, "skipped", message=_clean(f"{look.words}: {verdict.why}"))
+    elif style in (INCONCLUSIVE, UNSEEN):
+        SubElement(case, "skipped", message=_clean(f"{style.words}: {verdict.why}"))
     return case
 
 

@@ -11,16 +11,16 @@ from sluice.text.printable import printable
 from .citations import cited
 from .words import (
     FINDINGS,
-    LOOKS,
+    STYLES,
     counts,
     in_order,
     kip_of,
-    look_of,
     measured,
     milliseconds,
     moment,
     name_of,
     statements_of,
+    style_of,
     title_of,
 )
 
@@ -34,7 +34,7 @@ def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
         "",
         *_counts(result),
         "",
-        " · ".join(f"{look.sign} {look.words}" for look in LOOKS) + ". An empty cell: not tried.",
+        " · ".join(f"{style.sign} {style.words}" for style in STYLES) + ". An empty cell: not tried.",
     ]
     for kip, statements in groupby(statements_of(result), kip_of):
         lines += ["", f"## {kip}: {title_of(kip)}".rstrip(": "), "", *_matrix(result, list(statements), texts)]
@@ -45,11 +45,11 @@ def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
 
 
 def _counts(result: AuditResult) -> Iterator[str]:
-    yield "| client | " + " | ".join(look.words for look in LOOKS) + " | runs | time |"
-    yield "|---" * (len(LOOKS) + 3) + "|"
+    yield "| client | " + " | ".join(style.words for style in STYLES) + " | runs | time |"
+    yield "|---" * (len(STYLES) + 3) + "|"
     for subject in result.subjects:
         found = counts(subject)
-        cells = [str(found.get(look, "")) for look in LOOKS]
+        cells = [str(found.get(style, "")) for style in STYLES]
         time = f"{milliseconds(subject.seconds * 1000)}{', virtual' if subject.virtual else ''}"
         yield f"| {_name(subject)} | {' | '.join(cells)} | {sum(subject.probes.values())} | {time} |"
 
@@ -59,24 +59,24 @@ def _matrix(result: AuditResult, statements: Sequence[str], texts: Mapping[str, 
     yield "|---|" + ":-:|" * len(result.subjects)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     for statement in statements:
-        cells = [look_of(each[statement]).sign if statement in each else "" for each in found]
+        cells = [style_of(each[statement]).sign if statement in each else "" for each in found]
         text = texts.get(statement, "")
         yield f"| **{_text(statement)}** {_text(text)} | {' | '.join(cells)} |"
 
 
 def _deviations(result: AuditResult) -> Iterator[str]:
-    told: set[str] = set()
+    cited_before: set[str] = set()
     for subject in result.subjects:
         found = {each.statement: each for each in subject.verdicts if each.state is State.DEVIATES}
         if found:
             yield from ("", f"## Deviations of {_name(subject)}", "")
         for statement in in_order(found):
-            yield _deviation(found[statement]) + _citation(subject.subject.name, statement, told)
+            yield _deviation(found[statement]) + _citation(subject.subject.name, statement, cited_before)
 
 
 def _deviation(verdict: Verdict) -> str:
-    look = look_of(verdict)
-    line = f"- {look.sign} **{_text(verdict.statement)}** {look.words}: {_text(verdict.why)}"
+    style = style_of(verdict)
+    line = f"- {style.sign} **{_text(verdict.statement)}** {style.words}: {_text(verdict.why)}"
     numbers = _numbers(verdict)
     line += f" ({_text(numbers)})" if numbers else ""
     return line + (f", seen under {_text(verdict.path)}." if verdict.path else ".")
@@ -91,21 +91,21 @@ def _numbers(verdict: Verdict) -> str:
     )
 
 
-def _citation(name: str, what: str, told: set[str]) -> str:
+def _citation(name: str, what: str, cited_before: set[str]) -> str:
     """Where that stands, and in what; "" where nobody has looked. `told`: what has been said before."""
     citation = cited(name, what)
     if citation is None:
         return ""
-    says = "as above" if citation.says in told else _text(citation.says)
-    told.add(citation.says)
+    says = "as above" if citation.says in cited_before else _text(citation.says)
+    cited_before.add(citation.says)
     return f" {_text(citation.version)}: [{says}]({citation.source})"
 
 
 def _findings(result: AuditResult) -> Iterator[str]:
-    told: set[str] = set()
+    cited_before: set[str] = set()
     lines = [
         f"- **{FINDINGS[finding.kind]}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
-        + _citation(subject.subject.name, finding.kind, told)
+        + _citation(subject.subject.name, finding.kind, cited_before)
         for subject in result.subjects
         for finding in subject.findings
     ]

@@ -17,14 +17,14 @@ from .markup import Markup, element
 from .words import (
     DEVIATIONS,
     FINDINGS,
-    LOOKS,
+    STYLES,
     counts,
     kip_of,
-    look_of,
     milliseconds,
     moment,
     name_of,
     statements_of,
+    style_of,
     title_of,
     version_of,
 )
@@ -82,16 +82,16 @@ def _about(result: AuditResult) -> str:
 
 
 def _card(number: int, result: SubjectResult) -> Markup:
-    of_look = counts(result)
-    bar = [element("span", class_=look.key, style=f"flex-grow:{count}") for look, count in of_look.items()]
+    by_style = counts(result)
+    bar = [element("span", class_=style.key, style=f"flex-grow:{count}") for style, count in by_style.items()]
     lines = [
         element(
             "li",
-            element("span", look.sign, class_=f"chip {look.key}", aria_hidden="true"),
+            element("span", style.sign, class_=f"chip {style.key}", aria_hidden="true"),
             element("b", str(count)),
-            look.short,
+            style.short,
         )
-        for look, count in of_look.items()
+        for style, count in by_style.items()
     ]
     if result.findings:
         link = element("a", f"{len(result.findings)} finding{'s' * (len(result.findings) > 1)}", href=f"#f{number}")
@@ -118,7 +118,7 @@ def _legend() -> Markup:
         "inconclusive": "the runs do not decide",
         "unseen": "nobody can tell from the broker's side",
     }
-    rows = [part for look in LOOKS for part in (element("dt", badge(look)), element("dd", words[look.key]))]
+    rows = [part for style in STYLES for part in (element("dt", badge(style)), element("dd", words[style.key]))]
     only = element("label", element("input", type="checkbox", id="only"), " Only rows with deviations")
     hint = "Each cell opens its evidence. Arrow keys move between cells, Enter opens one, Esc closes it."
     details = element("details", element("summary", "What the signs mean"), element("dl", *rows))
@@ -157,7 +157,7 @@ def _matrices(result: AuditResult, statements: Sequence[str], texts: Mapping[str
 
 def _row(statement: str, found: Sequence[Mapping[str, Verdict]], text: str) -> Markup:
     cells = [_cell(number, of_subject.get(statement)) for number, of_subject in enumerate(found)]
-    deviates = any(statement in of_subject and look_of(of_subject[statement]) in DEVIATIONS for of_subject in found)
+    deviates = any(statement in of_subject and style_of(of_subject[statement]) in DEVIATIONS for of_subject in found)
     name = element("th", element("b", statement), " ", text, scope="row", role="rowheader")
     return element("tr", name, *cells, role="row", class_="deviates" if deviates else None)
 
@@ -165,13 +165,13 @@ def _row(statement: str, found: Sequence[Mapping[str, Verdict]], text: str) -> M
 def _cell(number: int, verdict: Verdict | None) -> Markup:
     if verdict is None:
         return element("td", element("span", "not tried", class_="cell none"), role="cell")
-    look = look_of(verdict)
+    style = style_of(verdict)
     link = element(
         "a",
-        element("span", look.sign, class_="sign", aria_hidden="true"),
-        element("span", look.short, class_="word"),
+        element("span", style.sign, class_="sign", aria_hidden="true"),
+        element("span", style.short, class_="word"),
         href=f"#{_identity(number, verdict.statement)}",
-        class_=f"cell {look.key}",
+        class_=f"cell {style.key}",
         title=verdict.why,
     )
     return element("td", link, role="cell")

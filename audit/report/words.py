@@ -22,8 +22,8 @@ KIPS = {
 }
 
 
-class Look(NamedTuple):
-    """How one kind of verdict shows. `key` is its name in style sheets and counts, `short` fits a narrow cell."""
+class VerdictStyle(NamedTuple):
+    """How a kind of verdict is shown. `key` is its name in style sheets and counts, `short` fits a narrow cell."""
 
     key: str
     sign: str
@@ -31,15 +31,15 @@ class Look(NamedTuple):
     words: str
 
 
-PASS = Look("pass", "✓", "pass", "passes")
-VIOLATES = Look("violates", "✕", "violates", "violates its own documentation")
-DIFFERS = Look("differs", "≠", "differs", "differs from the KIP")
-PREDATES = Look("predates", "≺", "predates", "predates the KIP")
-INCONCLUSIVE = Look("inconclusive", "?", "unclear", "inconclusive")
-UNSEEN = Look("unseen", "–", "unseen", "not observable from outside")
+PASS = VerdictStyle("pass", "✓", "pass", "passes")
+VIOLATES = VerdictStyle("violates", "✕", "violates", "violates its own documentation")
+DIFFERS = VerdictStyle("differs", "≠", "differs", "differs from the KIP")
+PREDATES = VerdictStyle("predates", "≺", "predates", "predates the KIP")
+INCONCLUSIVE = VerdictStyle("inconclusive", "?", "unclear", "inconclusive")
+UNSEEN = VerdictStyle("unseen", "–", "unseen", "not observable from outside")
 
 # In the order in which they are counted and explained.
-LOOKS = (PASS, VIOLATES, DIFFERS, PREDATES, INCONCLUSIVE, UNSEEN)
+STYLES = (PASS, VIOLATES, DIFFERS, PREDATES, INCONCLUSIVE, UNSEEN)
 DEVIATIONS = (VIOLATES, DIFFERS, PREDATES)
 _OF_STATE = {
     State.PASS: PASS,
@@ -62,17 +62,17 @@ FINDINGS = {
 }
 
 
-def look_of(verdict: Verdict) -> Look:
-    """How it shows."""
+def style_of(verdict: Verdict) -> VerdictStyle:
+    """Return how a verdict is shown."""
     if verdict.state is State.DEVIATES and verdict.sort is not None:
         return _OF_SORT[verdict.sort]
     return _OF_STATE[verdict.state]
 
 
-def counts(result: SubjectResult) -> dict[Look, int]:
-    """How many verdicts of each look there are, those of none left out."""
-    looks = [look_of(verdict) for verdict in result.verdicts]
-    return {look: looks.count(look) for look in LOOKS if look in looks}
+def counts(result: SubjectResult) -> dict[VerdictStyle, int]:
+    """Return how many verdicts of each style a subject has; those without any are left out."""
+    styles = [style_of(verdict) for verdict in result.verdicts]
+    return {style: styles.count(style) for style in STYLES if style in styles}
 
 
 def name_of(subject: SubjectInfo) -> str:

@@ -156,11 +156,11 @@ def _measured(
 
 def _found(result: "AuditResult", fail_on: tuple[str, ...]) -> str:
     """How many of what --fail-on asks for there are, in words; "" where there is none."""
-    from sluice.audit.report.words import look_of
+    from sluice.audit.report.words import style_of
 
     wanted = {key for each in fail_on for key in _FAIL_ON[each]}
     verdicts = [verdict for subject in result.subjects for verdict in subject.verdicts]
-    count = sum(look_of(verdict).key in wanted for verdict in verdicts)
+    count = sum(style_of(verdict).key in wanted for verdict in verdicts)
     findings = sum(len(subject.findings) for subject in result.subjects) if "findings" in fail_on else 0
     parts = [f"{count} verdict{'s' * (count != 1)}"] if count else []
     parts += [f"{findings} finding{'s' * (findings != 1)}"] if findings else []

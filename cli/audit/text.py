@@ -8,7 +8,16 @@ import msgspec
 
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.audit.report.comparison import Change, Comparison, Kind
-from sluice.audit.report.words import DEVIATIONS, FINDINGS, Look, counts, in_order, look_of, milliseconds, name_of
+from sluice.audit.report.words import (
+    DEVIATIONS,
+    FINDINGS,
+    VerdictStyle,
+    counts,
+    in_order,
+    milliseconds,
+    name_of,
+    style_of,
+)
 from sluice.text.printable import printable
 
 _COLORS = {
@@ -37,7 +46,7 @@ def _subject(result: SubjectResult) -> Iterator[str]:
     virtual = ", in virtual time" if result.virtual else ""
     yield f"{click.style(printable(name_of(result.subject)), bold=True)}  {took}{virtual}"
     yield "  " + "   ".join(
-        _colored(look, f"{look.sign} {count} {look.short}") for look, count in counts(result).items()
+        _colored(style, f"{style.sign} {count} {style.short}") for style, count in counts(result).items()
     )
     unknown = sum(_needs_settings(verdict) for verdict in result.verdicts)
     if unknown and not result.subject.settings:
@@ -46,8 +55,8 @@ def _subject(result: SubjectResult) -> Iterator[str]:
     width = max(map(len, deviations), default=0)
     for statement in in_order(deviations):
         verdict = deviations[statement]
-        look = look_of(verdict)
-        yield f"  {_colored(look, f'{look.sign} {statement:{width}}')}  {look.short}: {printable(verdict.why)}"
+        style = style_of(verdict)
+        yield f"  {_colored(style, f'{style.sign} {statement:{width}}')}  {style.short}: {printable(verdict.why)}"
     for finding in result.findings:
         kind = click.style(f"! {FINDINGS[finding.kind].lower()}", fg="red")
         yield f"  {kind} in {printable(finding.probe)}: {printable(finding.why)}"
@@ -62,27 +71,27 @@ def _needs_settings(verdict: Verdict) -> bool:
     return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
 
 
-def _colored(look: Look, text: str) -> str:
-    return click.style(text, fg=_COLORS[look.key])
+def _colored(style: VerdictStyle, text: str) -> str:
+    return click.style(text, fg=_COLORS[style.key])
 
 
 def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
     """The same for machines; report.json has everything."""
-    told = {"files": [str(file) for file in files], "subjects": [_told(subject) for subject in result.subjects]}
+    told = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
     return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
 
 
-def _told(result: SubjectResult) -> dict[str, object]:
+def _as_dict(result: SubjectResult) -> dict[str, object]:
     deviations = [
-        {"statement": verdict.statement, "kind": look_of(verdict).key, "why": verdict.why}
+        {"statement": verdict.statement, "kind": style_of(verdict).key, "why": verdict.why}
         for verdict in result.verdicts
-        if look_of(verdict) in DEVIATIONS
+        if style_of(verdict) in DEVIATIONS
     ]
     findings = [{"kind": finding.kind, "probe": finding.probe, "why": finding.why} for finding in result.findings]
     return {
         "name": result.subject.name,
         "version": result.subject.version,
-        "verdicts": {look.key: count for look, count in counts(result).items()},
+        "verdicts": {style.key: count for style, count in counts(result).items()},
         "deviations": deviations,
         "findings": findings,
         "problems": result.problems,

@@ -6,18 +6,18 @@ from sluice.audit.judge.model.verdict import Fit, Sort, State
 from sluice.audit.report.words import (
     DEVIATIONS,
     DIFFERS,
-    LOOKS,
     PREDATES,
+    STYLES,
     UNSEEN,
     VIOLATES,
     counts,
     fit_words,
     in_order,
-    look_of,
     measured,
     milliseconds,
     name_of,
     setting_words,
+    style_of,
     title_of,
 )
 from tests.support.audit_results import subject, verdict
@@ -79,7 +79,7 @@ def test_statements_are_in_the_order_of_their_numbers() -> None:
 
 def test_each_kind_of_verdict_looks_different() -> None:
     for distinct in ("key", "sign", "short", "words"):
-        assert len({getattr(look, distinct) for look in LOOKS}) == len(LOOKS), distinct
+        assert len({getattr(style, distinct) for style in STYLES}) == len(STYLES), distinct
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_each_kind_of_verdict_looks_different() -> None:
         (None, DIFFERS),
     ],
 )
-def test_deviations_are_told_apart_by_their_sort(sort: Sort | None, look: object) -> None:
-    found = look_of(verdict(state=State.DEVIATES, sort=sort))
-    assert found is look
+def test_deviations_are_told_apart_by_their_sort(sort: Sort | None, style: object) -> None:
+    found = style_of(verdict(state=State.DEVIATES, sort=sort))
+    assert found is style
     assert found in DEVIATIONS
 
 
 def test_verdicts_are_counted_by_how_they_look() -> None:
     of_one = subject("shop", "1", verdict(state=State.NOT_OBSERVABLE), verdict(), verdict("KIP-580/2"))
-    assert [(look.key, count) for look, count in counts(of_one).items()] == [("pass", 2), (UNSEEN.key, 1)]
+    assert [(style.key, count) for style, count in counts(of_one).items()] == [("pass", 2), (UNSEEN.key, 1)]
 
 
 def test_settings_are_as_in_a_properties_file() -> None:
