@@ -296,7 +296,7 @@ class Broker:
             self.produces.check_and_complete(partition)
             self.delete_records.check_and_complete(partition)
         if self.groups_in_use is not None:
-            self.groups_in_use.forget_topic(topic)
+            self.groups_in_use.delete_topic_offsets(topic)
 
     def new_producer_id(self) -> int:
         """A producer id that nobody had before. Raises NotDurableError."""

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sluice.broker.coordinator.group.classic.group import (
     COMPLETING_REBALANCE,
     EMPTY,
-    HEARTBEAT_ANSWERS,
+    HEARTBEAT_ERRORS,
     PREPARING_REBALANCE,
     STABLE,
     ClassicGroup,
@@ -112,7 +112,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         elif member.generation_id != group.generation_id:
             wanted = ErrorCode.ILLEGAL_GENERATION
         else:
-            wanted = HEARTBEAT_ANSWERS[group.state]
+            wanted = HEARTBEAT_ERRORS[group.state]
         assert member.heartbeat() == wanted
         if wanted:
             actor.next = "join"

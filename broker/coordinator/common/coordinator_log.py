@@ -1,8 +1,8 @@
-"""Where a coordinator writes down what it knows: one of Kafka's internal topics.
+"""The log of a coordinator: one of Kafka's internal topics, which loader.py reads back.
 
-A key (a group's id, a transactional id) belongs to one partition, by Java's hash of it, so that every broker and every
-client agrees on which (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). What is
-not written has not happened: a coordinator writes first and acts then. How it is read back is loader.py's.
+A key (a group id or a transactional id) belongs to one partition, by Java's hash of it, so that all brokers agree on it
+(Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A coordinator writes each change
+before it makes it.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
 _SIGN = 2**31
-# What went wrong in the log, and what a client is told (CoordinatorOperationExceptionHelper,
+# Error of the append -> error for the client (CoordinatorOperationExceptionHelper,
 # TransactionStateManager.appendTransactionToLog).
-_TOLD = {
+_CLIENT_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -54,7 +54,7 @@ class CoordinatorLog:
         return self._host.cluster.internal_topic(self.name)
 
     def partition_of(self, key: str) -> Partition:
-        """The partition that this group's or transactional id's records are in."""
+        """Return the partition that keeps the records of a group or a transactional id."""
         return partition_for(self.topic, key)
 
     def append(
@@ -65,15 +65,14 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Writes records about `key` as one batch; with a producer id, as a part of that producer's transaction.
+        """Append records about `key` as one batch; with a producer id, as a part of that producer's transaction.
 
-        Such a batch is refused where the partition knows a later epoch of the producer. An error is one to tell the
-        client.
+        Return the error for the client: a transactional batch fails if the partition has a later epoch of the producer.
         """
         partition = self.partition_of(key)
-        error = self._refusal(partition)
+        error = self._precondition_error(partition)
         if error:
-            return _TOLD.get(error, error)
+            return _CLIENT_ERRORS[error]
         transactional = producer_id != NO_PRODUCER_ID
         data = build_batch(
             [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],
@@ -85,12 +84,12 @@ class CoordinatorLog:
         result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
         error = ErrorCode(result.error_code)
         if error:
-            return _TOLD.get(error, error)
+            return _CLIENT_ERRORS.get(error, error)
         self._host.appended(partition)
         return error
 
-    def _refusal(self, partition: Partition) -> ErrorCode:
-        """Why this broker does not write to a partition; only transactions need all replicas that are to be in sync."""
+    def _precondition_error(self, partition: Partition) -> ErrorCode:
+        """Return why a partition cannot be appended to; only transactions require min.insync.replicas."""
         if not self._host.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:

@@ -1,11 +1,11 @@
-"""Which partitions of its topic a coordinator has, and how far it is with them. Follows Kafka's CoordinatorRuntime and
-the loading partitions of its TransactionStateManager.
+"""The shards of a coordinator: the partitions of its topic that the broker leads.
 
-A coordinator answers for the keys of those partitions that its broker leads. When the broker becomes the leader of one,
-what is written there is *loaded*, and until that is done clients are told to come again. When it is the leader no more,
-what was loaded is dropped, and clients are told to look for the coordinator elsewhere.
+Follows Kafka's CoordinatorRuntime and the loading partitions of its TransactionStateManager. A coordinator serves the
+keys of the partitions that its broker leads. When the broker becomes the leader of one, the records in it are loaded;
+until that is done, requests fail with COORDINATOR_LOAD_IN_PROGRESS. When the broker stops leading it, the loaded state
+is dropped, and requests fail with NOT_COORDINATOR.
 
-    not here  --load-->  Loading  --loaded-->  Active
+    no shard  --load-->  Loading  --loaded-->  Active
         ^                   |                    |
         '------unload-------'-------unload-------'
 """
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
 
 
-class LoadState(Enum):
-    """How far the coordinator is with a partition. One that is not here has no state."""
+class ShardState(Enum):
+    """The state of a shard."""
 
     LOADING = auto()
     ACTIVE = auto()
 
 
-# State -> what is said to whoever asks about a key of such a partition.
-ANSWERS = {
+# The error for requests about a key, by the state of its shard.
+_ERRORS = {
     None: ErrorCode.NOT_COORDINATOR,
-    LoadState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    LoadState.ACTIVE: ErrorCode.NONE,
+    ShardState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ShardState.ACTIVE: ErrorCode.NONE,
 }
 
 
 class Shard:
-    """One stay of a partition here."""
+    """One partition, from its load to its unload."""
 
     __slots__ = ("state",)
 
     def __init__(self) -> None:
-        self.state = LoadState.LOADING
+        self.state = ShardState.LOADING
 
 
 class CoordinatorShards:
-    """The partitions of one coordinator.
+    """The shards of one coordinator.
 
-    `recover(partition)` takes in what is written there, `resign(partition)` drops it.
+    `recover(partition)` loads the state in a partition, `resign(partition)` drops it.
     """
 
-    __slots__ = ("_delay_ms", "_here", "_host", "_log", "_recover", "_resign")
+    __slots__ = ("_delay_ms", "_host", "_log", "_recover", "_resign", "_shards")
 
     def __init__(
         self,
@@ -68,50 +68,50 @@ class CoordinatorShards:
         self._recover = recover
         self._resign = resign
         self._delay_ms = host.config.integer("sluice.coordinator.load.delay.ms")
-        self._here: dict[int, Shard] = {}
+        self._shards: dict[int, Shard] = {}
 
     def error(self, key: str) -> ErrorCode:
-        """NONE where this coordinator answers for the key, else what the client is told."""
+        """Return NONE if this coordinator is active for the key, else the error for the client."""
         partition = self._log.partition_of(key)
-        here = self._here.get(partition.index)
-        if here is None and self._host.leads(partition):  # the topic has just been created
+        shard = self._shards.get(partition.index)
+        if shard is None and self._host.leads(partition):  # the topic has just been created
             self.load(partition)
-            here = self._here[partition.index]
-        return ANSWERS[None if here is None else here.state]
+            shard = self._shards[partition.index]
+        return _ERRORS[None if shard is None else shard.state]
 
     @property
     def is_loading(self) -> bool:
-        """Whether any partition is."""
-        return any(here.state is LoadState.LOADING for here in self._here.values())
+        """Whether any shard is loading."""
+        return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def load_led(self) -> None:
-        """Loads all that the broker leads."""
+        """Load all partitions that the broker leads."""
         topic = self._host.cluster.topics.get(self._log.name)
         for partition in () if topic is None else topic.partitions:
             if self._host.leads(partition):
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:
-        """The broker leads this partition: takes in what is written there. Does nothing where that is here already.
+        """Load a partition that the broker leads from now on, unless it is loaded already.
 
-        It takes `sluice.coordinator.load.delay.ms`, so that it can be seen what clients do meanwhile.
+        `sluice.coordinator.load.delay.ms` delays this, to show what clients do meanwhile.
         """
-        if partition.index in self._here:
+        if partition.index in self._shards:
             return
-        here = self._here[partition.index] = Shard()
-        loaded = partial(self._loaded, partition, here)
+        shard = self._shards[partition.index] = Shard()
+        finish = partial(self._finish_loading, partition, shard)
         if self._delay_ms:
-            self._host.scheduler.schedule_once(self._delay_ms, loaded)
+            self._host.scheduler.schedule_once(self._delay_ms, finish)
         else:
-            loaded()
+            finish()
 
-    def _loaded(self, partition: Partition, here: Shard) -> None:
-        if self._here.get(partition.index) is here:  # else it was unloaded meanwhile
-            here.state = LoadState.ACTIVE
+    def _finish_loading(self, partition: Partition, shard: Shard) -> None:
+        if self._shards.get(partition.index) is shard:  # else it was unloaded meanwhile
+            shard.state = ShardState.ACTIVE
             self._recover(partition)
 
     def unload(self, partition: Partition) -> None:
-        """The broker leads this partition no more: drops what was loaded. Does nothing where it is not here."""
-        here = self._here.pop(partition.index, None)
-        if here is not None and here.state is LoadState.ACTIVE:
+        """Drop the state of a partition that the broker no longer leads, if it was loaded."""
+        shard = self._shards.pop(partition.index, None)
+        if shard is not None and shard.state is ShardState.ACTIVE:
             self._resign(partition)

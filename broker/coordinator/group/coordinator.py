@@ -56,7 +56,7 @@ class GroupCoordinator(GroupRuntime):
         self.classic = ClassicProtocol(self)
         self._max_metadata = config.integer("offset.metadata.max.bytes")
         self._retention_ms = config.integer("offsets.retention.minutes") * _MINUTE_MS
-        host.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._expire_offsets)
+        host.scheduler.schedule(config.integer("offsets.retention.check.interval.ms"), self._delete_expired)
         self.shards.load_led()
 
     @cached_property
@@ -79,7 +79,7 @@ class GroupCoordinator(GroupRuntime):
 
     def group_unloaded(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):
-            self.classic.unload(group)
+            self.classic.stop(group, ErrorCode.NOT_COORDINATOR)
 
     # -- requests of members that speak the classic protocol -----------------------------------------------------------
 
@@ -116,13 +116,13 @@ class GroupCoordinator(GroupRuntime):
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
         expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else now_ms + retention_time_ms
-        codes, taken = self._take(commit, now_ms, expires_ms)
-        error = self._write_commits(commit, taken)
+        codes, accepted = self._check_offsets(commit, now_ms, expires_ms)
+        error = self._write_commits(commit, accepted)
         if error:
             return [error] * len(codes)
         if commit.group_id not in self.groups:
             self.create_classic(commit.group_id)
-        for partition, committed in taken:
+        for partition, committed in accepted:
             self.offsets.put(commit.group_id, partition, committed)
         return codes
 
@@ -133,14 +133,14 @@ class GroupCoordinator(GroupRuntime):
             error = ErrorCode.ILLEGAL_GENERATION
         if error:
             return [error] * len(commit.offsets)
-        codes, taken = self._take(commit, now_ms, None)
-        error = self._write_commits(commit, taken, *producer)
+        codes, accepted = self._check_offsets(commit, now_ms, None)
+        error = self._write_commits(commit, accepted, *producer)
         if error:
             return [error] * len(codes)
         if commit.group_id not in self.groups:
             self.create_classic(commit.group_id)
         shard = self.log.partition_of(commit.group_id).index
-        for partition, committed in taken:
+        for partition, committed in accepted:
             self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
         return codes
 
@@ -162,31 +162,31 @@ class GroupCoordinator(GroupRuntime):
         group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
         return group
 
-    def _take(
+    def _check_offsets(
         self, commit: Commit, now_ms: int, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
         """An answer for each offset, and those that can be committed."""
         codes: list[ErrorCode] = []
-        taken: list[tuple[TopicPartition, CommittedOffset]] = []
+        accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
         for new in commit.offsets:
             if len(new.metadata) > self._max_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
-            committed = _committed(new, now_ms, expires_ms, next_offset + len(taken))
-            taken.append(((new.topic.name, new.partition), committed))
-        return codes, taken
+            committed = _committed(new, now_ms, expires_ms, next_offset + len(accepted))
+            accepted.append(((new.topic.name, new.partition), committed))
+        return codes, accepted
 
     def _write_commits(
         self,
         commit: Commit,
-        taken: Iterable[tuple[TopicPartition, CommittedOffset]],
+        accepted: Iterable[tuple[TopicPartition, CommittedOffset]],
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
         records = [
-            offset_commit(commit.group_id, topic, partition, committed) for (topic, partition), committed in taken
+            offset_commit(commit.group_id, topic, partition, committed) for (topic, partition), committed in accepted
         ]
         if not records:
             return ErrorCode.NONE
@@ -203,7 +203,7 @@ class GroupCoordinator(GroupRuntime):
         if error:
             return error
         everything = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)])
-        return self._forget(group, everything, with_group=True)
+        return self._delete(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
         """Deletes offsets of topics that nobody in the group is subscribed to: one answer for each, or one for all."""
@@ -218,16 +218,16 @@ class GroupCoordinator(GroupRuntime):
             for topic, _ in partitions
         ]
         known = {*self.offsets.of_group(group_id), *self.offsets.unstable(group_id)}
-        gone = [one for one, code in zip(partitions, codes, strict=True) if not code and one in known]
-        error = self._forget(group, gone)
+        deleted = [one for one, code in zip(partitions, codes, strict=True) if not code and one in known]
+        error = self._delete(group, deleted)
         return error or codes
 
-    def forget_topic(self, topic: Topic) -> None:
+    def delete_topic_offsets(self, topic: Topic) -> None:
         """A topic was deleted: so are the offsets committed for it."""
         for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
-            self._forget(self.groups[group_id], partitions)
+            self._delete(self.groups[group_id], partitions)
 
-    def _expire_offsets(self) -> None:
+    def _delete_expired(self) -> None:
         """Forgets offsets that retention does not keep, and empty groups that have none."""
         now_ms = self.now_ms()
         for group in list(self.groups.values()):
@@ -241,7 +241,7 @@ class GroupCoordinator(GroupRuntime):
                 and self._is_expired(group, offset, now_ms)
             ]
             is_over = group.is_empty and not unstable and len(expired) == len(committed)
-            self._forget(group, expired, with_group=is_over)
+            self._delete(group, expired, with_group=is_over)
         self.host.actions.complete()
 
     def _is_expired(self, group: Group, committed: CommittedOffset, now_ms: int) -> bool:
@@ -252,16 +252,16 @@ class GroupCoordinator(GroupRuntime):
             return now_ms >= committed.expire_timestamp_ms
         return now_ms - since_ms >= self._retention_ms
 
-    def _forget(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> ErrorCode:
+    def _delete(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> ErrorCode:
         """Writes down that offsets of a group are forgotten, or it whole, and forgets them."""
-        gone = list(partitions)
-        records = offset_tombstones(group.group_id, gone)
+        deleted = list(partitions)
+        records = offset_tombstones(group.group_id, deleted)
         if with_group:
             records += group.tombstones()
         error = self.write(group.group_id, records) if records else ErrorCode.NONE
         if error:
             return error
-        for partition in gone:
+        for partition in deleted:
             self.offsets.remove(group.group_id, partition)
         if with_group:
             self.remove(group)

@@ -64,12 +64,12 @@ class OffsetStore:
             if not committed:
                 del self._committed[group_id]
         for producer in list(self._open.get(group_id, {}).get(partition, ())):
-            self._take_pending(producer, group_id, partition)
+            self._pop_pending(producer, group_id, partition)
 
     def end_transaction(self, producer: Producer, committed: bool) -> None:
         """The producer's pending offsets become committed, or vanish."""
         for group_id, partition in list(self._pending.get(producer, ())):
-            pending = self._take_pending(producer, group_id, partition)
+            pending = self._pop_pending(producer, group_id, partition)
             present = self.of_group(group_id).get(partition)
             if committed and (present is None or pending.order > present.order):
                 self.put(group_id, partition, pending)
@@ -96,7 +96,7 @@ class OffsetStore:
         for group_id, partitions in found.items():
             yield group_id, list(partitions)
 
-    def _take_pending(self, producer: Producer, group_id: str, partition: TopicPartition) -> CommittedOffset:
+    def _pop_pending(self, producer: Producer, group_id: str, partition: TopicPartition) -> CommittedOffset:
         offsets = self._pending[producer]
         pending = offsets.pop((group_id, partition))
         if not offsets:

@@ -11,7 +11,7 @@ from sluice.broker.coordinator.common.loader import CompactedState, RecordReader
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
-from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerParts
+from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerGroupBuilder
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
@@ -36,7 +36,7 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
     state = CompactedState(log)
     reader = RecordReader(log.name, _RECORD_TYPES)
     recovered = Recovered({}, [], [])
-    consumers = ConsumerParts()
+    consumers = ConsumerGroupBuilder()
     for key, stored in state.values.items():
         record = reader.read(key, stored)
         if record is not None:
@@ -48,7 +48,7 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
                 assert isinstance(value, GroupMetadataValue)
                 recovered.groups[of.group] = _classic_group(of.group, value)
             else:
-                consumers.take(of, value)
+                consumers.add(of, value)
     recovered.groups.update(consumers.groups())
     for producer_id, values in state.pending.items():
         for key, stored in values.items():
@@ -86,7 +86,7 @@ def _classic_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     group.protocol_type = value.protocol_type or None
     group.state = STABLE if group.members else EMPTY
     group.leader_id = value.leader if value.leader in group.members else next(iter(group.members), None)
-    group.find_subscribed_topics()
+    group.update_subscribed_topics()
     return group
 
 

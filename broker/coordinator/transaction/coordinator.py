@@ -32,7 +32,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.operation import DelayedOperation
 
-from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriting
+from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriter
 from .metadata import (
     AT_REST,
     COMPLETE_ABORT,
@@ -97,7 +97,7 @@ class _Entry:
         self.current = current
         self.pending: TransactionState | None = None
         self.append: DelayedOperation | None = None
-        self.markers: MarkerWriting | None = None
+        self.markers: MarkerWriter | None = None
 
 
 class TransactionCoordinator:
@@ -341,7 +341,7 @@ class TransactionCoordinator:
             entry.markers = None
             self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
-        entry.markers = MarkerWriting(self._host, current.transactional_id, marker, written)
+        entry.markers = MarkerWriter(self._host, current.transactional_id, marker, written)
         entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:

@@ -26,7 +26,7 @@ _logger = logging.getLogger("sluice.broker")
 MARKER_TIMEOUT_MS = 30_000
 # A partition that cannot take its marker now is asked again, as often as Kafka's sender looks what there is to send.
 _RETRY_MS = 100
-_TRY_AGAIN = frozenset(
+_RETRIABLE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -72,7 +72,7 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
     return ErrorCode.NONE
 
 
-class MarkerWriting:
+class MarkerWriter:
     """The markers of one transaction on their way to all its partitions, wherever these are led.
 
     `done()` is called when all have theirs, and the replicas too; not where one of them says that somebody else has
@@ -112,7 +112,7 @@ class MarkerWriting:
                 left.append(name)
                 continue
             code = write_marker(leader, partition, self._marker, self._host.clock.wall_ms())
-            if code in _TRY_AGAIN:
+            if code in _RETRIABLE:
                 left.append(name)
             elif code:
                 extra = {"transactional_id": self._transactional_id, "partition": str(partition), "error": code.name}

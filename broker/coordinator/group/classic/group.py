@@ -72,14 +72,14 @@ PREVIOUS_STATES = {
 }
 
 # State -> what a member of the current generation reads in its heartbeat's answer. (An Empty group has no members.)
-HEARTBEAT_ANSWERS = {
+HEARTBEAT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     COMPLETING_REBALANCE: ErrorCode.NONE,
     STABLE: ErrorCode.NONE,
 }
 
 # State -> what a member of the current generation reads when it commits offsets outside a transaction.
-COMMIT_ANSWERS = {
+COMMIT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.NONE,
     COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     STABLE: ErrorCode.NONE,
@@ -88,7 +88,7 @@ COMMIT_ANSWERS = {
 # (State, whether it leads): a member that joins again with unchanged metadata is told the current generation, as it may
 # not have got the answer. Everywhere else it starts a rebalance: a leader that joins again wants one, since it sees
 # more than members' metadata (a topic has more partitions).
-TELLS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
+RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 
 class ClassicGroup(msgspec.Struct, eq=False):
@@ -146,7 +146,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
                 return ErrorCode.ILLEGAL_GENERATION
         elif not commit.transactional:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if commit.transactional else COMMIT_ANSWERS[self.state]
+        return ErrorCode.NONE if commit.transactional else COMMIT_ERRORS[self.state]
 
     def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
         return ErrorCode.NONE
@@ -211,7 +211,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self.forget_pending(member.member_id)
+        self.remove_pending(member.member_id)
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
@@ -241,10 +241,10 @@ class ClassicGroup(msgspec.Struct, eq=False):
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        self.forget_pending(member_id)
+        self.remove_pending(member_id)
         self.pending_sync.discard(member_id)
 
-    def forget_pending(self, member_id: str) -> None:
+    def remove_pending(self, member_id: str) -> None:
         """An id that was given out is used, or will not be."""
         timer = self.pending_members.pop(member_id, None)
         if timer is not None:
@@ -303,7 +303,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         """Ends the join round."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
-        self.find_subscribed_topics()
+        self.update_subscribed_topics()
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
         self.pending_sync.clear()
 
@@ -313,7 +313,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
-    def find_subscribed_topics(self) -> None:
+    def update_subscribed_topics(self) -> None:
         """Looks at what the members of this generation consume."""
         self.subscribed_topics = self._compute_subscribed_topics()
 

@@ -9,7 +9,7 @@ Timers, each of which does something only when nobody cancelled it:
              all that are known have joined. Any other round is over when all known members have joined, or after the
              rebalance timeout: then members that did not join are out, but for static ones.
     sync     one for a sync round, of the rebalance timeout: members that sent no SyncGroup by then are out.
-    session  one for each member, begun again by all it does. It is out when that ends, unless a request of it is
+    session  one for each member, created again by all it does. It is out when that ends, unless a request of it is
              waiting here.
     pending  one for each id given out by MEMBER_ID_REQUIRED, of the session timeout that came with the request.
 
@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
-from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID, Group
+from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
 from sluice.broker.coordinator.group.parked_responses import ParkedResponses
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -36,10 +36,10 @@ from sluice.protocol.errors import ErrorCode
 from .group import (
     COMPLETING_REBALANCE,
     EMPTY,
-    HEARTBEAT_ANSWERS,
+    HEARTBEAT_ERRORS,
     PREPARING_REBALANCE,
+    RETURNS_CURRENT_GENERATION,
     STABLE,
-    TELLS_CURRENT_GENERATION,
     ClassicGroup,
 )
 from .member import ClassicMember
@@ -48,8 +48,6 @@ from .records import group_metadata, new_group_metadata
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 _NULL_PROTOCOL_SINCE = 7
-# A member need not know that its group is still being loaded.
-_HEARTBEAT_ANSWERS = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NONE}
 # How long a member's first JoinGroup may wait (Kafka's internal group.new.member.join.timeout.ms).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
@@ -69,32 +67,30 @@ class ClassicProtocol:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-        """Takes a member in, or says why not; it is answered when the join round is over."""
+        """Add a member, which is answered when the join round is over, or return the error."""
         member_id = request.member_id
-        error = self._runtime.error(request.group_id)
-        if error:
-            return join_error(ctx.version, member_id, error)
-        found = self._runtime.groups.get(request.group_id)
-        if isinstance(found, ClassicGroup):
-            group = found
-        elif member_id != UNKNOWN_MEMBER_ID:
-            return join_error(ctx.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-        else:
-            begun = self._begin_group(request.group_id, found)
-            if isinstance(begun, ErrorCode):
-                return join_error(ctx.version, member_id, begun)
-            group = begun
+        group = self._find_or_create_group(request.group_id, member_id)
+        if isinstance(group, ErrorCode):
+            return join_error(ctx.version, member_id, group)
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, request.protocols):
             return join_error(ctx.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if member_id == UNKNOWN_MEMBER_ID:
-            return self._join_anew(ctx, request, group)
-        return self._join_again(ctx, request, group)
+            return self._join_new(ctx, request, group)
+        return self._rejoin(ctx, request, group)
 
-    def _begin_group(self, group_id: str, before: Group | None) -> ClassicGroup | ErrorCode:
-        """A new group, in the place of an empty one of another kind, whose offsets stay."""
+    def _find_or_create_group(self, group_id: str, member_id: str) -> ClassicGroup | ErrorCode:
+        """Return the group, or a new one for a new member; it replaces an empty consumer group, whose offsets stay."""
+        error = self._runtime.error(group_id)
+        if error:
+            return error
+        before = self._runtime.groups.get(group_id)
+        if isinstance(before, ClassicGroup):
+            return before
+        if member_id != UNKNOWN_MEMBER_ID:
+            return ErrorCode.UNKNOWN_MEMBER_ID
         group = ClassicGroup(group_id, self._runtime.now_ms())
         tombstones = [] if before is None else before.tombstones()
         error = self._runtime.write(group_id, [*tombstones, new_group_metadata(group)])
@@ -106,7 +102,7 @@ class ClassicProtocol:
         return group
 
     def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
-        """Those who joined count while a round is on, so that whoever is late is out if the limit was lowered."""
+        """In a join round only the members that have joined count, so that a lowered limit removes the late ones."""
         if group.state is EMPTY:
             return True
         member = group.members.get(member_id)
@@ -116,7 +112,7 @@ class ClassicProtocol:
             is_in, size = member is not None, len(group.members)
         return is_in or size < self._max_size
 
-    def _join_anew(
+    def _join_new(
         self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
     ) -> JoinGroupResponse | Outcome:
         instance_id = request.group_instance_id
@@ -132,7 +128,7 @@ class ClassicProtocol:
             return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
         return self._add(ctx, request, group, member_id)
 
-    def _join_again(
+    def _rejoin(
         self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
     ) -> JoinGroupResponse | Outcome:
         member_id = request.member_id
@@ -145,8 +141,8 @@ class ClassicProtocol:
             return join_error(ctx.version, member_id, error)
         member = group.members[member_id]
         leads = group.leader_id == member_id
-        if (group.state, leads) in TELLS_CURRENT_GENERATION and member.protocols == request.protocols:
-            return _joined(group, member, with_members=leads)
+        if (group.state, leads) in RETURNS_CURRENT_GENERATION and member.protocols == request.protocols:
+            return _join_response(group, member, with_members=leads)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         member.awaiting_join = ctx
         self._rebalance_or_complete_join(group)
@@ -180,7 +176,7 @@ class ClassicProtocol:
         old: ClassicMember,
         member_id: str,
     ) -> JoinGroupResponse | Outcome:
-        """A static member came back: it has its place again, and whoever had it is fenced."""
+        """A static member came back under a new member id: it replaces the old member, which is fenced."""
         leader_before = group.leader_id
         self._end_join(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         self._end_sync(old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
@@ -189,11 +185,11 @@ class ClassicProtocol:
         self.restart_session(group, member)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         if group.state is STABLE and group.select_protocol() == group.protocol_name:
-            # Nothing changes for the others, so nobody has to rebalance.
+            # Nothing changes for the other members, so the group need not rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
             error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
             if error:
-                self._give_back(group, member, old)
+                self._undo_replacement(group, member, old)
                 return JoinGroupResponse(
                     error_code=error,
                     generation_id=group.generation_id,
@@ -203,10 +199,10 @@ class ClassicProtocol:
                 )
             skips = ctx.version >= _SKIP_ASSIGNMENT_SINCE
             leads = skips and group.leader_id == member_id
-            response = _joined(group, member, with_members=leads)
+            response = _join_response(group, member, with_members=leads)
             response.skip_assignment = leads
             if not skips:
-                # It must not think that it leads: it would make an assignment, which nobody waits for.
+                # A member that believes to lead would compute an assignment that is not needed.
                 response.leader = leader_before or ""
             return response
         member.awaiting_join = ctx
@@ -216,16 +212,16 @@ class ClassicProtocol:
             self._prepare_rebalance(group)
         return ctx.wait_for_answer()
 
-    def _give_back(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
-        """That a static member came back could not be written: it has not, and who had its place has it again."""
-        again = group.replace_static(member, old.member_id)
-        group.update(again, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
-        self.restart_session(group, again)
+    def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
+        """Put the old member back: the records of its replacement could not be written."""
+        restored = group.replace_static(member, old.member_id)
+        group.update(restored, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
+        self.restart_session(group, restored)
 
     # -- SyncGroup -----------------------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        """A member's assignment; until the leader has sent it, the request waits."""
+        """Return a member's assignment; park the request until the leader has sent it."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
@@ -238,14 +234,14 @@ class ClassicProtocol:
         if not group.pending_sync and group.sync_timer is not None:
             group.sync_timer.cancel()
         if group.state is STABLE:
-            return _synced(group, member)
+            return _sync_response(group, member)
         member.awaiting_sync = ctx
         if group.leader_id == member.member_id:
             self._assign(group, {one.member_id: one.assignment for one in request.assignments})
         return ctx.wait_for_answer()
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """The leader has spoken: everyone gets its part."""
+        """End the sync round with the assignments of the leader."""
         error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
         if error:
             self._end_sync_round(group, error)
@@ -255,8 +251,8 @@ class ClassicProtocol:
             member.assignment = assignments.get(member.member_id, b"")
             ctx, member.awaiting_sync = member.awaiting_sync, None
             if ctx is not None:
-                self._responses.add_when_replicated(ctx, group.group_id, _synced(group, member))
-                # If the session ended while the request waited, nothing but this begins it again.
+                self._responses.add_when_replicated(ctx, group.group_id, _sync_response(group, member))
+                # The session may have expired while the request was parked.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._runtime.now_ms())
         self._runtime.record_state(group)
@@ -271,41 +267,42 @@ class ClassicProtocol:
     # -- Heartbeat and LeaveGroup --------------------------------------------------------------------------------------
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """A member is alive, and learns whether it must join again."""
+        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
-            return _HEARTBEAT_ANSWERS.get(error, error)
+            # A member need not know that its group is still loading.
+            return ErrorCode.NONE if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
         error = group.member_error(request.member_id, request.group_instance_id)
         if error:
             return error
         if request.generation_id != group.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
         self.restart_session(group, group.members[request.member_id])
-        return HEARTBEAT_ANSWERS[group.state]
+        return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Lets members go, one answer for each, or one for all; the others rebalance once."""
+        """Remove members: one response for each, or one error for all. The others rebalance once."""
         error = self._runtime.error(group_id)
         if error:
             return error
         group = self._runtime.groups.get(group_id)
-        answers = [
+        responses = [
             MemberResponse(
                 member_id=identity.member_id,
                 group_instance_id=identity.group_instance_id,
-                error_code=self._let_go(group, identity)
+                error_code=self._remove_leaving(group, identity)
                 if isinstance(group, ClassicGroup)
                 else ErrorCode.UNKNOWN_MEMBER_ID,
             )
             for identity in leaving
         ]
-        someone_left = not all(answer.error_code for answer in answers)
-        if isinstance(group, ClassicGroup) and someone_left and group.state is not EMPTY:
+        any_left = not all(response.error_code for response in responses)
+        if isinstance(group, ClassicGroup) and any_left and group.state is not EMPTY:
             self._rebalance_or_complete_join(group)
-        return answers
+        return responses
 
-    def _let_go(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
+    def _remove_leaving(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance id
             instance_id = identity.group_instance_id
@@ -322,33 +319,25 @@ class ClassicProtocol:
         self._remove(group, group.members[member_id])
         return ErrorCode.NONE
 
-    # -- groups that become one of the other kind, with members ------------------------------------------------------
+    # -- groups that are loaded, unloaded or converted -----------------------------------------------------------------
 
-    def give_away(self, group: ClassicGroup) -> None:
-        """The group becomes a consumer group: whoever waits for a round has to join again, and finds that one."""
-        for member in group.members.values():
-            self._end_join(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
-            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        group.cancel_timers()
+    def loaded(self, group: ClassicGroup) -> None:
+        """Start a group that was read from the log; it rebalances if it is too large now."""
+        self.start(group, rebalance=len(group.members) > self._max_size)
 
-    def take_over(self, group: ClassicGroup, *, rebalance: bool) -> None:
-        """The group was a consumer group: its members' sessions begin."""
+    def start(self, group: ClassicGroup, *, rebalance: bool) -> None:
+        """Start the sessions of a group that was loaded, or that was a consumer group."""
         for member in group.members.values():
             self.restart_session(group, member)
         if rebalance:
             self._prepare_rebalance(group)
 
-    # -- groups that come and go with their partitions -----------------------------------------------------------------
-
-    def loaded(self, group: ClassicGroup) -> None:
-        """A group was read from the log: its members' sessions begin, and if it is too large now, it rebalances."""
-        self.take_over(group, rebalance=len(group.members) > self._max_size)
-
-    def unload(self, group: ClassicGroup) -> None:
-        """The group is another coordinator's: whoever waits looks for that."""
+    def stop(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """End all requests and timers of a group that moves to another coordinator, or becomes a consumer group."""
         for member in group.members.values():
-            self._end_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
-            self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+            self._end_join(member, error, member.member_id)
+            self._end_sync(member, SyncGroupResponse(error_code=error))
+        group.cancel_timers()
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -411,7 +400,7 @@ class ClassicProtocol:
             self._runtime.write(group.group_id, [group_metadata(group, {})])
             return
         for member in group.members.values():
-            self._answer_join(member, _joined(group, member, with_members=group.leader_id == member.member_id))
+            self._answer_join(member, _join_response(group, member, with_members=group.leader_id == member.member_id))
             self.restart_session(group, member)
             member.is_new = False
             group.pending_sync.add(member.member_id)
@@ -479,7 +468,7 @@ def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupRespo
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol_name)
 
 
-def _joined(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -> JoinGroupResponse:
+def _join_response(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -> JoinGroupResponse:
     """The group's current generation, as this member is told it."""
     everyone = group.members.values() if with_members else ()
     return JoinGroupResponse(
@@ -499,7 +488,7 @@ def _joined(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -
     )
 
 
-def _synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+def _sync_response(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )

@@ -34,7 +34,7 @@ from sluice.protocol.errors import ErrorCode
 from .group import ConsumerGroup, TimerKind
 from .member import ClassicMetadata, ConsumerMember, MemberState
 from .migration import Migration
-from .rebalance import ConsumerRebalance, Place, returned
+from .rebalance import ConsumerRebalance, MemberSlot
 
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 
@@ -51,7 +51,7 @@ class ClassicMembers:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Takes a member one step further, or says why not."""
+        """Take a member one step towards its target, or return the error."""
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
@@ -62,21 +62,21 @@ class ClassicMembers:
         assert subscription is not None
         if is_new and request.group_instance_id is None and ctx.version >= _KNOWN_MEMBER_ID_SINCE:
             return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        place = _place(group, member_id, request.group_instance_id, is_new=is_new)
-        if isinstance(place, ErrorCode):
-            return join_error(ctx.version, request.member_id, place)
-        updated = _updated(ctx, request, place.member, subscription)
+        slot = _find_slot(group, member_id, request.group_instance_id, is_new=is_new)
+        if isinstance(slot, ErrorCode):
+            return join_error(ctx.version, request.member_id, slot)
+        updated = _updated(ctx, request, slot.member, subscription)
         owned = list(by_topic_id(subscription.owned_partitions, self._cluster).items())
         records: list[KeyValue] = []
-        if place.replaced is not None and self._migration.may_return_as_classic(group, place.replaced):
-            changed = self._rebalance.change(group, place, updated, records)
+        if slot.replaced is not None and self._migration.can_downgrade_on_return(group, slot.replaced):
+            changed = self._rebalance.change(group, slot, updated, records)
             must_rebalance = group.assignment_epoch < group.group_epoch
             if not must_rebalance:
                 updated = self._rebalance.reconcile(group, updated, owned, changed, records)
             members = list(group.members.values())
             error = self._migration.downgrade(group, members, records, rebalance=must_rebalance)
         else:
-            updated = self._rebalance.advance(group, place, updated, owned, records)
+            updated = self._rebalance.advance(group, slot, updated, owned, records)
             error = self._runtime.write_or_restore(group.group_id, records)
             if not error:
                 self._joined(group, updated, request)
@@ -113,9 +113,9 @@ class ClassicMembers:
     # -- SyncGroup and Heartbeat ---------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
-        """What the member has in its generation."""
+        """Return the partitions that a member has in its generation."""
         group = self._group(request.group_id)
-        member = _known_member(group, request.member_id, request.group_instance_id)
+        member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
             return SyncGroupResponse(error_code=member)
         error = _sync_error(member, request)
@@ -134,16 +134,16 @@ class ClassicMembers:
         )
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """REBALANCE_IN_PROGRESS where the member has to join again to get on."""
+        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again to continue."""
         group = self._group(request.group_id)
-        member = _known_member(group, request.member_id, request.group_instance_id)
+        member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
             return member
         if request.generation_id != member.member_epoch:
             return ErrorCode.ILLEGAL_GENERATION
         self._restart_session(group, member)
-        may_have_the_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
-        if member.member_epoch < group.assignment_epoch or _has_to_revoke(member) or may_have_the_rest:
+        is_behind = member.member_epoch < group.assignment_epoch
+        if is_behind or _has_to_revoke(member) or group.can_complete_assignment(member):
             self._must_join(group, member)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -164,19 +164,19 @@ class ClassicMembers:
     # -- LeaveGroup ----------------------------------------------------------------------------------------------------
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Lets members go, of either protocol; one answer for each, or one for all."""
+        """Remove members of either protocol: one response for each, or one error for all."""
         group = self._group(group_id)
-        answers = []
-        gone: dict[str, ConsumerMember] = {}
+        responses = []
+        left: dict[str, ConsumerMember] = {}
         for identity in leaving:
             member = _leaving_member(group, identity)
-            answer = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
+            response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
             if isinstance(member, ErrorCode):
-                answer.error_code = member
+                response.error_code = member
             else:
-                gone[member.member_id] = member
-            answers.append(answer)
-        return self._rebalance.remove(group, list(gone.values())) or answers
+                left[member.member_id] = member
+            responses.append(response)
+        return self._rebalance.remove(group, list(left.values())) or responses
 
     def _group(self, group_id: str) -> ConsumerGroup:
         group = self._runtime.groups[group_id]
@@ -194,8 +194,8 @@ def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerM
     return member if identity.member_id in (UNKNOWN_MEMBER_ID, member.member_id) else ErrorCode.FENCED_INSTANCE_ID
 
 
-def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | ErrorCode:
-    """A member that speaks the classic protocol."""
+def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | ErrorCode:
+    """Return a member that speaks the classic protocol."""
     member = group.members.get(member_id) if instance_id is None else group.static_member(instance_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -204,16 +204,18 @@ def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None)
     return ErrorCode.UNKNOWN_MEMBER_ID if member.classic is None else member
 
 
-def _place(group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool) -> Place | ErrorCode:
-    """The member that joins; a dynamic one may be new whatever id it brings."""
+def _find_slot(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool
+) -> MemberSlot | ErrorCode:
+    """Return the slot of a member that joins; a dynamic member may be new whatever its member id."""
     static = None if instance_id is None else group.static_member(instance_id)
     if instance_id is None or (is_new and static is None):
-        return Place(group.members.get(member_id) or ConsumerMember(member_id))
+        return MemberSlot(group.members.get(member_id) or ConsumerMember(member_id))
     if static is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if is_new:
-        return returned(static, member_id)
-    return Place(static) if static.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
+        return MemberSlot.of_returning(static, member_id)
+    return MemberSlot(static) if static.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
 
 
 def _updated(

@@ -37,7 +37,7 @@ from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 
-from .member import ConsumerMember, PartitionEpochs
+from .member import ConsumerMember, MemberState, PartitionEpochs
 from .metadata_hash import metadata_hash
 from .record_keys import group_tombstones
 from .topic_regex import ResolvedRegex
@@ -257,10 +257,10 @@ class ConsumerGroup(msgspec.Struct, eq=False):
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]
 
-    def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something that the member shall have is still another's."""
-        return any(
-            self.owner_of(topic, partition) not in (None, member.member_id)
+    def can_complete_assignment(self, member: ConsumerMember) -> bool:
+        """Return whether a member that awaits partitions of others can get all of them now."""
+        return member.state is MemberState.UNRELEASED_PARTITIONS and all(
+            self.owner_of(topic, partition) in (None, member.member_id)
             for topic, partitions in self.target.get(member.member_id, {}).items()
             for partition in partitions
         )

@@ -39,7 +39,7 @@ from .current_assignment import Owned
 from .group import ConsumerGroup, TimerKind, without_epochs
 from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from .migration import Migration
-from .rebalance import ConsumerRebalance, Place, returned
+from .rebalance import ConsumerRebalance, MemberSlot
 from .records import current_assignment
 from .topic_regex import InvalidRegexError, compile_regex
 
@@ -67,7 +67,7 @@ class ConsumerProtocol:
     def heartbeat(
         self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
-        """Joins, stays or leaves; the answer says what the member shall have."""
+        """Add, update or remove a member; the response has its assignment."""
         invalid = _request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
@@ -86,24 +86,24 @@ class ConsumerProtocol:
             return group
         member_id = request.member_id or self.rebalance.new_member_id()
         if not self.rebalance.has_room_for(group, member_id, request.instance_id):
-            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.too_large)
+            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.size_error)
         owned = _owned(request)
-        place = _place(group, request, member_id, owned)
-        if isinstance(place, HeartbeatError):
-            return place
-        member = place.member
+        slot = _find_slot(group, request, member_id, owned)
+        if isinstance(slot, HeartbeatError):
+            return slot
+        member = slot.member
         updated = _updated(ctx, request, member)
         invalid = _regex_error(member, updated)
         if invalid is not None:
             return invalid
-        records = self._install(group)
-        updated = self.rebalance.advance(group, place, updated, owned, records)
+        records = self._add_group(group)
+        updated = self.rebalance.advance(group, slot, updated, owned, records)
         settings = self._runtime.group_configs(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
             return _write_error(error)
-        self.rebalance.look_at_regexes(ctx, group)
+        self.rebalance.refresh_regexes(ctx, group)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=updated.member_epoch,
@@ -119,7 +119,7 @@ class ConsumerProtocol:
         return response
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
-        """The group; a new one, which nobody knows yet, for a member that joins where there is none."""
+        """Return the group, or a new one, not added yet, for a member that joins one that does not exist."""
         group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -131,14 +131,14 @@ class ConsumerProtocol:
         if joins and group.is_empty:
             return ConsumerGroup(request.group_id)
         if joins and isinstance(group, ClassicGroup):
-            upgraded = self._migration.upgraded(group)
-            if isinstance(upgraded, ConsumerGroup):
-                return upgraded
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, upgraded)
+            build_upgraded = self._migration.build_upgraded(group)
+            if isinstance(build_upgraded, ConsumerGroup):
+                return build_upgraded
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, build_upgraded)
         return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
 
-    def _install(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Makes the group known, in the place of one of another kind; returns the records about what that changes."""
+    def _add_group(self, group: ConsumerGroup) -> list[KeyValue]:
+        """Add a new group, which may replace one of another type; return the records about the replaced one."""
         before = self._runtime.groups.get(group.group_id)
         if before is group:
             return []
@@ -159,34 +159,34 @@ class ConsumerProtocol:
         if not isinstance(group, ConsumerGroup):
             problem = "not found" if group is None else "is not a consumer group"
             return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
-        member = _known_member(group, request.member_id, request.instance_id)
+        member = _find_member(group, request.member_id, request.instance_id)
         if isinstance(member, HeartbeatError):
             return member
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            error = self._go_for_a_while(group, member)
+            error = self._leave_temporarily(group, member)
         else:
             error = self.rebalance.remove(group, [member])
         if error:
             return _write_error(error)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-    def _go_for_a_while(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
-        """A static member keeps what it has; whoever comes in its place has had that from epoch 0 on. It has until its
-        session ends.
+    def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
+        """Remove a static member that will be back before its session ends: it keeps its partitions, and its successor
+        has them since epoch 0.
         """
-        gone = member._replace(
+        away = member._replace(
             member_epoch=STATIC_LEAVE_EPOCH,
             pending_revocation={},
             assigned={topic: dict.fromkeys(epochs, 0) for topic, epochs in member.assigned.items()},
         )
-        group.put(gone)
+        group.put(away)
         group.cancel_timer(TimerKind.REVOKE, member.member_id)
-        return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, gone)])
+        return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, away)])
 
     # -- groups that come with their partitions ------------------------------------------------------------------------
 
     def loaded(self, group: Group) -> None:
-        """A group was read from the log: what its members have to do in time begins anew."""
+        """Start the timers of a group that was read from the log."""
         assert isinstance(group, ConsumerGroup)
         created = self._runtime.host.cluster.topics_created
         for regex, resolved in group.regexes.items():  # an earlier process may have counted more topics than this one
@@ -250,29 +250,29 @@ def _regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatEr
     return None
 
 
-def _place(
+def _find_slot(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str, owned: Owned
-) -> Place | HeartbeatError:
+) -> MemberSlot | HeartbeatError:
     """The member that sends this heartbeat, which may be a new one."""
     instance_id = request.instance_id
     if request.member_epoch == JOIN_EPOCH:
         static = None if instance_id is None else group.static_member(instance_id)
         if static is None:
-            return Place(group.members.get(member_id) or ConsumerMember(member_id))
+            return MemberSlot(group.members.get(member_id) or ConsumerMember(member_id))
         if static.classic is None and static.member_epoch != STATIC_LEAVE_EPOCH:
             message = (
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
                 f"id is owned by {static.member_id} member."
             )
             return HeartbeatError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-        return returned(static, member_id)
-    member = _known_member(group, member_id, instance_id)
+        return MemberSlot.of_returning(static, member_id)
+    member = _find_member(group, member_id, instance_id)
     if isinstance(member, HeartbeatError):
         return member
-    return _epoch_error(member, request.member_epoch, owned) or Place(member)
+    return _epoch_error(member, request.member_epoch, owned) or MemberSlot(member)
 
 
-def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | HeartbeatError:
+def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | HeartbeatError:
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
@@ -292,7 +292,7 @@ def _epoch_error(member: ConsumerMember, epoch: int, owned: Owned) -> HeartbeatE
     """The answer with the current epoch may have been lost: the previous one will do, from a member that has nothing
     but what it was given.
     """
-    lost_answer = epoch == member.previous_member_epoch and owned is not None and _has_all(member, owned)
+    lost_answer = epoch == member.previous_member_epoch and owned is not None and _was_assigned(member, owned)
     if epoch == member.member_epoch or (epoch < member.member_epoch and lost_answer):
         return None
     compared = "greater" if epoch > member.member_epoch else "smaller"
@@ -303,7 +303,7 @@ def _epoch_error(member: ConsumerMember, epoch: int, owned: Owned) -> HeartbeatE
     return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
 
-def _has_all(member: ConsumerMember, owned: Iterable[tuple[bytes, Sequence[int]]]) -> bool:
+def _was_assigned(member: ConsumerMember, owned: Iterable[tuple[bytes, Sequence[int]]]) -> bool:
     return all(partition in member.assigned.get(topic, ()) for topic, partitions in owned for partition in partitions)
 
 

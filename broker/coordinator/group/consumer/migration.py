@@ -60,7 +60,7 @@ class Migration:
 
     # -- to a consumer group -------------------------------------------------------------------------------------------
 
-    def upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
+    def build_upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
         """The consumer group that a classic one would be; or why it cannot be one. Nothing changes yet."""
         problem = self._upgrade_problem(classic)
         if problem is not None:
@@ -125,7 +125,7 @@ class Migration:
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
         """Puts a consumer group in the place of the classic one that it was; returns the records about it."""
-        self._classic.give_away(classic)
+        self._classic.stop(classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._runtime.groups[group.group_id] = group
         members, group_id = group.members.values(), group.group_id
         return [
@@ -139,14 +139,14 @@ class Migration:
 
     # -- to a classic group --------------------------------------------------------------------------------------------
 
-    def may_leave_classic_members(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+    def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
         """Whether those who stay, if any do, all speak the classic protocol, and may have a classic group."""
         gone = {member.member_id for member in leaving}
         stay = [member for member in group.members.values() if member.member_id not in gone]
         all_classic = bool(stay) and all(member.classic is not None for member in stay)
         return all_classic and self._may_downgrade and len(stay) <= self._max_classic_size
 
-    def may_return_as_classic(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
+    def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
         """Whether the group may be a classic one when this static member comes back with the classic protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
@@ -187,7 +187,7 @@ class Migration:
         self._runtime.groups[group.group_id] = classic
         error = self._runtime.write_or_restore(group.group_id, records)
         if not error:
-            self._classic.take_over(classic, rebalance=rebalance)
+            self._classic.start(classic, rebalance=rebalance)
         return error
 
 

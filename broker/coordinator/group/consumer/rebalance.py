@@ -27,20 +27,20 @@ from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
 from .records import current_assignment, group_epoch, member_metadata, target_assignment
-from .regexes import Regexes
+from .regexes import RegexSubscriptions
 from .target_assignment import update_target
 
 
-class Place(NamedTuple):
-    """A member's place in a group: who has it, and who had it, where a static member has come back."""
+class MemberSlot(NamedTuple):
+    """A member's slot in a group, and the member that had it before, if a static member has come back."""
 
     member: ConsumerMember
     replaced: ConsumerMember | None = None
 
-
-def returned(static: ConsumerMember, member_id: str) -> Place:
-    """A static member's place, for whoever has come back with this id."""
-    return Place(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
+    @classmethod
+    def of_returning(cls, static: ConsumerMember, member_id: str) -> "MemberSlot":
+        """Return the slot of a static member that has come back under this member id."""
+        return cls(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
 
 
 class ConsumerRebalance:
@@ -52,7 +52,9 @@ class ConsumerRebalance:
         self._cluster = runtime.host.cluster
         self._max_size = config.integer("group.consumer.max.size")
         auth = runtime.host.auth
-        self._regexes = Regexes(self._cluster, auth, config.integer("group.consumer.regex.refresh.interval.ms"))
+        self._regexes = RegexSubscriptions(
+            self._cluster, auth, config.integer("group.consumer.regex.refresh.interval.ms")
+        )
         self.assignors = config.names("group.consumer.assignors")
         self._migration = migration
 
@@ -66,32 +68,32 @@ class ConsumerRebalance:
         return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
-        """Whether the group is not full, or has this member already."""
+        """Return whether the group is not full, or has this member already."""
         return instance_id in group.static_members or member_id in group.members or len(group.members) < self._max_size
 
     @property
-    def too_large(self) -> str:
-        """What is wrong with a group that has no room."""
+    def size_error(self) -> str:
+        """The error message for a full group."""
         return f"The consumer group has reached its maximum capacity of {self._max_size} members."
 
     # -- from what a member says to what it shall have -----------------------------------------------------------------
 
     def advance(
-        self, group: ConsumerGroup, place: Place, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
+        self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
     ) -> ConsumerMember:
-        """Puts the member into the group as it is now, and takes it one step further; returns it as it is then."""
-        subscription_changed = self.change(group, place, updated, records)
+        """Put the updated member into the group and take it one step towards its target; return it as it is then."""
+        subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()
-        if group.assignment_epoch < group.group_epoch and self._may_assign(group, now_ms):
+        if group.assignment_epoch < group.group_epoch and self._is_assignment_due(group, now_ms):
             assign = ASSIGNORS[group.preferred_assignor(self.default_assignor)]
             records += update_target(group, assign, self._cluster, now_ms)
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
-    def change(self, group: ConsumerGroup, place: Place, updated: ConsumerMember, records: list[KeyValue]) -> bool:
-        """Puts the member into the group as it is now, which may make the group's epoch grow; returns whether the
-        member wants other topics than before.
+    def change(self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
+        """Put the updated member into the group, which may bump the group's epoch; return whether its subscription
+        changed.
         """
-        member, replaced = place
+        member, replaced = slot
         if replaced is not None:
             records += _replacement(group, replaced, member)
             group.replace_static(replaced, member)
@@ -105,13 +107,13 @@ class ConsumerRebalance:
             group.put(updated)
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
         assignor_changed = assignor != group.preferred_assignor(self.default_assignor)
-        self._grow_epoch(group, records, wanted=names_changed or regex.matters or assignor_changed)
+        self._bump_epoch(group, records, required=names_changed or regex.matters or assignor_changed)
         return names_changed or regex.changed
 
-    def _grow_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, wanted: bool) -> None:
-        """The group has changed, if that is `wanted` or the topics that its members want have changed."""
+    def _bump_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, required: bool) -> None:
+        """Bump the group's epoch if that is `required` or the topics that its members subscribe to have changed."""
         current = group.current_metadata_hash(self._cluster)
-        if wanted or current != group.metadata_hash:
+        if required or current != group.metadata_hash:
             group.group_epoch += 1
             group.metadata_hash = current
             records.append(group_epoch(group))
@@ -119,8 +121,8 @@ class ConsumerRebalance:
             group.has_partition_metadata = False
             records.append(partition_metadata_tombstone(group.group_id))
 
-    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Whether the last assignment is long enough ago (KIP-1263)."""
+    def _is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Return whether `consumer.assignment.interval.ms` has passed since the last assignment (KIP-1263)."""
         interval_ms = self._runtime.group_configs(group.group_id).integer("consumer.assignment.interval.ms")
         return not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
 
@@ -132,7 +134,7 @@ class ConsumerRebalance:
         subscription_changed: bool,
         records: list[KeyValue],
     ) -> ConsumerMember:
-        """Takes the member one step towards its target; returns it as it is then."""
+        """Take the member one step towards its target; return it as it is then."""
         goal = Goal(
             group.assignment_epoch,
             group.target.get(member.member_id, {}),
@@ -152,50 +154,51 @@ class ConsumerRebalance:
                 group.cancel_timer(TimerKind.REVOKE, reconciled.member_id)
         return reconciled
 
-    def look_at_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
-        """Looks at the regular expressions that members subscribe to, if that is due. What comes of it is for the next
-        heartbeats: in Kafka it happens in another thread.
+    def refresh_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
+        """Resolve the regular expressions that members subscribe to, if that is due.
+
+        Only later heartbeats use the result: in Kafka another thread resolves them.
         """
         resolved = self._regexes.resolved(ctx, group, self._runtime.now_ms())
         if resolved is None:
             return
         records, changed = resolved
-        self._grow_epoch(group, records, wanted=changed)
+        self._bump_epoch(group, records, required=changed)
         self._runtime.write_or_restore(group.group_id, records)
 
     # -- going ---------------------------------------------------------------------------------------------------------
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
-        """Lets members go; what they had is free, and goes to others with the next target."""
+        """Remove members; the next target assigns their partitions to others."""
         if not members:
             return ErrorCode.NONE
-        if self._migration.may_leave_classic_members(group, members):
+        if self._migration.can_downgrade_without(group, members):
             return self._migration.downgrade_without(group, members)
         records: list[KeyValue] = []
         for member in members:
             records += member_tombstones(group.group_id, member.member_id)
             group.remove(member.member_id)
-        records += self._regexes.forget_unused(group)
-        self._grow_epoch(group, records, wanted=True)
+        records += self._regexes.remove_unused(group)
+        self._bump_epoch(group, records, required=True)
         return self._runtime.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def restart_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int) -> None:
-        """The member gave a sign of life."""
+        """Restart a member's session."""
         group.cancel_timer(TimerKind.SESSION, member_id)
         expire = partial(self.expired, group, member_id)
         group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
 
     def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """The member has its rebalance timeout for what it has to do, from now on."""
+        """Remove the member unless it does what it has to within its rebalance timeout."""
         group.cancel_timer(kind, member.member_id)
         expire = partial(self.expired, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
         group.timers[kind, member.member_id] = timer
 
     def expired(self, group: ConsumerGroup, member_id: str) -> None:
-        """The member did not do in time what it had to do: it is out."""
+        """Remove a member whose timer has expired."""
         self.remove(group, [group.members[member_id]])
 
 

@@ -30,7 +30,7 @@ class RegexChange(NamedTuple):
     forgotten: str | None  # an expression that nobody subscribes to any more
 
 
-class Regexes:
+class RegexSubscriptions:
     """Looks at the regular expressions of all groups of one coordinator."""
 
     __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
@@ -51,7 +51,7 @@ class Regexes:
             group.regexes.pop(old, None)
         return RegexChange(True, new in group.regexes if new else True, forgotten)
 
-    def forget_unused(self, group: ConsumerGroup) -> list[KeyValue]:
+    def remove_unused(self, group: ConsumerGroup) -> list[KeyValue]:
         """Forgets what nobody subscribes to any more."""
         subscribers = group.regex_subscribers()
         unused = [regex for regex in group.regexes if regex not in subscribers]

@@ -48,7 +48,7 @@ CONSUMER_RECORD_TYPES = {
 }
 
 
-class ConsumerParts:
+class ConsumerGroupBuilder:
     """Consumer groups, put together from records that come in any order."""
 
     __slots__ = ("_current", "_groups", "_metadata")
@@ -59,14 +59,14 @@ class ConsumerParts:
         self._metadata: dict[tuple[str, str], ConsumerGroupMemberMetadataValue] = {}
         self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
 
-    def take(self, key: Message, value: Message) -> None:
+    def add(self, key: Message, value: Message) -> None:
         """Takes one record in."""
         assert isinstance(key, GroupKey | MemberKey | RegularExpressionKey)
         group = self._groups.get(key.group_id)
         if group is None:
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
         if isinstance(key, GroupKey):
-            _take_group_record(group, value)
+            _add_group_record(group, value)
         elif isinstance(key, RegularExpressionKey):
             assert isinstance(value, ConsumerGroupRegularExpressionValue)
             resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
@@ -89,7 +89,7 @@ class ConsumerParts:
         return self._groups
 
 
-def _take_group_record(group: ConsumerGroup, value: Message) -> None:
+def _add_group_record(group: ConsumerGroup, value: Message) -> None:
     if isinstance(value, ConsumerGroupMetadataValue):
         group.group_epoch, group.metadata_hash = value.epoch, value.metadata_hash
     elif isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
@@ -98,18 +98,18 @@ def _take_group_record(group: ConsumerGroup, value: Message) -> None:
         group.has_partition_metadata = True
 
 
-def _member(member_id: str, said: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-    classic = said.classic_member_metadata
+def _member(member_id: str, stored: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    classic = stored.classic_member_metadata
     return ConsumerMember(
         member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=frozenset(said.subscribed_topic_names),
-        subscribed_topic_regex=said.subscribed_topic_regex or "",
-        server_assignor=said.server_assignor,
+        instance_id=stored.instance_id,
+        rack_id=stored.rack_id,
+        rebalance_timeout_ms=stored.rebalance_timeout_ms,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        subscribed_topic_names=frozenset(stored.subscribed_topic_names),
+        subscribed_topic_regex=stored.subscribed_topic_regex or "",
+        server_assignor=stored.server_assignor,
         classic=None
         if classic is None
         else ClassicMetadata(
