@@ -189,27 +189,21 @@ class Rate(SampledStat):
       itself made to wait 1000 ms.
     """
 
-    __slots__ = ("_same_until_ms", "_total_or_more", "_unit_ms")
+    __slots__ = ("_total", "_unit_ms")
 
     def __init__(
         self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER, unit_ms: float = MS_PER_S
     ) -> None:
         super().__init__(num_samples, window_ms, event_window)
         self._unit_ms = unit_ms
-        # For `Sensor`: the sum of all samples, or more, up to rounding (inf: not known); until when one sample is open.
-        self._total_or_more = inf
-        self._same_until_ms = 0
-
-    def record(self, value: float, now_ms: int) -> None:
-        """Adds `value` to the sample that is open at `now_ms`."""
-        self._total_or_more = inf
-        super().record(value, now_ms)
+        self._total = 0.0  # the sum of all samples when it was measured last
 
     def measure(self, now_ms: int) -> float:
         """Drops what is stale at `now_ms`, then divides the sum of the rest by `window_size_ms`."""
         window_size_ms = self.window_size_ms(now_ms)
+        self._total = self.combine(self._samples())
         # Division by the unit first: (sum * 1000) / ms would differ in the last bits.
-        return self.combine(self._samples()) / (window_size_ms / self._unit_ms)
+        return self._total / (window_size_ms / self._unit_ms)
 
     @property
     def whole_windows(self) -> float:
@@ -236,18 +230,29 @@ class Rate(SampledStat):
         total = 0.0
         for each in windows.values(self._ring):
             total += each
-        self._total_or_more = total
-        self._same_until_ms = self._stays_open_until_ms(now_ms)
+        self._total = total
         elapsed_ms = now_ms - self._oldest_start_ms
         if elapsed_ms <= windows.whole_windows_ms:  # equal: with one sample both can be 0
             elapsed_ms = self.padded_ms(elapsed_ms)
         return total / (elapsed_ms / self._unit_ms)
 
-    def _stays_open_until_ms(self, now_ms: int) -> int:
+    def open_room(self, total: float, now_ms: int) -> tuple[float, float, int]:
+        """Return what can be added to the open sample without a look at the others, after `record_and_measure`.
+
+        The open sample's value; the value below which the sum of all samples is less than `total`, up to rounding; and
+        the time before which the sample stays open and no sample becomes stale (0: that is not known).
+        """
         windows = self._windows
+        until_ms = min(self._fresh_until_ms, self._start_ms + windows.window_ms)
         if windows.event_window < _ANY_NUMBER or now_ms < self._oldest_start_ms:  # or the clock stepped back
-            return 0
-        return min(self._fresh_until_ms, self._start_ms + windows.window_ms)
+            until_ms = 0
+        return self._value, total - (self._total - self._value), until_ms
+
+    def add_to_open_sample(self, value: float, count: int, last_event_ms: int) -> None:
+        """Make the open sample's value `value`, after `count` more events within its `open_room`."""
+        self._value = value
+        self._event_count += count
+        self._last_event_ms = last_event_ms
 
     def peek(self, now_ms: int) -> float:
         """What `measure` would return, without dropping anything."""
@@ -340,49 +345,75 @@ class Room(NamedTuple):
 
 
 class Sensor:
-    """What is recorded of one client: a rate, and the bound it is held to."""
+    """What is recorded of one client: a rate, and the bound it is held to.
 
-    __slots__ = ("_surely_within", "bound", "last_record_ms", "last_violation", "rate")
+    Most requests are far from their quota. What is below the bound over the least time that the rate can be over need
+    not be added up in the order that gives Kafka's last bits: it is enough to know the sum up to rounding, and that
+    nothing else changes. So while the rate's open sample has room, records are counted here, and passed on to the rate
+    when it is next used. They are added up in the same order, so the sample is the same to the last bit.
+    """
+
+    __slots__ = (
+        "_count",
+        "_open_limit",
+        "_open_until_ms",
+        "_open_value",
+        "_rate",
+        "_surely_within",
+        "bound",
+        "last_record_ms",
+        "last_violation",
+    )
 
     def __init__(self, rate: Rate, bound: float, now_ms: int) -> None:
-        self.rate = rate
+        self._rate = rate
+        self._open_value = 0.0  # of the open sample, with the records that are not passed on yet
+        self._count = 0  # of those records
+        self._open_until_ms = 0
         self.hold_to(bound)
         self.last_record_ms = now_ms  # a sensor that nobody recorded to has been idle since it was made
         self.last_violation: Violation | None = None
 
+    @property
+    def rate(self) -> Rate:
+        """The rate, with all that was recorded."""
+        self._open_limit = -inf
+        if self._count:
+            self._rate.add_to_open_sample(self._open_value, self._count, self.last_record_ms)
+            self._count = 0
+        return self._rate
+
     def hold_to(self, bound: float) -> None:
         """Changes the bound, in units per second; what was recorded stays."""
         self.bound = bound
-        self._surely_within = bound * self.rate.whole_windows * (1 - _ROUNDING)
+        self._surely_within = bound * self._rate.whole_windows * (1 - _ROUNDING)
+        self._open_limit = -inf  # of the open sample's value: what is below it needs no look at the rate
 
     def record(self, value: float, now_ms: int) -> None:
         """Records without a check. `value` may be negative: that takes back what was recorded before."""
+        rate = self.rate
         self.last_record_ms = now_ms
-        self.rate.record(value, now_ms)
+        rate.record(value, now_ms)
 
     def record_and_get_throttle_time_ms(self, value: float, now_ms: int) -> int:
-        """Records, then checks, so that what exceeds the bound counts too. 0 when the rate is at most the bound.
-
-        Every request comes here, and most are far from their quota. What is below the bound over the least time that
-        the rate can be over need not be added up in the order that gives Kafka's last bits: it is enough to know the
-        sum up to rounding, and that nothing else changes.
-        """
-        self.last_record_ms = now_ms
-        rate = self.rate
-        total = rate._total_or_more + value
-        if total < self._surely_within and rate._last_event_ms <= now_ms < rate._same_until_ms:
-            rate._value += value
-            rate._event_count += 1
-            rate._last_event_ms = now_ms
-            rate._total_or_more = total
+        """Records, then checks, so that what exceeds the bound counts too. 0 when the rate is at most the bound."""
+        open_value = self._open_value + value
+        if open_value < self._open_limit and self.last_record_ms <= now_ms < self._open_until_ms:
+            self._open_value = open_value
+            self._count += 1
+            self.last_record_ms = now_ms
             return 0
+        rate = self.rate
+        self.last_record_ms = now_ms
         measured = rate.record_and_measure(value, now_ms)
-        return self._violated(value, measured, now_ms) if measured > self.bound else 0
+        if measured > self.bound:
+            return self._violated(value, measured, now_ms)
+        self._open_value, self._open_limit, self._open_until_ms = rate.open_room(self._surely_within, now_ms)
+        return 0
 
     def room(self) -> Room:
-        """What may be recorded next by `record_in_room`: what needs no look at the samples, as told above."""
-        rate = self.rate
-        return Room(self._surely_within - rate._total_or_more, rate._last_event_ms, rate._same_until_ms)
+        """Return what may be recorded next by `record_in_room`."""
+        return Room(self._open_limit - self._open_value, self.last_record_ms, self._open_until_ms)
 
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:
         """Does what `count` records would do that are `value` together and the last of which comes at `now_ms`.
@@ -390,15 +421,12 @@ class Sensor:
         They must have been less than the room there was, each within its time and none before another: then each of
         them would have had a throttle time of 0. The sum is the same to the last bit where values are whole numbers.
         """
+        self._open_value += value
+        self._count += count
         self.last_record_ms = now_ms
-        rate = self.rate
-        rate._value += value
-        rate._event_count += count
-        rate._last_event_ms = now_ms
-        rate._total_or_more += value
 
     def _violated(self, value: float, rate: float, now_ms: int) -> int:
-        window_size_ms = self.rate.window_size_ms(now_ms)
+        window_size_ms = self._rate.window_size_ms(now_ms)
         throttle_ms = throttle_time_ms(rate, self.bound, window_size_ms)
         self.last_violation = Violation(now_ms, value, rate, self.bound, window_size_ms, throttle_ms)
         return throttle_ms
