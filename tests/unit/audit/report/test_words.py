@@ -83,7 +83,7 @@ def test_each_kind_of_verdict_looks_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "look"),
+    ("sort", "style"),
     [
         (Sort.VIOLATES_ITS_DOCUMENTATION, VIOLATES),
         (Sort.DIFFERS_FROM_KIP, DIFFERS),
