@@ -41,7 +41,7 @@ class KafkaTestCase(unittest.TestCase):
         """As TestCase's."""
         name = self.id().rpartition(".")[2]
         own = vars(self).get(name)  # pytest has put it there
-        setattr(self, name, self._noting(getattr(self, name)))
+        setattr(self, name, self._with_journal_note(getattr(self, name)))
         try:
             return super().run(result)
         finally:
@@ -49,26 +49,26 @@ class KafkaTestCase(unittest.TestCase):
             if own is not None:
                 setattr(self, name, own)
 
-    def _noting(self, test: Callable[[], object]) -> Callable[[], object]:
-        """The test, which notes what the journal has where it fails."""
+    def _with_journal_note(self, test: Callable[[], object]) -> Callable[[], object]:
+        """Return the test with a note of the journal added to its exception."""
         if inspect.iscoroutinefunction(test):
 
             @functools.wraps(test)
             async def awaited() -> object:
-                with self._noted():
+                with self._journal_note():
                     return await test()
 
             return awaited
 
         @functools.wraps(test)
         def called() -> object:
-            with self._noted():
+            with self._journal_note():
                 return test()
 
         return called
 
     @contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _journal_note(self) -> Iterator[None]:
         try:
             yield
         except unittest.SkipTest:

@@ -33,9 +33,11 @@ _HELP = (
 )
 
 
-class _AsItIs:
-    """Finds the modules of sluice before pytest does, which reads and compiles all of a plugin's distribution anew for
-    the sake of its asserts: half a second at the first test, and asserts on a request's way that take longer.
+class SourceFinder:
+    """Finds the modules of sluice before pytest's import hook does.
+
+    pytest would rewrite the asserts of all modules of a plugin's distribution. That takes half a second at the first
+    test and makes the asserts in the path of a request slower.
     """
 
     @staticmethod
@@ -43,7 +45,7 @@ class _AsItIs:
         return PathFinder.find_spec(name, path) if name.startswith("sluice.") else None
 
 
-sys.meta_path.insert(0, _AsItIs)
+sys.meta_path.insert(0, SourceFinder)
 
 
 class KafkaClusterFactory(Protocol):
@@ -53,9 +55,9 @@ class KafkaClusterFactory(Protocol):
         """Starts brokers, as the options of the mark have them; they are stopped when the test is over."""
 
 
-_shown = pytest.StashKey[list["SyncBroker"]]()  # of a test: whose journals go into the report
-_told = pytest.StashKey[ExitStack]()  # of a test: takes back what the session's broker was told for it
-_of_session = pytest.StashKey["SyncBroker"]()
+_REPORTED_BROKERS = pytest.StashKey[list["SyncBroker"]]()  # of a test: its failure report has their journals
+_SESSION_OPTIONS = pytest.StashKey[ExitStack]()  # of a test: removes its options from the session's broker
+_SESSION_BROKER = pytest.StashKey["SyncBroker"]()
 
 
 # -- fixtures ----------------------------------------------------------------------------------------------------------
@@ -66,8 +68,8 @@ def _kafka_started(request: pytest.FixtureRequest) -> "Iterator[Started]":
     from sluice.embedded.options import started
 
     item: pytest.Item = request.node
-    with _failing_in_a_line(item), started(**_marked(item)) as begun:
-        _show(item, begun.broker)
+    with _failing_without_traceback(item), started(**_options(item)) as begun:
+        _add_to_report(item, begun.broker)
         yield begun
 
 
@@ -91,9 +93,9 @@ def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker
     from sluice.embedded.sync_broker import SyncBroker
 
     with SyncBroker() as broker:
-        request.config.stash[_of_session] = broker
+        request.config.stash[_SESSION_BROKER] = broker
         yield broker
-        del request.config.stash[_of_session]
+        del request.config.stash[_SESSION_BROKER]
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClus
 
         def start(**options: Unpack["BrokerOptions"]) -> "SyncBroker":
             broker = ends.enter_context(started(**options)).broker
-            _show(request.node, broker)
+            _add_to_report(request.node, broker)
             return broker
 
         yield start
@@ -118,8 +120,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
 
 
-def _marked(item: pytest.Item) -> "BrokerOptions":
-    """What the marks say together; of two that say the same, the one nearer to the test holds."""
+def _options(item: pytest.Item) -> "BrokerOptions":
+    """Return the options of all marks; the mark closest to the test takes precedence."""
     from sluice.embedded.options import checked
 
     options: dict[str, object] = {}
@@ -131,8 +133,8 @@ def _marked(item: pytest.Item) -> "BrokerOptions":
 
 
 @contextmanager
-def _failing_in_a_line(item: pytest.Item) -> Iterator[None]:
-    """What is wrong with the mark, or did not work, needs no traceback through sluice."""
+def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
+    """Turn SluiceError into a failure of one line, without a traceback through sluice."""
     from .errors import SluiceError
 
     try:
@@ -149,9 +151,9 @@ def _failing_in_a_line(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     broker = _session_broker(item)
     if broker is not None:
-        _show(item, broker)
+        _add_to_report(item, broker)
         if "kafka_broker" not in item.fixturenames:  # type: ignore[attr-defined]  # of a function, as it uses one
-            _tell(item, broker)
+            _apply_options(item, broker)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # when the fixtures are gone
@@ -161,42 +163,44 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     finally:
         broker = _session_broker(item)
         if broker is not None:
-            with _failing_in_a_line(item):
-                item.stash.get(_told, ExitStack()).close()
+            with _failing_without_traceback(item):
+                item.stash.get(_SESSION_OPTIONS, ExitStack()).close()
                 broker.reset()
 
 
 def _session_broker(item: pytest.Item) -> "SyncBroker | None":
     """The session's broker, if this test uses it."""
-    broker = item.config.stash.get(_of_session, None)
+    broker = item.config.stash.get(_SESSION_BROKER, None)
     return broker if broker is not None and "kafka_broker_session" in getattr(item, "fixturenames", ()) else None
 
 
-def _tell(item: pytest.Item, broker: "SyncBroker") -> None:
-    from sluice.embedded.options import OF_RUNNING, told
+def _apply_options(item: pytest.Item, broker: "SyncBroker") -> None:
+    from sluice.embedded.options import RUNNING_BROKER_OPTIONS, applied
 
     from .errors import ConfigError
 
-    with _failing_in_a_line(item):
-        options = _marked(item)
+    with _failing_without_traceback(item):
+        options = _options(item)
         for name in options:
-            if name not in OF_RUNNING:
-                raise ConfigError(f"{name}: is for kafka_broker; kafka_broker_session takes {', '.join(OF_RUNNING)}")
-        ends = item.stash[_told] = ExitStack()
-        ends.enter_context(told(broker, options))
+            if name not in RUNNING_BROKER_OPTIONS:
+                raise ConfigError(
+                    f"{name}: is for kafka_broker; kafka_broker_session takes {', '.join(RUNNING_BROKER_OPTIONS)}"
+                )
+        ends = item.stash[_SESSION_OPTIONS] = ExitStack()
+        ends.enter_context(applied(broker, options))
 
 
 # -- the journal in the report -----------------------------------------------------------------------------------------
 
 
-def _show(item: pytest.Item, broker: "SyncBroker") -> None:
-    item.stash.setdefault(_shown, []).append(broker)
+def _add_to_report(item: pytest.Item, broker: "SyncBroker") -> None:
+    item.stash.setdefault(_REPORTED_BROKERS, []).append(broker)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.failed and (brokers := item.stash.get(_shown, ())):
+    if report.failed and (brokers := item.stash.get(_REPORTED_BROKERS, ())):
         from sluice.embedded.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]

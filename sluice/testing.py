@@ -49,7 +49,7 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, ma
     `max_turns` turns of the loop.
     """
     loop = VirtualLoop(seed=seed, until=until, max_turns=max_turns)
-    with _drawing_from(seed), patch_time(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
+    with _seeded_random(seed), patch_time(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(main)
 
 
@@ -62,7 +62,7 @@ def network() -> Network:
 
 
 @contextmanager
-def _drawing_from(seed: int) -> Iterator[None]:
+def _seeded_random(seed: int) -> Iterator[None]:
     state = random.getstate()
     random.seed(seed)
     try:

@@ -18,13 +18,13 @@ DEFAULTS: dict[int, dict[str, float]] = {
     580: {"retry.backoff.ms": 100, "retry.backoff.max.ms": 1000},
     144: {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000},
 }
-_ATTEMPTS_TOLD = 12
+_ATTEMPTS_SHOWN = 12
 
 
 class Backoffs(NamedTuple):
     """Rows of attempts of a client, and what the judge says of each."""
 
-    wanted: str
+    expected: str
     judged: list[tuple[AttemptSequence, Verdict]]
 
     @property
@@ -35,10 +35,10 @@ class Backoffs(NamedTuple):
             return []
         return [verdict for verdict in verdicts if verdict.state is State.PASS]
 
-    def told(self) -> str:
-        """What was wanted, what was seen, and the attempts that count, in lines."""
+    def describe(self) -> str:
+        """What was expected, what was seen, and the attempts that count, in lines."""
         count = [each for each in self.judged if each[1].state is State.DEVIATES] or self.judged
-        lines = [f"wanted: {self.wanted}"]
+        lines = [f"wanted: {self.expected}"]
         if not count:
             return "\n".join([*lines, "seen: nothing was tried again"])
         for sequence, verdict in count:
@@ -53,9 +53,9 @@ def backoffs(events: Sequence[AnyEvent], client_id: str, kip: int, settings: Map
     known = DEFAULTS[kip] | dict(settings)
     tried = [one for one in sequences(_of(client_id, events)) if len(one.attempts) > 1]
     found = [one for one in tried if _is_about(one, kip, client_id)]
-    words = ", ".join(f"{name}={value:g}" for name, value in known.items())
-    wanted = f"client {client_id} backs off as KIP-{kip} says, with {words}"
-    return Backoffs(wanted, [(one, judge_sequence(one, known)) for one in found])
+    text = ", ".join(f"{name}={value:g}" for name, value in known.items())
+    expected = f"client {client_id} backs off as KIP-{kip} says, with {text}"
+    return Backoffs(expected, [(one, judge_sequence(one, known)) for one in found])
 
 
 def _of(client_id: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
@@ -74,10 +74,10 @@ def _is_about(sequence: AttemptSequence, kip: int, client_id: str) -> bool:
 def _attempts(sequence: AttemptSequence) -> list[str]:
     waits = [0.0, *sequence.gaps_ms()]
     lines = []
-    for attempt, waited_ms in list(zip(sequence.attempts, waits, strict=True))[:_ATTEMPTS_TOLD]:
+    for attempt, waited_ms in list(zip(sequence.attempts, waits, strict=True))[:_ATTEMPTS_SHOWN]:
         at = datetime.fromtimestamp(attempt.at_ns // 1000 / 1e6, UTC).strftime("%H:%M:%S.%f")
         codes = f" {', '.join(map(str, attempt.error_codes))}" if attempt.error_codes else ""
         where = f"broker {attempt.broker} #{attempt.connection}"
         lines.append(f"  {at} after {waited_ms:.1f} ms, {where}: {attempt.outcome}{codes}")
-    left_off = len(sequence.attempts) - _ATTEMPTS_TOLD
+    left_off = len(sequence.attempts) - _ATTEMPTS_SHOWN
     return [*lines, f"  ... {left_off} later"] if left_off > 0 else lines

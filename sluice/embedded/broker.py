@@ -31,8 +31,8 @@ from .cluster_control import ClusterControl
 from .fault_control import LocalFault, LocalFaults
 from .journal_assertions import JournalAssertions
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
-from .scenario_control import LocalScenario, begin
-from .wait_conditions import LOOK_EVERY_MS, Filters, wait_condition
+from .scenario_control import LocalScenario, start_run
+from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -222,10 +222,10 @@ class Broker(JournalAssertions):
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._started.cluster.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
-        while (found := wait.look()) is None:
+        while (found := wait.poll()) is None:
             if clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutError(wait.told(timeout_s))
-            await sleep_ms(clock, LOOK_EVERY_MS)
+                raise TimeoutError(wait.describe_timeout(timeout_s))
+            await sleep_ms(clock, POLL_INTERVAL_MS)
         return found
 
     async def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
@@ -243,7 +243,7 @@ class Broker(JournalAssertions):
 
     def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> LocalScenario:
         """Begins a scenario that runs while the test goes on, and returns it. Raises as run_scenario does."""
-        return begin(scenario, self._running)
+        return start_run(scenario, self._running)
 
     @property
     def _running(self) -> BrokerProcess:

@@ -113,7 +113,7 @@ class LocalFaults:
 
         Raises `sluice.faults.FaultError`, a SluiceError, for a rule that cannot work.
         """
-        return LocalFault(self._faults.add(_as_in_a_file(rule, fields)))
+        return LocalFault(self._faults.add(_to_plain(rule, fields)))
 
     def list(self) -> "list[LocalFault]":
         """Those that were added and not removed, in that order."""
@@ -134,8 +134,8 @@ def raise_problem(fault_id: str, problem: str) -> None:
         raise SluiceError(f"fault rule {fault_id} was disabled: {problem}")
 
 
-def _as_in_a_file(rule: object, fields: RuleFields) -> object:
-    """The rule as plain values: so it is checked as one in a file is, whoever built it."""
+def _to_plain(rule: object, fields: RuleFields) -> object:
+    """Return the rule as plain values, so that it is checked like a rule in a file."""
     from sluice.broker.faults.matching.errors import FaultError
     from sluice.broker.faults.rule import Rule
 

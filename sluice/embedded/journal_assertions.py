@@ -1,6 +1,6 @@
 """What a test asserts of its clients: `broker.assert_throttled("shop", at_least_ms=500)`.
 
-Read from the journal as it is now: nothing is waited for (`wait_for` does). What fails says what was wanted, what was
+Read from the journal as it is now: nothing is waited for (`wait_for` does). What fails says what was expected, what was
 seen, and the events that count, as `sluice journal tail` prints them. Where the journal has lost events, nothing can be
 said of what did not happen, and so that fails too.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.audit.judge.model.verdict import Verdict
 
 _QUOTAS = ("Produce", "Fetch", "Request", "ControllerMutation")
-_EVENTS_TOLD = 20
+_EVENTS_SHOWN = 20
 _LAST_EVENTS = 40
 
 _E = TypeVar("_E", Request, Throttle)
@@ -47,19 +47,19 @@ class JournalAssertions:
         `quota` is which: Produce, Fetch, Request or ControllerMutation; `after` the `seq` of an event before.
         """
         __tracebackhide__ = True
-        wanted = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
+        expected = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
         found, _ = self._throttles(client_id, quota, after)
-        if _all_ms(found) < at_least_ms:
-            raise AssertionError(self._told(wanted, _throttled(found), found, client_id, after))
+        if _total_ms(found) < at_least_ms:
+            raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after))
         return found
 
     def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: int = 0) -> None:
         """That no quota has made a client wait; or not that `quota`, or not since an event."""
         __tracebackhide__ = True
-        wanted = f"client {client_id} not throttled{_by(quota)}"
+        expected = f"client {client_id} not throttled{_by(quota)}"
         found, lost = self._throttles(client_id, quota, after)
         if found or lost or not self._clients(after)[client_id]:  # of one that never came there is nothing to say
-            raise AssertionError(self._told(wanted, _throttled(found), found, client_id, after))
+            raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after))
 
     def assert_requests(
         self,
@@ -80,15 +80,15 @@ class JournalAssertions:
         __tracebackhide__ = True
         least, most = _bounds(exactly, at_least, at_most)
         given = self.journal.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
-        found, lost = _sorted_out(Request, given)
+        found, lost = _split_lost(Request, given)
         kept = [request for request in found if where is None or where(request)]
         is_unsure = lost and most is not None
         if len(kept) < least or (most is not None and len(kept) > most) or is_unsure:
             filters = f"{_of('', api)} requests{_of(' of client', client_id)}{_of(' to broker', broker)}".strip()
-            wanted = f"{_number(least, most)} {filters}" + (" for which `where` is true" if where else "")
+            expected = f"{_number(least, most)} {filters}" + (" for which `where` is true" if where else "")
             refused = f"; of {len(found) - len(kept)} more it is false" if where else ""
             one = client_id if isinstance(client_id, str) else None
-            raise AssertionError(self._told(wanted, f"{len(kept)}{refused}", kept, one, after))
+            raise AssertionError(self._failure_text(expected, f"{len(kept)}{refused}", kept, one, after))
         return kept
 
     def assert_backoff(
@@ -105,14 +105,14 @@ class JournalAssertions:
 
         found = backoffs(self.journal.events(after=after), client_id, kip, settings or {})
         if not found.passed:
-            raise AssertionError("\n".join([found.told(), *self._of_client(client_id, after)]))
+            raise AssertionError("\n".join([found.describe(), *self._client_summary(client_id, after)]))
         return found.passed
 
     def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
         if quota is not None and quota not in _QUOTAS:
             raise ValueError(f"quota={quota}: {one_of(quota, _QUOTAS)}")
         given = self.journal.events(after=after, kind="throttle", client_id=client_id)
-        found, lost = _sorted_out(Throttle, given)
+        found, lost = _split_lost(Throttle, given)
         return [each for each in found if quota in (None, each.quota)], lost
 
     def _clients(self, after: int) -> Counter[str]:
@@ -120,22 +120,24 @@ class JournalAssertions:
         events = self.journal.events(after=after)
         return Counter(event.client_id for event in events if isinstance(event, ClientEvent) and event.client_id)
 
-    def _told(self, wanted: str, seen: str, count: Sequence[AnyEvent], client_id: str | None, after: int) -> str:
-        lines = [f"wanted: {wanted}", f"seen: {seen}"]
+    def _failure_text(
+        self, expected: str, seen: str, count: Sequence[AnyEvent], client_id: str | None, after: int
+    ) -> str:
+        lines = [f"wanted: {expected}", f"seen: {seen}"]
         lost = sum(event.lost for event in self.journal.events(after=after) if isinstance(event, Gap))
         if lost:
             lines.append(
                 f"{lost} events are no longer kept: a larger sluice.journal.events, or after=SEQ, looks at all"
             )
         if client_id is not None:
-            lines += self._of_client(client_id, after)
+            lines += self._client_summary(client_id, after)
         if count:
-            return "\n".join([*lines, "the events that count:", *_lines(count, _EVENTS_TOLD)])
+            return "\n".join([*lines, "the events that count:", *_lines(count, _EVENTS_SHOWN)])
         others = self.journal.events(after=after, client_id=client_id or ())
         what = f"events of client {client_id}" if client_id else "events"
-        return "\n".join([*lines, f"the last {what}:", *_lines(others, _EVENTS_TOLD)] if others else lines)
+        return "\n".join([*lines, f"the last {what}:", *_lines(others, _EVENTS_SHOWN)] if others else lines)
 
-    def _of_client(self, client_id: str, after: int) -> list[str]:
+    def _client_summary(self, client_id: str, after: int) -> list[str]:
         clients = self._clients(after)
         if not clients[client_id]:
             there = f"clients that came: {', '.join(clients)}" if clients else "no client came"
@@ -161,19 +163,19 @@ def _lines(events: Sequence[AnyEvent], most: int) -> list[str]:
     return [f"  ... {earlier} earlier", *lines] if earlier > 0 else lines
 
 
-def _sorted_out(wanted: type[_E], events: Iterable[AnyEvent]) -> tuple[list[_E], int]:
-    """The events of one type, and how many were lost."""
+def _split_lost(kind: type[_E], events: Iterable[AnyEvent]) -> tuple[list[_E], int]:
+    """Return the events of one type and the number of events that were lost."""
     found: list[_E] = []
     lost = 0
     for event in events:
-        if isinstance(event, wanted):
+        if isinstance(event, kind):
             found.append(event)
         elif isinstance(event, Gap):
             lost += event.lost
     return found, lost
 
 
-def _all_ms(found: Iterable[Throttle]) -> int:
+def _total_ms(found: Iterable[Throttle]) -> int:
     return sum(each.throttle_time_ms for each in found)
 
 
@@ -182,7 +184,7 @@ def _throttled(found: Sequence[Throttle]) -> str:
         return "it was not throttled"
     longest = max(each.throttle_time_ms for each in found)
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    return f"it was throttled for {_all_ms(found)} ms: {times}, for {longest} ms at most"
+    return f"it was throttled for {_total_ms(found)} ms: {times}, for {longest} ms at most"
 
 
 def _by(quota: str | None) -> str:

@@ -116,7 +116,7 @@ class BrokerThread:
     def _run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=new_loop) as runner:
-                runner.run(self._live())
+                runner.run(self._serve())
         except BaseException as error:  # whoever it is for is in another thread
             if self._started.done():
                 self._failure = self._failure or error
@@ -127,9 +127,9 @@ class BrokerThread:
                 self._loop = None
             self._ended.set()
 
-    async def _live(self) -> None:
+    async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._failed)
+        loop.set_exception_handler(self._on_loop_exception)
         self._stop = asyncio.Event()
         async with self._broker:
             self.clock = LoopClock(loop)
@@ -137,7 +137,7 @@ class BrokerThread:
             self._started.set_result(None)
             await self._stop.wait()
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+    def _on_loop_exception(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, BaseException):
             self._failure = self._failure or error

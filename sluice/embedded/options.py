@@ -64,7 +64,7 @@ _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "seed": ((int,), "a number"),
     "admin_port": ((int, type(None)), "a port, 0 for a free one, or None"),
 }
-OF_RUNNING = ("quota", "faults")  # what brokers can be told that have been started already
+RUNNING_BROKER_OPTIONS = ("quota", "faults")  # options that can be applied to running brokers
 
 
 class Started(NamedTuple):
@@ -101,7 +101,7 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
         config = {**own, **config}
     with (
         SyncBroker(brokers, config=config, admin_port=options.get("admin_port"), seed=options.get("seed", 0)) as broker,
-        told(broker, options),
+        applied(broker, options),
     ):
         if scenario is None:
             yield Started(broker, None)
@@ -117,8 +117,8 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
 
 
 @contextmanager
-def told(broker: SyncBroker, options: BrokerOptions) -> Iterator[None]:
-    """Sets the quotas and puts the fault rules in force, for as long as the block takes. Raises SluiceError."""
+def applied(broker: SyncBroker, options: BrokerOptions) -> Iterator[None]:
+    """Set the quotas and the fault rules for the duration of the block. Raises SluiceError."""
     with ExitStack() as ends:
         for quota in _several(options.get("quota", ())):
             ends.enter_context(_quota(broker, quota))

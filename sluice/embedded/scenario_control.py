@@ -37,8 +37,8 @@ class LocalScenario:
         self._run.stop()
 
 
-def begin(scenario: "Scenario | PathLike[str] | str", server: ClusterServer) -> LocalScenario:
-    """Begins a scenario, as Broker.start_scenario does."""
+def start_run(scenario: "Scenario | PathLike[str] | str", server: ClusterServer) -> LocalScenario:
+    """Start a scenario, for Broker.start_scenario."""
     from sluice.broker.scenarios.files import load  # few run one
     from sluice.broker.scenarios.model import Scenario
     from sluice.broker.scenarios.run import Run

@@ -20,7 +20,7 @@ from .broker import WAIT_S, Broker
 from .journal_assertions import JournalAssertions
 from .loop_thread import BrokerThread
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
-from .wait_conditions import LOOK_EVERY_MS, Filters, wait_condition
+from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -118,11 +118,11 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._thread.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
-        while (found := wait.look()) is None:
+        while (found := wait.poll()) is None:
             self._thread.raise_failure()
             if clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutError(wait.told(timeout_s))
-            self._thread.pause(LOOK_EVERY_MS)
+                raise TimeoutError(wait.describe_timeout(timeout_s))
+            self._thread.pause(POLL_INTERVAL_MS)
         return found
 
     wait_for.__doc__ = Broker.wait_for.__doc__

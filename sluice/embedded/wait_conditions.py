@@ -1,7 +1,6 @@
-"""What a test waits for, and what it is told when that does not come: `broker.wait_for`.
+"""The conditions of `broker.wait_for`, and the descriptions of their timeouts.
 
-Nothing tells of what happens: it is looked, every few milliseconds. So what is waited for may be anything, and whoever
-looks may be a coroutine or a thread.
+A condition is polled every few milliseconds, so it can be about anything, and a coroutine or a thread can wait for it.
 """
 
 from collections.abc import Callable, Collection
@@ -14,8 +13,8 @@ from sluice.journal_events import KINDS, AnyEvent, Event
 
 from .fault_control import raise_problem
 
-LOOK_EVERY_MS = 5.0
-_EVENTS_TOLD = 10
+POLL_INTERVAL_MS = 5.0
+_EVENTS_SHOWN = 10
 
 _T_co = TypeVar("_T_co", covariant=True)
 _T = TypeVar("_T")
@@ -23,7 +22,7 @@ _E = TypeVar("_E", bound=Event)
 
 
 class Journal(Protocol):
-    """What is read of a journal: JournalReader and its twin for other threads."""
+    """The part of a journal that is used here: of JournalReader and of its blocking twin."""
 
     @property
     def last_seq(self) -> int: ...
@@ -40,7 +39,7 @@ class Journal(Protocol):
 
 
 class Fault(Protocol):
-    """What is looked at of a fault: LocalFault and its twin for other threads."""
+    """The part of a fault that is used here: of LocalFault and of its blocking twin."""
 
     @property
     def id(self) -> str: ...
@@ -64,34 +63,34 @@ class HasJournal(Protocol):
 
 
 class Wait(Protocol[_T_co]):
-    """Something that is waited for."""
+    """A condition that is waited for."""
 
-    def look(self) -> _T_co | None:
-        """What was waited for, None while it is not there."""
+    def poll(self) -> _T_co | None:
+        """Return the result; None while the condition does not hold."""
 
-    def told(self, timeout_s: float) -> str:
-        """What there was instead, several lines."""
+    def describe_timeout(self, timeout_s: float) -> str:
+        """Return what happened instead, in several lines."""
 
 
-class Meanwhile:
-    """What happens while someone waits."""
+class WaitDiagnostics:
+    """A description of the journal events during a wait."""
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
-        self._began = 0 if journal is None else journal.last_seq
+        self._start_seq = 0 if journal is None else journal.last_seq
 
-    def told(self) -> str:
+    def describe(self) -> str:
         if self._journal is None:
             return "there is no journal to tell more: sluice.journal.events is 0"
-        count = self._journal.last_seq - self._began
-        last = self._journal.events(after=max(0, self._journal.last_seq - _EVENTS_TOLD))
+        count = self._journal.last_seq - self._start_seq
+        last = self._journal.events(after=max(0, self._journal.last_seq - _EVENTS_SHOWN))
         lines = "".join(f"\n  {in_words(event)}" for event in last)
         happened = f"meanwhile the journal has {count} more events" if count else "meanwhile nothing happened"
         return f"{happened}; the last of all are:{lines}" if last else f"{happened}, nor before"
 
 
 class Filters(NamedTuple):
-    """Which events are looked at, as `JournalReader.events` has it."""
+    """The filters of the events, as in `JournalReader.events`."""
 
     after: int
     client_id: str | Collection[str]
@@ -103,7 +102,7 @@ class Filters(NamedTuple):
 
 
 class EventsWait(Generic[_E]):
-    """Waits for so many events of one type."""
+    """The condition that the journal has a number of events of one type."""
 
     def __init__(
         self, journal: Journal, wanted: type[_E], filters: Filters, where: Callable[[_E], object] | None, times: int
@@ -114,74 +113,74 @@ class EventsWait(Generic[_E]):
         self._filters = filters
         self._where = where
         self._times = times
-        self._looked_at = filters.after
+        self._read_up_to = filters.after
         self._found: list[_E] = []
-        self._refused = 0  # by `where`
-        self._meanwhile = Meanwhile(journal)
+        self._filtered_out = 0  # by `where`
+        self._diagnostics = WaitDiagnostics(journal)
 
-    def look(self) -> list[_E] | None:
+    def poll(self) -> list[_E] | None:
         last = self._journal.last_seq
         _, client_id, api, broker = self._filters
         found = self._journal.events(
-            after=self._looked_at, kind=self._kinds, client_id=client_id, api=api, broker=broker
+            after=self._read_up_to, kind=self._kinds, client_id=client_id, api=api, broker=broker
         )
-        self._looked_at = max(self._looked_at, last, found[-1].seq if found else 0)
+        self._read_up_to = max(self._read_up_to, last, found[-1].seq if found else 0)
         for event in found:
-            if isinstance(event, self._wanted):  # a gap comes whatever is asked for
-                self._take(event)
+            if isinstance(event, self._wanted):  # a Gap passes every filter
+                self._add(event)
         return self._found[: self._times] if len(self._found) >= self._times else None
 
-    def _take(self, event: _E) -> None:
+    def _add(self, event: _E) -> None:
         if self._where is None or self._where(event):
             self._found.append(event)
         else:
-            self._refused += 1
+            self._filtered_out += 1
 
-    def told(self, timeout_s: float) -> str:
+    def describe_timeout(self, timeout_s: float) -> str:
         filters = f" with {self._filters}" if str(self._filters) else ""
-        refused = f", and {self._refused} for which `where` is false" if self._where is not None else ""
-        found = f"{len(self._found)} of {self._times} {self._wanted.__name__}{filters}{refused}"
-        return f"after {timeout_s:g} s: {found}; {self._meanwhile.told()}"
+        filtered_out = f", and {self._filtered_out} for which `where` is false" if self._where is not None else ""
+        found = f"{len(self._found)} of {self._times} {self._wanted.__name__}{filters}{filtered_out}"
+        return f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}"
 
 
-class TruthWait(Generic[_T]):
-    """Waits until a function returns something true."""
+class ConditionWait(Generic[_T]):
+    """The condition that a function returns something true."""
 
     def __init__(self, journal: Journal | None, function: Callable[[], _T]) -> None:
         self._function = function
-        self._meanwhile = Meanwhile(journal)
+        self._diagnostics = WaitDiagnostics(journal)
         self._returned: _T | None = None
 
-    def look(self) -> _T | None:
+    def poll(self) -> _T | None:
         self._returned = self._function()
         if isawaitable(self._returned):
             raise SluiceError("wait_for: the function must not be a coroutine: it is called again and again")
         return self._returned or None
 
-    def told(self, timeout_s: float) -> str:
+    def describe_timeout(self, timeout_s: float) -> str:
         name = getattr(self._function, "__qualname__", "the function")
-        return f"after {timeout_s:g} s: {name} still returns {self._returned!r}; {self._meanwhile.told()}"
+        return f"after {timeout_s:g} s: {name} still returns {self._returned!r}; {self._diagnostics.describe()}"
 
 
-class HitsWait:
-    """Waits until a fault has hit so often."""
+class FaultHitsWait:
+    """The condition that a fault has hit a number of times."""
 
     def __init__(self, journal: Journal | None, fault: Fault, times: int) -> None:
         self._fault = fault
         self._times = times
-        self._meanwhile = Meanwhile(journal)
+        self._diagnostics = WaitDiagnostics(journal)
 
-    def look(self) -> int | None:
+    def poll(self) -> int | None:
         hits = self._fault.hits
         if hits < self._times:
             raise_problem(self._fault.id, self._fault.problem)
             return None
         return hits
 
-    def told(self, timeout_s: float) -> str:
+    def describe_timeout(self, timeout_s: float) -> str:
         fault = self._fault
         found = f"fault {fault.id} has hit {fault.hits} of {self._times} times, of {fault.matched} that matched"
-        return f"after {timeout_s:g} s: {found}; {self._meanwhile.told()}"
+        return f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}"
 
 
 def wait_condition(
@@ -198,7 +197,7 @@ def wait_condition(
         journal = broker.journal
     except ConfigError:
         journal = None
-    return TruthWait(journal, what) if callable(what) else HitsWait(journal, what, times)
+    return ConditionWait(journal, what) if callable(what) else FaultHitsWait(journal, what, times)
 
 
 def _is_event_type(what: type[_E] | Fault | Callable[[], object]) -> TypeGuard[type[_E]]:

@@ -97,9 +97,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._max_turns = self._turns + _TURNS_TO_CLEAN_UP
             passed_s = (self._now_ns - _START_NS) / 1e9
             turns = self._turns - 1
-            raise RunawayError(f"not done after {turns} turns of the loop in {passed_s:g} s\n{self._who_waits()}")
+            raise RunawayError(f"not done after {turns} turns of the loop in {passed_s:g} s\n{self._waiting_tasks()}")
         if timeout is None:
-            raise DeadlockError(f"nothing can happen any more\n{self._who_waits()}")
+            raise DeadlockError(f"nothing can happen any more\n{self._waiting_tasks()}")
         if timeout > 0:
             self._now_ns = max(self._now_ns, round((self._now_s + timeout) * 1e9))
         self._now_ns += _TURN_NS
@@ -111,9 +111,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _out_of_time(self) -> NoReturn:
         passed_s = (self._until_ns - _SLACK_NS - _START_NS) / 1e9
         self._until_ns = self._now_ns + _TO_CLEAN_UP_NS
-        raise RunawayError(f"not done after {passed_s:g} virtual seconds\n{self._who_waits()}")
+        raise RunawayError(f"not done after {passed_s:g} virtual seconds\n{self._waiting_tasks()}")
 
-    def _who_waits(self) -> str:
+    def _waiting_tasks(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=hash)
         lines = [f"  {task.get_name()} waits in {_where(task)}" for task in tasks[:_NAMED_TASKS]]
         if len(tasks) > _NAMED_TASKS:

@@ -64,7 +64,7 @@ class Path:
         """The network has changed."""
         self.link = self._network.link_of(self.client, self.server, self.port)
         self.is_instant = self.link == INSTANT
-        self.is_blocked = self.is_forgotten or self._network.is_parted(self.client, self.server, self.port)
+        self.is_blocked = self.is_forgotten or self._network.is_partitioned(self.client, self.server, self.port)
         if not self.is_blocked:
             for end in self.ends:
                 end.wire.release()
@@ -258,7 +258,7 @@ class Network:
         """How bytes pass from `client` to `server:port`, and back."""
         return next((link for between, link in reversed(self._links) if between.holds(client, server, port)), INSTANT)
 
-    def is_parted(self, client: str, server: str, port: int) -> bool:
+    def is_partitioned(self, client: str, server: str, port: int) -> bool:
         """Whether nothing passes."""
         return any(each.holds(client, server, port) for each in self._partitions)
 

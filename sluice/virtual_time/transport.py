@@ -218,7 +218,7 @@ class MemoryTransport(asyncio.Transport):
             self._out.append(bytes(data))
             self._out_bytes += len(data)
             self._flush()
-            self._tell_protocol()
+            self._notify_protocol()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         self.write(b"".join(list_of_data))
@@ -245,7 +245,7 @@ class MemoryTransport(asyncio.Transport):
         if not high >= low >= 0:
             raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
         self._high, self._low = high, low
-        self._tell_protocol()
+        self._notify_protocol()
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class MemoryTransport(asyncio.Transport):
             self._sent_end = True
             self.wire.send(0, self.peer._ended)
 
-    def _tell_protocol(self) -> None:
+    def _notify_protocol(self) -> None:
         if not self._is_protocol_paused and self._out_bytes > self._high:
             self._is_protocol_paused = True
             self._protocol.pause_writing()
@@ -318,7 +318,7 @@ class MemoryTransport(asyncio.Transport):
         self._unread -= size
         if self._out and not self._is_lost:
             self._flush()
-            self._tell_protocol()
+            self._notify_protocol()
 
     def _read_soon(self) -> None:
         if not self._reads_soon:
@@ -388,9 +388,9 @@ class MemoryTransport(asyncio.Transport):
             self._is_lost = self._is_closing = True
             self._out.clear()
             self._out_bytes = 0
-            self._loop.call_soon(self._lose, error)
+            self._loop.call_soon(self._disconnect, error)
 
-    def _lose(self, error: Exception | None) -> None:
+    def _disconnect(self, error: Exception | None) -> None:
         try:
             self._protocol.connection_lost(error)
         finally:

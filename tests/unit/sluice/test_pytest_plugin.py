@@ -309,7 +309,7 @@ def test_what_fails_when_it_is_over_has_the_journal_too(pytester: pytest.Pyteste
 
 def test_the_mark_and_the_fixtures_are_told(pytester: pytest.Pytester) -> None:
     run(pytester, "", "--markers").stdout.fnmatch_lines(["@pytest.mark.kafka(brokers=1, config={}, *"])
-    run(pytester, "", "--fixtures").stdout.fnmatch_lines(
+    run(pytester, "", "--fixtures").stdout.fnmatch_lines_random(  # pytest sorts by the text of the line number
         ["kafka_broker -- *", "kafka_broker_session *", "kafka_cluster_factory -- *"]
     )
 
