@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sluice.broker.admin.operation import AdminRoom, Furniture, Nothing, Operation
+from sluice.broker.admin.operation import AdminContext, AdminExtension, Nothing, Operation
 from sluice.broker.server.cluster_server import ClusterServer
 
 from .assets import INDEX, Asset, assets
@@ -19,16 +19,16 @@ from .view import ViewQuery
 _FILES = assets()  # read as this is imported, which keeps no client waiting
 
 
-def page(server: ClusterServer) -> Furniture:
+def page(server: ClusterServer) -> AdminExtension:
     """The page of these brokers."""
-    return Furniture([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
+    return AdminExtension([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
 
 
 def _stream(feed: Feed) -> Operation:
     """All viewers of these brokers share one feed."""
 
-    async def get_stream(room: AdminRoom, asked: ViewQuery, body: Nothing) -> Response:
-        return EventStream(feed, asked.view)
+    async def get_stream(context: AdminContext, params: ViewQuery, body: Nothing) -> Response:
+        return EventStream(feed, params.view)
 
     summary = "What the page shows, as it happens: server-sent events, each a message of what is new."
     return Operation.of(
@@ -36,7 +36,7 @@ def _stream(feed: Feed) -> Operation:
         "/api/v1/stream",
         summary,
         get_stream,
-        asked=ViewQuery,
+        params=ViewQuery,
         body=Nothing,
         answer=None,
         media={EVENTS: Message},

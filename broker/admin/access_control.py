@@ -1,12 +1,12 @@
-"""Who may ask the admin port: whoever has the token and, where there is none, who asks from this machine itself.
+"""Access control of the admin port: a bearer token or, without a token, requests from this machine only.
 
-A browser on this machine asks what any page tells it to, so that "from this machine" is not enough:
+A browser on this machine sends what any page tells it to send, so three more checks are made:
 
-- a name that leads here by someone's DNS (rebinding) makes another site's page one of ours: without a token the port
-  answers only to names that mean this machine. With one, no stranger's page has it;
-- a browser says which site sends (`Origin`): only the port's own may;
-- a form needs no leave to be sent anywhere: what changes something has to come as JSON, or with a header, which only
-  pages of ours can send (operation.py).
+- DNS rebinding: a name that another site's DNS resolves to this machine would make its pages same-origin. Without a
+  token the port accepts only `Host` headers that mean this machine. With one, no other site's page knows the token;
+- the browser names the site that sends (`Origin`): only the port's own is accepted;
+- a form needs no permission: a request that changes something must be JSON or have a header that only the port's own
+  pages can send (operation.py).
 """
 
 from hmac import compare_digest
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Asked without a token: an orchestrator's probe has none, and the answer tells nothing; nor do the files of the page,
-# which asks for what it shows with the token.
+# Served without a token: an orchestrator's probe has none, and the response reveals nothing. The same holds for the
+# files of the page, whose own requests have the token.
 OPEN = frozenset({"/", "/healthz"})
 _PAGE = "/page/"
 
 
-class Gate:
-    """Stands before an application: lets in who may ask, and answers all others itself."""
+class AccessControl:
+    """Middleware that passes authorized requests to an application, and rejects all others."""
 
     def __init__(self, app: "ASGIApp", token: str) -> None:
         self._app = app
         self._token = token
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """One request."""
+        """Handle one request."""
         refused = self._refused(Headers(scope=scope), scope["path"])
         await (refused or self._app)(scope, receive, send)
 
@@ -60,7 +60,7 @@ class Gate:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a Host header names this machine; browsers never leave it out."""
+    """Whether a Host header, which browsers always send, names this machine."""
     name = host.lower().rpartition(":")[0] if not host.endswith("]") and ":" in host else host.lower()
     if name in ("", "localhost"):
         return True

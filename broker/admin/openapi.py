@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of the admin port: /api/openapi.json, and docs/openapi.json.
 
-Made of the table of operations and of the types in it, with what their docstrings say.
+Made from the table of operations, the types in it and their docstrings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ import msgspec
 from sluice.text.json_schema import Schema, describe_fields
 
 from .access_control import OPEN
-from .operation import ACCEPT, JSON, SAFE, SENDER, AdminRoom, Nothing, Operation, Problem
+from .operation import ACCEPT, JSON, SAFE, SENDER, AdminContext, Nothing, Operation, Problem
 
 _REFERENCE = "#/components/schemas/{name}"
 _TOKEN = "bearer"  # noqa: S105  (the name of the scheme)
@@ -26,20 +26,20 @@ _REASONS = {
     409: "It cannot be as things are now.",
     415: "The body is not sent as JSON.",
 }
-_UNTOLD = frozenset({"title"})  # names of Python's
+_OMITTED = frozenset({"title"})  # Python class names
 
 
 def document(operations: Sequence[Operation]) -> Schema:
-    """The document, as plain values."""
+    """Return the document as plain values."""
     types = list(dict.fromkeys(_types(operations)))
     schemas, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template=_REFERENCE)
     for definition in components.values():
         describe_fields(definition)
-    told = dict(zip(types, schemas, strict=True))
+    schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, object]] = {}
     for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, told, components)
-    parameters = {one.asked.__name__ for one in operations} | {Nothing.__name__}
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schema_of, components)
+    parameters = {one.params.__name__ for one in operations} | {Nothing.__name__}
     kept = {name: schema for name, schema in components.items() if name not in parameters}
     return {
         "openapi": "3.1.0",
@@ -56,7 +56,7 @@ def document(operations: Sequence[Operation]) -> Schema:
 def _types(operations: Iterable[Operation]) -> Iterator[object]:
     yield Problem
     for one in operations:
-        yield one.asked
+        yield one.params
         yield from one.bodies
         yield from one.media.values()
         if one.answer is not None:
@@ -68,7 +68,7 @@ def _anything(kind: type) -> Schema:
     return {"description": "Any value."}
 
 
-def _operation(one: Operation, told: dict[object, Schema], components: dict[str, Schema]) -> Schema:
+def _operation(one: Operation, schema_of: dict[object, Schema], components: dict[str, Schema]) -> Schema:
     parameters = [*_parameters(one, components)]
     if one.method not in SAFE and not one.has_body:
         words = "Says that no page of another site has sent it."
@@ -78,11 +78,11 @@ def _operation(one: Operation, told: dict[object, Schema], components: dict[str,
     if parameters:
         made["parameters"] = parameters
     if one.has_body:
-        accepted = [told[body] for body in one.bodies]
+        accepted = [schema_of[body] for body in one.bodies]
         schema = accepted[0] if len(accepted) == 1 else {"anyOf": accepted}
         needed = len(one.bodies) > 1 or bool(components[one.bodies[0].__name__].get("required"))
         made["requestBody"] = {"content": {JSON: {"schema": schema}}, "required": needed}
-    made["responses"] = _responses(one, told)
+    made["responses"] = _responses(one, schema_of)
     if one.path in OPEN:
         made["security"] = []
     return made
@@ -98,31 +98,31 @@ def _tag(one: Operation) -> str:
 
 
 def _parameters(one: Operation, components: dict[str, Schema]) -> Iterator[Schema]:
-    described = components[one.asked.__name__]
+    described = components[one.params.__name__]
     properties, required = described["properties"], described.get("required", [])
     assert isinstance(properties, dict)
     assert isinstance(required, list)
     for name, schema in properties.items():
-        if name == ACCEPT:  # as what is answered, not as a parameter
+        if name == ACCEPT:  # documented by the content types of the response
             continue
         place = "path" if name in one.in_path else "query"
         yield {"name": name, "in": place, "required": name in required, "schema": _plain(schema)}
 
 
-def _responses(one: Operation, told: dict[object, Schema]) -> Schema:
-    content = {media: {"schema": told[kind]} for media, kind in one.media.items()}
+def _responses(one: Operation, schema_of: dict[object, Schema]) -> Schema:
+    content = {media: {"schema": schema_of[kind]} for media, kind in one.media.items()}
     if one.answer is not None:
-        content = {JSON: {"schema": told[one.answer]}, **content}
+        content = {JSON: {"schema": schema_of[one.answer]}, **content}
     made: Schema = {
         "200": {"description": "It is done." if one.method not in SAFE else "What there is.", "content": content}
     }
     for status in sorted({*_errors(one), *one.errors}):
-        made[str(status)] = {"description": _REASONS[status], "content": {JSON: {"schema": told[Problem]}}}
+        made[str(status)] = {"description": _REASONS[status], "content": {JSON: {"schema": schema_of[Problem]}}}
     return made
 
 
 def _errors(one: Operation) -> Iterator[int]:
-    """Those that any request like this can meet."""
+    """Return the error statuses of any request of this kind."""
     yield 400
     yield 403
     if one.path not in OPEN:
@@ -132,23 +132,23 @@ def _errors(one: Operation) -> Iterator[int]:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Without a default that says: left out."""
+    """Return a schema without a default that means "left out"."""
     return {name: value for name, value in schema.items() if not (name == "default" and value in (None, []))}
 
 
 def _without_titles(value: object) -> object:
     if isinstance(value, dict):
-        # A property may be called so; then what it has is no text.
+        # A property may have such a name; then its value is not text.
         return {
             name: _without_titles(inner)
             for name, inner in value.items()
-            if not (name in _UNTOLD and isinstance(inner, str))
+            if not (name in _OMITTED and isinstance(inner, str))
         }
     return [_without_titles(inner) for inner in value] if isinstance(value, list) else value
 
 
-async def _get_document(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
-    return document(room.operations)
+async def _get_document(context: AdminContext, params: Nothing, body: Nothing) -> dict[str, object]:
+    return document(context.operations)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -157,7 +157,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/api/openapi.json",
         "This document.",
         _get_document,
-        asked=Nothing,
+        params=Nothing,
         body=Nothing,
         answer=dict[str, object],
     ),

@@ -1,11 +1,11 @@
-"""What the admin port can be asked: rows of a table, each with what is given, what is answered, and what answers it.
+"""The operations of the admin port: rows of a table, each with its parameters, body, response and handler.
 
     Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stops a broker.", stop,
-                 asked=OfBroker, body=Stop, answer=BrokerShown, errors=(404, 409))
+                 params=BrokerParams, body=Stop, answer=BrokerShown, errors=(404, 409))
 
-Routes are made of these rows, and so is the OpenAPI document (openapi.py), so that neither can say what the other
-does not. Parameters and bodies are read by the types in the row before anything is done; a mistake in them is answered
-in one line that says where it is and what is accepted.
+Both the routes and the OpenAPI document (openapi.py) are made from these rows, so they always agree. Parameters and
+bodies are decoded by the types in the row before the handler runs. An invalid one gets a response with one line that
+names the place and what is accepted.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,6 +18,9 @@ from starlette.responses import Response
 
 from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.journal.reader import JournalReader
+from sluice.broker.scenarios.runs import Runs
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.server.metrics import registry
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.typed_decoding import DecodeError, read, read_texts
 
@@ -26,18 +29,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from sluice.broker.scenarios.runs import Runs
-    from sluice.broker.server.cluster_server import ClusterServer
-
 JSON = "application/json"
-SAFE = frozenset({"GET"})  # asks, and changes nothing
-# A page on another site can have a browser send a form, but neither this header nor a body of JSON: for those the
-# browser asks the broker first, which does not answer.
+SAFE = frozenset({"GET"})  # methods that change nothing
+# A page of another site can make a browser send a form, but neither this header nor a JSON body: for those the browser
+# sends a preflight request first, which the broker does not accept.
 SENDER = "x-sluice-request"
-ACCEPT = "accept"  # a parameter of this name is what the header says
+ACCEPT = "accept"  # a parameter of this name has the value of the header
 _LARGEST_BODY = 64 * 1024
 
-_Asked = TypeVar("_Asked", bound=msgspec.Struct)
+_Params = TypeVar("_Params", bound=msgspec.Struct)
 _Body = TypeVar("_Body")
 _Answer = TypeVar("_Answer")
 
@@ -58,7 +58,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 class RefusedError(Exception):
-    """A request is not answered, with this HTTP status."""
+    """A request that is rejected with this HTTP status."""
 
     def __init__(self, status: int, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -66,46 +66,42 @@ class RefusedError(Exception):
         self.path = path
 
 
-class AdminRoom:
-    """What operations are about: a cluster, and what of it is read and run through the admin port."""
+class AdminContext:
+    """What handlers of operations use: the cluster, its journal and metrics, and the runs of scenarios."""
 
-    def __init__(self, server: "ClusterServer", operations: "Sequence[Operation]") -> None:
+    def __init__(self, server: ClusterServer, operations: "Sequence[Operation]") -> None:
         self.server = server
-        self.operations = operations  # all that can be asked
+        self.operations = operations
 
     @cached_property
     def journal(self) -> JournalReader | None:
-        """The cluster's, if it keeps one."""
+        """The journal of the cluster; None if it has none."""
         cluster = self.server.cluster
         return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
 
     @cached_property
     def metrics(self) -> "CollectorRegistry":
-        """Those of all brokers."""
-        from sluice.broker.server.metrics import registry
-
+        """The metrics of all brokers."""
         return registry(self.server)
 
     @cached_property
-    def runs(self) -> "Runs":
-        """Of scenarios."""
-        from sluice.broker.scenarios.runs import Runs  # few ever run one
-
+    def runs(self) -> Runs:
+        """The runs of scenarios."""
         return Runs(self.server)
 
 
 class Operation(NamedTuple):
-    """One row. `asked` has the parameters of path and query, `body` what is sent as JSON."""
+    """One row: `params` are the parameters of path and query, `bodies` the JSON bodies that are accepted."""
 
     method: str
     path: str
     summary: str
-    act: Callable[[AdminRoom, Mapping[str, str | list[str]], object], Awaitable[object]]
-    asked: type[msgspec.Struct]
-    bodies: tuple[type, ...]  # as the document tells them: any of these
-    answer: object  # the type of the JSON, None: it is never JSON
-    errors: tuple[int, ...]  # beside those that any request can meet
-    media: Mapping[str, object]  # other answers than JSON: content type -> type
+    act: Callable[[AdminContext, Mapping[str, str | list[str]], object], Awaitable[object]]
+    params: type[msgspec.Struct]
+    bodies: tuple[type, ...]  # as documented: any of these
+    answer: object  # the type of the JSON response; None if it is never JSON
+    errors: tuple[int, ...]  # besides those of any request
+    media: Mapping[str, object]  # responses that are not JSON: content type -> type
 
     @classmethod
     def of(
@@ -113,40 +109,40 @@ class Operation(NamedTuple):
         method: str,
         path: str,
         summary: str,
-        handle: Callable[[AdminRoom, _Asked, _Body], Awaitable[_Answer | Response]],
+        handle: Callable[[AdminContext, _Params, _Body], Awaitable[_Answer | Response]],
         *,
-        asked: type[_Asked],
+        params: type[_Params],
         body: type[_Body],
         answer: type[_Answer] | None,
         errors: tuple[int, ...] = (),
-        told_as: tuple[type, ...] | None = None,
+        documented_as: tuple[type, ...] | None = None,
         media: Mapping[str, object] | None = None,
     ) -> "Operation":
-        """A row, of which all parts fit. `told_as` describes a body that `handle` itself reads."""
+        """Return a row whose types match `handle`. `documented_as` are the types of a body that `handle` decodes."""
 
-        async def act(room: AdminRoom, texts: Mapping[str, str | list[str]], document: object) -> object:
-            return await handle(room, _parameters(texts, asked), read(document, body))
+        async def act(context: AdminContext, texts: Mapping[str, str | list[str]], document: object) -> object:
+            return await handle(context, _parameters(texts, params), read(document, body))
 
-        # msgspec finds out about a type when it is first used, and two threads that do so at once, each with a broker,
-        # are one too many. A module is imported by one.
-        for one in (asked, body):
+        # msgspec analyses a type on first use, which is not safe in two threads at once, each with a broker. An import
+        # runs in one thread.
+        for one in (params, body):
             msgspec.json.Decoder(one)
-        return cls(method, path, summary, act, asked, told_as or (body,), answer, errors, media or {})
+        return cls(method, path, summary, act, params, documented_as or (body,), answer, errors, media or {})
 
     @property
     def has_body(self) -> bool:
-        """Whether one is read."""
+        """Whether a body is read."""
         return self.bodies != (Nothing,)
 
     @property
     def in_path(self) -> list[str]:
-        """The names of the parameters that are in the path."""
+        """The names of the path parameters."""
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
-    async def respond(self, room: AdminRoom, request: "Request") -> Response:
-        """The answer to a request, or why there is none."""
+    async def respond(self, context: AdminContext, request: "Request") -> Response:
+        """Return the response to a request, or an error response."""
         try:
-            answer = await self._answer(room, request)
+            answer = await self._answer(context, request)
         except RefusedError as error:
             return problem(error.status, str(error), error.path)
         except UnknownResourceError as error:
@@ -157,23 +153,23 @@ class Operation(NamedTuple):
             return problem(400, str(error))
         except RecursionError:
             return problem(400, "the body is nested too deeply")
-        except SluiceError as error:  # a port that is in use, say
+        except SluiceError as error:  # for example a port that is in use
             return problem(409, str(error))
         return answer
 
-    async def _answer(self, room: AdminRoom, request: "Request") -> Response:
+    async def _answer(self, context: AdminContext, request: "Request") -> Response:
         document: object = {}
         if self.method not in SAFE:
             body = await _body_of(request)
             _check_sender(request, body)
             document = _document(body)
-        answer = await self.act(room, self._texts(request), document)
+        answer = await self.act(context, self._texts(request), document)
         return answer if isinstance(answer, Response) else json_response(answer)
 
     def _texts(self, request: "Request") -> dict[str, str | list[str]]:
-        """The parameters: of one that comes twice the last, unless it is a list."""
+        """Return the parameters as text. Of a repeated one the last counts, unless it is a list."""
         given = parse_qs(request.scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
-        fields = {one.encode_name: one for one in msgspec.structs.fields(self.asked)}
+        fields = {one.encode_name: one for one in msgspec.structs.fields(self.params)}
         accepted = [name for name in fields if name not in (ACCEPT, *self.in_path)]
         unknown = next((name for name in given if name not in accepted), None)
         if unknown is not None:
@@ -184,28 +180,28 @@ class Operation(NamedTuple):
         return {**query, **headers, **request.path_params}
 
 
-class Furniture(NamedTuple):
-    """What is handed in from above the broker, to be served as well; routes are for what is no operation, as files."""
+class AdminExtension(NamedTuple):
+    """Operations and routes of a layer above the broker, such as the web page and its files."""
 
     operations: Sequence[Operation]
     routes: "Sequence[BaseRoute]"
 
 
 def json_response(answer: object, status: int = 200) -> Response:
-    """An answer as JSON."""
+    """Return a JSON response."""
     return Response(msgspec.json.encode(answer), status, media_type=JSON)
 
 
 def problem(status: int, error: str, path: str = "", headers: Mapping[str, str] | None = None) -> Response:
-    """An answer to a request that is refused."""
+    """Return an error response."""
     return Response(msgspec.json.encode(Problem(error, path)), status, headers=headers, media_type=JSON)
 
 
-def _parameters(texts: Mapping[str, str | list[str]], asked: type[_Asked]) -> _Asked:
+def _parameters(texts: Mapping[str, str | list[str]], params: type[_Params]) -> _Params:
     try:
-        return read_texts(texts, asked)
+        return read_texts(texts, params)
     except DecodeError as error:
-        raise RefusedError(400, str(error)) from None  # its path is none of the body
+        raise RefusedError(400, str(error)) from None  # its path is not one in the body
 
 
 async def _body_of(request: "Request") -> bytes:
@@ -218,7 +214,7 @@ async def _body_of(request: "Request") -> bytes:
 
 
 def _check_sender(request: "Request", body: bytes) -> None:
-    """Whoever sends it must be able to say what a browser lets no other site's page say."""
+    """Reject a request that a browser may have sent for a page of another site."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == JSON:
         return

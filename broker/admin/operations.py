@@ -1,4 +1,4 @@
-"""All that the admin port can be asked, in the order in which a request is compared with the paths."""
+"""All operations of the admin port, in the order in which the path of a request is compared with theirs."""
 
 from sluice.broker.admin.resources.cluster import OPERATIONS as OF_CLUSTER
 from sluice.broker.admin.resources.faults import OPERATIONS as OF_FAULTS

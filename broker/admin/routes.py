@@ -1,4 +1,4 @@
-"""The admin port's routes, made of the table of operations, and what is said where there is none."""
+"""The routes of the admin port, made from the table of operations, and the responses to other paths."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route
 
-from .operation import AdminRoom, Operation, problem
+from .operation import AdminContext, Operation, problem
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 _Handler = Callable[[Request, Exception], Awaitable["Response"]]
 
 
-def routes(room: AdminRoom, operations: Sequence[Operation]) -> list[Route]:
-    """One for each path."""
+def routes(context: AdminContext, operations: Sequence[Operation]) -> list[Route]:
+    """Return one route for each path."""
     by_path = groupby(operations, key=lambda one: one.path)
-    return [Route(path, _Path(room, [*those])) for path, those in by_path]
+    return [Route(path, _Path(context, [*those])) for path, those in by_path]
 
 
 class _Path:
-    """All that can be done at one path, by method."""
+    """The operations of one path, by method."""
 
-    def __init__(self, room: AdminRoom, operations: Sequence[Operation]) -> None:
-        self._room = room
+    def __init__(self, context: AdminContext, operations: Sequence[Operation]) -> None:
+        self._context = context
         self._operations = {one.method: one for one in operations}
         if "GET" in self._operations:
             self._operations["HEAD"] = self._operations["GET"]
         assert len(operations) == len({one.method for one in operations}), "a method is served once"
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """One request."""
+        """Handle one request."""
         operation = self._operations.get(scope["method"])
         response = (
             self._refused(scope["method"], scope["path"])
             if operation is None
-            else await operation.respond(self._room, Request(scope, receive))
+            else await operation.respond(self._context, Request(scope, receive))
         )
         await response(scope, receive, send)
 
@@ -49,7 +49,7 @@ class _Path:
 
 
 def refusals() -> Mapping[int | type[Exception], _Handler]:
-    """What is answered where there is no route, or where one fails."""
+    """Return the handlers of unknown paths and of failures."""
 
     async def of_http(request: Request, error: Exception) -> "Response":
         assert isinstance(error, HTTPException)

@@ -1,10 +1,9 @@
 """The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, a web page.
 
-What can be asked are the rows of operations.py, from the admin_*.py by what they are about; who may ask is
-access_control.py.
+operations.py lists the operations, which resources/ defines; access_control.py authorizes requests.
 
-The HTTP stack is loaded when someone first connects, in a thread, so that neither the start nor a running client waits
-for it: the port is bound from the beginning, and whoever connects early waits in its backlog.
+The HTTP stack is loaded in a thread with the first connection, so it delays neither the start nor running clients. The
+port is bound from the start: connections wait in its backlog meanwhile.
 """
 
 import asyncio
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
-    from .operation import Furniture
+    from .operation import AdminExtension
 
 # Returns what the port serves of the web page.
-Page = Callable[[ClusterServer], "Furniture"]
+Page = Callable[[ClusterServer], "AdminExtension"]
 # Imports it.
 LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
-# Twice this, and the broker has still stopped within a second. Streams look 25 times a second whether it stops.
+# Used twice while a broker stops, which takes at most a second. Streams check 25 times per second whether it stops.
 _ANSWERED_WITHIN_S = 0.25
 
 
 class AdminPort:
-    """The admin port of all brokers. Any address but loopback asks for `sluice.admin.token` as a bearer token."""
+    """The admin port of all brokers. Addresses other than loopback require `sluice.admin.token` as a bearer token."""
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class AdminPort:
         loop: asyncio.AbstractEventLoop,
         load_page: LoadPage | None,
     ) -> None:
-        """`load_page`: of what is above the broker, and so handed in: the web page, if there is to be one."""
+        """`load_page`: Import the web page, which is in a layer above the broker; None for no page."""
         self.host, self.port = listening.getsockname()[:2]
         self._server = server
         self._socket = listening
@@ -56,7 +55,7 @@ class AdminPort:
         loop.add_reader(listening.fileno(), self._first_connection)
 
     async def stop(self) -> None:
-        """Closes the port and what is open on it."""
+        """Close the port and its connections."""
         self._stopped = True
         self._loop.remove_reader(self._socket.fileno())
         if self._http is not None:
@@ -95,8 +94,8 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
             yield
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """What is answered may end, and streams see that the broker stops. uvicorn's own, where it is to give them
-            little time, tells of an error each time, and of another one in what it has cancelled.
+            """Let running requests end and streams see that the broker stops. uvicorn's own method, given a short
+            timeout, logs an error each time and another one for the requests that it cancels.
             """
             for listening in self.servers:
                 listening.close()
@@ -106,7 +105,7 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
                 connection.shutdown()
             await _ended(self.server_state.tasks)
             for connection in list(self.server_state.connections):
-                connection.transport.abort()  # its client does not read what it is sent
+                connection.transport.abort()  # its client does not read the response
             await _ended(self.server_state.tasks)
 
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
@@ -119,19 +118,19 @@ async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
 
 
 def application(server: ClusterServer, page: Page | None = None) -> "Starlette":
-    """The HTTP application of a cluster, with the web page or without."""
+    """Return the HTTP application of a cluster, with or without the web page."""
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
-    from .access_control import Gate
-    from .operation import AdminRoom, Furniture
+    from .access_control import AccessControl
+    from .operation import AdminContext, AdminExtension
     from .operations import OPERATIONS
     from .routes import refusals, routes
 
-    gate = Middleware(Gate, token=server.config.text("sluice.admin.token"))
-    of_page = Furniture((), ()) if page is None else page(server)
-    operations = (*OPERATIONS, *of_page.operations)
-    own = routes(AdminRoom(server, operations), operations)
-    app = Starlette(routes=[*own, *of_page.routes], middleware=[gate], exception_handlers=refusals())
+    access_control = Middleware(AccessControl, token=server.config.text("sluice.admin.token"))
+    extension = AdminExtension((), ()) if page is None else page(server)
+    operations = (*OPERATIONS, *extension.operations)
+    own = routes(AdminContext(server, operations), operations)
+    app = Starlette(routes=[*own, *extension.routes], middleware=[access_control], exception_handlers=refusals())
     app.router.redirect_slashes = False  # a path is there or not
     return app

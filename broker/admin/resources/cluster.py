@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.server.cluster_server import ClusterServer
@@ -16,13 +16,13 @@ _NodeId = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a node id", extra
 _Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a number of a partition", extra=ACCEPTED)]
 
 
-class OfBroker(Struct, forbid_unknown_fields=True):
+class BrokerParams(Struct, forbid_unknown_fields=True):
     """Which broker."""
 
     node_id: _NodeId
 
 
-class OfPartition(Struct, forbid_unknown_fields=True):
+class PartitionParams(Struct, forbid_unknown_fields=True):
     """Which partition."""
 
     topic: str
@@ -82,39 +82,39 @@ class ClusterShown(Struct):
     topics: list[TopicShown]
 
 
-async def _get_cluster(room: AdminRoom, asked: Nothing, body: Nothing) -> ClusterShown:
-    return describe(room.server)
+async def _get_cluster(context: AdminContext, params: Nothing, body: Nothing) -> ClusterShown:
+    return describe(context.server)
 
 
-async def _stop(room: AdminRoom, asked: OfBroker, body: Stop) -> BrokerShown:
-    room.server.stop_broker(asked.node_id, controlled=body.controlled)
-    return describe_broker(room.server, asked.node_id)
+async def _stop(context: AdminContext, params: BrokerParams, body: Stop) -> BrokerShown:
+    context.server.stop_broker(params.node_id, controlled=body.controlled)
+    return describe_broker(context.server, params.node_id)
 
 
-async def _start(room: AdminRoom, asked: OfBroker, body: Nothing) -> BrokerShown:
-    await room.server.start_broker(asked.node_id)
-    return describe_broker(room.server, asked.node_id)
+async def _start(context: AdminContext, params: BrokerParams, body: Nothing) -> BrokerShown:
+    await context.server.start_broker(params.node_id)
+    return describe_broker(context.server, params.node_id)
 
 
-async def _isolate(room: AdminRoom, asked: OfBroker, body: Nothing) -> BrokerShown:
-    room.server.isolate_broker(asked.node_id)
-    return describe_broker(room.server, asked.node_id)
+async def _isolate(context: AdminContext, params: BrokerParams, body: Nothing) -> BrokerShown:
+    context.server.isolate_broker(params.node_id)
+    return describe_broker(context.server, params.node_id)
 
 
-async def _rejoin(room: AdminRoom, asked: OfBroker, body: Nothing) -> BrokerShown:
-    room.server.rejoin_broker(asked.node_id)
-    return describe_broker(room.server, asked.node_id)
+async def _rejoin(context: AdminContext, params: BrokerParams, body: Nothing) -> BrokerShown:
+    context.server.rejoin_broker(params.node_id)
+    return describe_broker(context.server, params.node_id)
 
 
-async def _lead(room: AdminRoom, asked: OfPartition, body: Leader) -> PartitionShown:
+async def _lead(context: AdminContext, params: PartitionParams, body: Leader) -> PartitionShown:
     if (body.node is None) == (body.election is None):
         words = 'the body must be {"node": ID}, {"election": "preferred"} or {"election": "unclean"}'
         raise RefusedError(400, words)
     if body.node is not None:
-        room.server.move_leader(asked.topic, asked.index, body.node)
+        context.server.move_leader(params.topic, params.index, body.node)
     if body.election is not None:
-        room.server.elect_leader(asked.topic, asked.index, Election[body.election.upper()])
-    return describe_partition(room.server.partition(asked.topic, asked.index))
+        context.server.elect_leader(params.topic, params.index, Election[body.election.upper()])
+    return describe_partition(context.server.partition(params.topic, params.index))
 
 
 def describe(server: ClusterServer) -> ClusterShown:
@@ -166,16 +166,16 @@ _GONE = (404, 409)
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", "/api/v1/cluster", "The brokers, and who leads which partition.", _get_cluster,
-                 asked=Nothing, body=Nothing, answer=ClusterShown),
+                 params=Nothing, body=Nothing, answer=ClusterShown),
     Operation.of("POST", f"{_BROKER}/stop", "Stops a broker.", _stop,
-                 asked=OfBroker, body=Stop, answer=BrokerShown, errors=_GONE),
+                 params=BrokerParams, body=Stop, answer=BrokerShown, errors=_GONE),
     Operation.of("POST", f"{_BROKER}/start", "Starts a broker that was stopped, where it was.", _start,
-                 asked=OfBroker, body=Nothing, answer=BrokerShown, errors=_GONE),
+                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
     Operation.of("POST", f"{_BROKER}/isolate", "Cuts a broker off from controller and other brokers.", _isolate,
-                 asked=OfBroker, body=Nothing, answer=BrokerShown, errors=_GONE),
+                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
     Operation.of("POST", f"{_BROKER}/rejoin", "Ends that.", _rejoin,
-                 asked=OfBroker, body=Nothing, answer=BrokerShown, errors=_GONE),
+                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
     Operation.of("POST", f"{_PARTITION}/leader", "Moves the leader of a partition, or has one elected.", _lead,
-                 asked=OfPartition, body=Leader, answer=PartitionShown, errors=_GONE),
+                 params=PartitionParams, body=Leader, answer=PartitionShown, errors=_GONE),
 )
 # fmt: on

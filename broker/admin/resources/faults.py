@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
@@ -16,7 +16,7 @@ from sluice.errors import SluiceError
 _PATH = "/api/v1/faults"
 
 
-class OfFault(msgspec.Struct, forbid_unknown_fields=True):
+class FaultParams(msgspec.Struct, forbid_unknown_fields=True):
     """Which rule."""
 
     id: Annotated[str, Meta(description="the id of a fault rule")]
@@ -53,35 +53,35 @@ class FaultsShown(msgspec.Struct):
     faults: list[FaultShown]
 
 
-async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
-    return FaultsShown([describe(fault) for fault in room.server.faults])
+async def _list(context: AdminContext, params: Nothing, body: Nothing) -> FaultsShown:
+    return FaultsShown([describe(fault) for fault in context.server.faults])
 
 
-async def _add(room: AdminRoom, asked: Nothing, body: object) -> FaultsShown:
+async def _add(context: AdminContext, params: Nothing, body: object) -> FaultsShown:
     rules = _rules_in(body)
     try:
-        return FaultsShown([describe(fault) for fault in _added(room.server, rules)])
+        return FaultsShown([describe(fault) for fault in _added(context.server, rules)])
     except FaultError as error:
         raise RefusedError(400, str(error), _place(error.path)) from None
 
 
-async def _remove_all(room: AdminRoom, asked: Nothing, body: Nothing) -> FaultsShown:
-    removed = room.server.faults.list()
-    room.server.faults.clear()
+async def _remove_all(context: AdminContext, params: Nothing, body: Nothing) -> FaultsShown:
+    removed = context.server.faults.list()
+    context.server.faults.clear()
     return FaultsShown([describe(fault) for fault in removed])
 
 
-async def _get(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
-    return describe(_find(room.server, asked.id))
+async def _get(context: AdminContext, params: FaultParams, body: Nothing) -> FaultShown:
+    return describe(_find(context.server, params.id))
 
 
-async def _remove(room: AdminRoom, asked: OfFault, body: Nothing) -> FaultShown:
-    fault = _find(room.server, asked.id)
+async def _remove(context: AdminContext, params: FaultParams, body: Nothing) -> FaultShown:
+    fault = _find(context.server, params.id)
     fault.remove()
     return describe(fault)
 
 
-async def _get_schema(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object]:
+async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> dict[str, object]:
     return rule_schema()
 
 
@@ -152,16 +152,16 @@ def _find(server: ClusterServer, fault_id: str) -> Fault:
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", _PATH, "All fault rules, with what they have matched and hit.", _list,
-                 asked=Nothing, body=Nothing, answer=FaultsShown),
+                 params=Nothing, body=Nothing, answer=FaultsShown),
     Operation.of("POST", _PATH, "Adds a rule, or several: all of them, or none.", _add,
-                 asked=Nothing, body=object, answer=FaultsShown, errors=(409,), told_as=(Rule, Rules)),
+                 params=Nothing, body=object, answer=FaultsShown, errors=(409,), documented_as=(Rule, Rules)),
     Operation.of("DELETE", _PATH, "Removes all rules.", _remove_all,
-                 asked=Nothing, body=Nothing, answer=FaultsShown),
+                 params=Nothing, body=Nothing, answer=FaultsShown),
     Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of a rule.", _get_schema,
-                 asked=Nothing, body=Nothing, answer=dict[str, object]),
+                 params=Nothing, body=Nothing, answer=dict[str, object]),
     Operation.of("GET", f"{_PATH}/{{id}}", "One rule.", _get,
-                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+                 params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
     Operation.of("DELETE", f"{_PATH}/{{id}}", "Removes a rule.", _remove,
-                 asked=OfFault, body=Nothing, answer=FaultShown, errors=(404,)),
+                 params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
 )
 # fmt: on

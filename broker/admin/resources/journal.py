@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.journal.reader import API_NAMES, SLICE, JournalReader, Wanted, parse_wanted
 from sluice.journal_events import KINDS, AnyEvent, schema
 
@@ -42,7 +42,7 @@ class Filters(msgspec.Struct, forbid_unknown_fields=True):
         return parse_wanted({name: values for name, values in given.items() if values})
 
 
-class Wish(Filters):
+class EventQuery(Filters):
     """Which events: filters, each of which may come several times, and where to begin and end.
 
     after: events after this one; without it, from the oldest that is kept
@@ -69,28 +69,28 @@ class JournalShown(msgspec.Struct):
     last: int
 
 
-async def _get_journal(room: AdminRoom, asked: Wish, body: Nothing) -> JournalShown | Response:
-    reader = room.journal
+async def _get_journal(context: AdminContext, params: EventQuery, body: Nothing) -> JournalShown | Response:
+    reader = context.journal
     if reader is None:
         raise RefusedError(404, _NO_JOURNAL)
-    wanted = asked.wanted
-    after = _beginning(reader, asked, wanted)
-    if asked.follow:
-        return StreamingResponse(_lines(room.server, reader, wanted, after), media_type=_NDJSON)
-    found = reader.read(after, wanted, asked.limit)
+    wanted = params.wanted
+    after = _beginning(reader, params, wanted)
+    if params.follow:
+        return StreamingResponse(_lines(context.server, reader, wanted, after), media_type=_NDJSON)
+    found = reader.read(after, wanted, params.limit)
     return JournalShown(found.events, found.after, reader.last_seq)
 
 
-async def _get_schema(room: AdminRoom, asked: Nothing, body: Nothing) -> dict[str, object] | Response:
+async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> dict[str, object] | Response:
     return Response(msgspec.json.encode(schema()), media_type=_JSON_SCHEMA)
 
 
-def _beginning(reader: JournalReader, asked: Wish, wanted: Wanted) -> int:
-    if asked.last is UNSET:
-        return 0 if asked.after is UNSET else asked.after
-    if asked.after is not UNSET:
+def _beginning(reader: JournalReader, params: EventQuery, wanted: Wanted) -> int:
+    if params.last is UNSET:
+        return 0 if params.after is UNSET else params.after
+    if params.after is not UNSET:
         raise RefusedError(400, "after and last exclude each other")
-    return reader.before_last(asked.last, wanted)
+    return reader.before_last(params.last, wanted)
 
 
 async def _lines(server: "ClusterServer", reader: JournalReader, wanted: Wanted, after: int) -> AsyncIterator[bytes]:
@@ -116,8 +116,8 @@ async def _lines(server: "ClusterServer", reader: JournalReader, wanted: Wanted,
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", _PATH, "What happened, oldest first; or what happens, as it does.", _get_journal,
-                 asked=Wish, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),
+                 params=EventQuery, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),
     Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of an event.", _get_schema,
-                 asked=Nothing, body=Nothing, answer=dict[str, object], media={_JSON_SCHEMA: dict[str, object]}),
+                 params=Nothing, body=Nothing, answer=dict[str, object], media={_JSON_SCHEMA: dict[str, object]}),
 )
 # fmt: on

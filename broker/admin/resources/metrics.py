@@ -6,7 +6,7 @@ import msgspec
 from prometheus_client.exposition import choose_encoder
 from starlette.responses import Response
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation
 
 _FORMATS = {"text/plain": str, "application/openmetrics-text": str}
 
@@ -23,12 +23,12 @@ class Health(msgspec.Struct):
     status: Literal["ok"] = "ok"
 
 
-async def _get_metrics(room: AdminRoom, asked: Format, body: Nothing) -> Response:
-    encode, content_type = choose_encoder(asked.accept)
-    return Response(encode(room.metrics), headers={"content-type": content_type})
+async def _get_metrics(context: AdminContext, params: Format, body: Nothing) -> Response:
+    encode, content_type = choose_encoder(params.accept)
+    return Response(encode(context.metrics), headers={"content-type": content_type})
 
 
-async def _get_health(room: AdminRoom, asked: Nothing, body: Nothing) -> Health:
+async def _get_health(context: AdminContext, params: Nothing, body: Nothing) -> Health:
     return Health()
 
 
@@ -36,8 +36,8 @@ async def _get_health(room: AdminRoom, asked: Nothing, body: Nothing) -> Health:
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", "/healthz", "Whether the broker is well; asks for no token.", _get_health,
-                 asked=Nothing, body=Nothing, answer=Health),
+                 params=Nothing, body=Nothing, answer=Health),
     Operation.of("GET", "/metrics", "The metrics, as Prometheus scrapes them.", _get_metrics,
-                 asked=Format, body=Nothing, answer=None, media=_FORMATS),
+                 params=Format, body=Nothing, answer=None, media=_FORMATS),
 )
 # fmt: on

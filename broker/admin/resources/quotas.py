@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.socket_server import SocketServer
@@ -38,7 +38,7 @@ class Removal(msgspec.Struct, forbid_unknown_fields=True):
     keys: list[str] | None = None
 
 
-class OfClient(msgspec.Struct, forbid_unknown_fields=True):
+class ClientParams(msgspec.Struct, forbid_unknown_fields=True):
     """Which client."""
 
     client_id: str
@@ -58,25 +58,25 @@ class AllQuotasShown(msgspec.Struct):
     quotas: list[QuotasShown]
 
 
-async def _list(room: AdminRoom, asked: Nothing, body: Nothing) -> AllQuotasShown:
-    found = room.server.cluster.client_quotas.matching({}, (), strict=False)
+async def _list(context: AdminContext, params: Nothing, body: Nothing) -> AllQuotasShown:
+    found = context.server.cluster.client_quotas.matching({}, (), strict=False)
     return AllQuotasShown([QuotasShown(dict(entity), quotas) for entity, quotas in found])
 
 
-async def _alter(room: AdminRoom, asked: Nothing, body: Alteration) -> QuotasShown:
-    return _altered(room.server, body.entity, body.quotas)
+async def _alter(context: AdminContext, params: Nothing, body: Alteration) -> QuotasShown:
+    return _altered(context.server, body.entity, body.quotas)
 
 
-async def _remove(room: AdminRoom, asked: Nothing, body: Removal) -> QuotasShown:
-    quotas, entity, keys = room.server.cluster.client_quotas, body.entity, body.keys
+async def _remove(context: AdminContext, params: Nothing, body: Removal) -> QuotasShown:
+    quotas, entity, keys = context.server.cluster.client_quotas, body.entity, body.keys
     if keys is None:
         found = quotas.matching(entity, (), strict=True) if entity else []
         keys = [key for _, values in found for key in values]
-    return _altered(room.server, entity, dict.fromkeys(keys))
+    return _altered(context.server, entity, dict.fromkeys(keys))
 
 
-async def _explain(room: AdminRoom, asked: OfClient, body: Nothing) -> Explanation:
-    return explanation(room.server, asked.client_id, asked.user)
+async def _explain(context: AdminContext, params: ClientParams, body: Nothing) -> Explanation:
+    return explanation(context.server, params.client_id, params.user)
 
 
 def _altered(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> QuotasShown:
@@ -125,8 +125,8 @@ def _seen(node_id: int, server: SocketServer, client_id: str, user: str) -> Brok
 
 
 def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
-    told = connection.ctx.session.throttle_times
-    produce, fetch = (None, None) if told is None else (told.produce, told.fetch)
+    throttle_times = connection.ctx.session.throttle_times
+    produce, fetch = (None, None) if throttle_times is None else (throttle_times.produce, throttle_times.fetch)
     return ConnectionSeen(
         peer=connection.peer,
         waits=connection.waiting,
@@ -141,12 +141,12 @@ def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", _PATH, "All quotas that were altered, by entity.", _list,
-                 asked=Nothing, body=Nothing, answer=AllQuotasShown),
+                 params=Nothing, body=Nothing, answer=AllQuotasShown),
     Operation.of("PUT", _PATH, "Alters quotas of an entity: all of them, or none.", _alter,
-                 asked=Nothing, body=Alteration, answer=QuotasShown),
+                 params=Nothing, body=Alteration, answer=QuotasShown),
     Operation.of("DELETE", _PATH, "Removes quotas of an entity.", _remove,
-                 asked=Nothing, body=Removal, answer=QuotasShown),
+                 params=Nothing, body=Removal, answer=QuotasShown),
     Operation.of("GET", f"{_PATH}/explain", "Why a client waits: its quotas, in numbers.", _explain,
-                 asked=OfClient, body=Nothing, answer=Explanation),
+                 params=ClientParams, body=Nothing, answer=Explanation),
 )
 # fmt: on

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from sluice.broker.admin.operation import AdminRoom, Nothing, Operation, RefusedError
+from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.scenarios.files import Entry, catalogued, entries, scenario_of
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport
@@ -14,13 +14,13 @@ from sluice.broker.scenarios.timeline import ScenarioError
 _PATH = "/api/v1/scenarios"
 
 
-class OfRun(msgspec.Struct, forbid_unknown_fields=True):
+class RunParams(msgspec.Struct, forbid_unknown_fields=True):
     """Which run."""
 
     id: Annotated[str, Meta(description="the id of a run")]
 
 
-class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+class RunRequest(msgspec.Struct, forbid_unknown_fields=True):
     """What is to run: one of the catalogue by its name, or a scenario. With `keep` all stays as it is at its end."""
 
     name: str | None = None
@@ -54,11 +54,11 @@ class RunsShown(msgspec.Struct):
     runs: list[RunReport]
 
 
-async def _get_catalogue(room: AdminRoom, asked: Nothing, body: Nothing) -> CatalogueShown:
+async def _get_catalogue(context: AdminContext, params: Nothing, body: Nothing) -> CatalogueShown:
     return CatalogueShown(entries())
 
 
-async def _run(room: AdminRoom, asked: Nothing, body: Wanted) -> RunReport:
+async def _run(context: AdminContext, params: Nothing, body: RunRequest) -> RunReport:
     try:
         if body.name is not None and body.scenario is None:
             scenario = catalogued(body.name)
@@ -70,19 +70,19 @@ async def _run(room: AdminRoom, asked: Nothing, body: Wanted) -> RunReport:
     except ScenarioError as error:
         place = "name" if body.scenario is None else f"scenario.{error.path}".removesuffix(".")
         raise RefusedError(400, str(error), place) from None
-    return room.runs.start(scenario, keep=body.keep).report()
+    return context.runs.start(scenario, keep=body.keep).report()
 
 
-async def _get_runs(room: AdminRoom, asked: Nothing, body: Nothing) -> RunsShown:
-    return RunsShown([run.report() for run in room.runs.all()])
+async def _get_runs(context: AdminContext, params: Nothing, body: Nothing) -> RunsShown:
+    return RunsShown([run.report() for run in context.runs.all()])
 
 
-async def _get_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
-    return room.runs.get(asked.id).report()
+async def _get_run(context: AdminContext, params: RunParams, body: Nothing) -> RunReport:
+    return context.runs.get(params.id).report()
 
 
-async def _stop_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
-    run = room.runs.get(asked.id)
+async def _stop_run(context: AdminContext, params: RunParams, body: Nothing) -> RunReport:
+    run = context.runs.get(params.id)
     run.stop()
     return run.report()
 
@@ -91,14 +91,15 @@ async def _stop_run(room: AdminRoom, asked: OfRun, body: Nothing) -> RunReport:
 # A row of a table is read across, not down.
 OPERATIONS = (
     Operation.of("GET", _PATH, "The catalogue.", _get_catalogue,
-                 asked=Nothing, body=Nothing, answer=CatalogueShown),
+                 params=Nothing, body=Nothing, answer=CatalogueShown),
     Operation.of("POST", f"{_PATH}/run", "Runs a scenario, one at a time.", _run,
-                 asked=Nothing, body=Wanted, answer=RunReport, errors=(409,), told_as=(WantedName, WantedScenario)),
+                 params=Nothing, body=RunRequest, answer=RunReport, errors=(409,),
+                 documented_as=(WantedName, WantedScenario)),
     Operation.of("GET", f"{_PATH}/runs", "All runs, the newest last.", _get_runs,
-                 asked=Nothing, body=Nothing, answer=RunsShown),
+                 params=Nothing, body=Nothing, answer=RunsShown),
     Operation.of("GET", f"{_PATH}/runs/{{id}}", "One run.", _get_run,
-                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+                 params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
     Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stops a run, if it is under way.", _stop_run,
-                 asked=OfRun, body=Nothing, answer=RunReport, errors=(404,)),
+                 params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
 )
 # fmt: on

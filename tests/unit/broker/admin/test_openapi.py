@@ -16,7 +16,7 @@ DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
 ALL = (*OPERATIONS, *load()(VirtualBroker().cluster_server).operations)
 
 
-def told(one: Operation) -> Any:
+def documented(one: Operation) -> Any:
     return DOCUMENT["paths"][one.path][one.method.lower()]
 
 
@@ -25,9 +25,9 @@ def test_the_published_document_is_what_a_broker_serves() -> None:
 
 
 def test_it_tells_of_all_that_can_be_asked() -> None:
-    told = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert told == {(one.method, one.path) for one in ALL}
-    assert ("GET", "/api/v1/stream") in told
+    documented = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert documented == {(one.method, one.path) for one in ALL}
+    assert ("GET", "/api/v1/stream") in documented
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -40,18 +40,18 @@ def test_every_reference_leads_somewhere() -> None:
 @pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.method} {one.path}")
 class TestEveryOperation:
     def test_names_all_of_its_parameters(self, one: Operation) -> None:
-        names = {each["name"]: each["in"] for each in told(one).get("parameters", [])}
-        fields = [name for name in one.asked.__struct_fields__ if name != "accept"]
+        names = {each["name"]: each["in"] for each in documented(one).get("parameters", [])}
+        fields = [name for name in one.params.__struct_fields__ if name != "accept"]
         in_url = {name: "path" if f"{{{name}}}" in one.path else "query" for name in fields}
         sender = {} if one.method == "GET" or one.has_body else {"x-sluice-request": "header"}
         assert names == in_url | sender
 
     def test_has_a_body_where_one_is_read(self, one: Operation) -> None:
-        assert ("requestBody" in told(one)) == (one.bodies != (Nothing,))
+        assert ("requestBody" in documented(one)) == (one.bodies != (Nothing,))
         assert not (one.method == "GET" and one.has_body)
 
     def test_tells_how_it_can_be_refused(self, one: Operation) -> None:
-        statuses = set(told(one)["responses"])
+        statuses = set(documented(one)["responses"])
         assert {"200", "400", "403"} <= statuses
         assert ("404" in statuses) >= bool(one.in_path)
         assert ("401" in statuses) == (one.path != "/healthz")
@@ -64,5 +64,5 @@ def test_filters_of_events_name_what_there_is_to_choose_from() -> None:
 
 
 def test_ids_are_told_apart() -> None:
-    ids = [told(one)["operationId"] for one in ALL]
+    ids = [documented(one)["operationId"] for one in ALL]
     assert len(ids) == len(set(ids))

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from sluice import SyncBroker
-from sluice.broker.admin.operation import Furniture
+from sluice.broker.admin.operation import AdminExtension
 from sluice.broker.admin.server import AdminPort, application
 from sluice.broker.network.socket_server import bind
 from sluice.broker.server.cluster_server import ClusterServer
@@ -98,8 +98,8 @@ def test_nor_does_someone_who_reads_nothing_keep_it_from_stopping(caplog: pytest
 
         return StreamingResponse(much())
 
-    def page(server: ClusterServer) -> Furniture:
-        return Furniture([], [Route("/endless", endless)])
+    def page(server: ClusterServer) -> AdminExtension:
+        return AdminExtension([], [Route("/endless", endless)])
 
     async def run() -> None:
         async with asyncio.timeout(60):
