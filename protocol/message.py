@@ -30,17 +30,18 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
 class Field:
     """One field of a message class, as declared."""
 
-    __slots__ = ("compact", "default", "is_array", "name", "null", "struct", "tag", "type", "versions")
+    __slots__ = ("compact", "default", "is_array", "meaning", "name", "null", "struct", "tag", "type", "versions")
 
     def __init__(self, name: str, declared: object, default: object) -> None:
-        declared, versions = _split_annotated(declared)
+        declared, meaning = _split_annotated(declared)
         declared = _without_none(declared)
         self.name = name
         self.default = default
-        self.versions: Range = versions.versions
-        self.null: Range = versions.null
-        self.tag: int | None = versions.tag
-        self.compact: bool = versions.compact
+        self.meaning: V = meaning
+        self.versions: Range = meaning.versions
+        self.null: Range = meaning.null
+        self.tag: int | None = meaning.tag
+        self.compact: bool = meaning.compact
         self.is_array: bool = get_origin(declared) is list
         item = get_args(declared)[0] if self.is_array else declared
         self.struct: type[Message] | None = item if isinstance(item, type) and issubclass(item, Message) else None

@@ -1,4 +1,4 @@
-"""The wire types, named as in Kafka's message definitions, and what a declaration says of a field's versions.
+"""The wire types, named as in Kafka's message definitions, and what a declaration states about a field.
 
 A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` where not every version has it:
 
@@ -11,12 +11,16 @@ A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` 
 Kafka's `bytes` and `records` carry an underscore here: the bare names are a builtin and a name many fields have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 Segments = Sequence["bytes | memoryview"]
 
 LAST_VERSION = 0x7FFF  # versions are int16 on the wire: "3+" ends here
+
+# What a field names (`V.entity`): Kafka's `entityType`, and the partition, which has none there.
+TOPIC_NAME, TOPIC_ID, PARTITION = "topicName", "topicId", "partition"
+GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 
 
 class Type:
@@ -48,7 +52,7 @@ class Range:
         return self.first <= version <= self.last
 
 
-NO_VERSION = Range("none")
+EVERY_VERSION, NO_VERSION = Range("0+"), Range("none")
 
 
 class Versions:
@@ -76,20 +80,70 @@ class Versions:
 
 
 class V:
-    """The versions that have a field, those where it may be null, and its tag (KIP-482) if it has one.
+    """The versions that have a field, those where it may be null, and the meaning of the field.
 
-    `compact=False`: even flexible versions write its length the old way (the client id of a request header).
+    Args:
+        versions: The versions that have it.
+        null: The versions in which it may be null.
+        tag: Its tag (KIP-482), if it is a tagged field.
+        compact: False: even flexible versions write its length the old way (the client id of a request header).
+        entity: What it names, or what each item of it names: one of the constants above. A mapping gives the entity
+            for each value of the field `entity_by`.
+        entity_by: The field of the same struct that selects the entity.
+        map_key: Whether it is part of the key of an item in a list of a response. A field with an entity always is.
+        selects_all: Of a list of topics in a request, the values that select all topics: `null`, `empty`, or
+            `null, empty 0` where only some versions have such a value.
+        answers: The field of the request that it answers or repeats, where that has another name. Several names,
+            separated by spaces, if the versions of the request differ.
+        errors: Of an error code, the codes that it can carry, separated by spaces; names in lower case are groups of
+            codes (`sluice.protocol.error_codes`). Empty: no code that a fault rule could choose by this level.
+        errors_fall_back: Whether versions without this field carry its errors on their deepest level instead.
+        on_error: Its value in an item that failed: a literal, `kept` as the item had it, or the `message` of the code.
     """
 
-    __slots__ = ("compact", "null", "tag", "versions")
+    __slots__ = (
+        "answers",
+        "compact",
+        "entity",
+        "entity_by",
+        "errors",
+        "errors_fall_back",
+        "map_key",
+        "null",
+        "on_error",
+        "selects_all",
+        "tag",
+        "versions",
+    )
 
     def __init__(
-        self, versions: str = "0+", *, null: str = "none", tag: int | None = None, compact: bool = True
+        self,
+        versions: str | None = None,
+        *,
+        null: str | None = None,
+        tag: int | None = None,
+        compact: bool = True,
+        entity: str | Mapping[int, str] | None = None,
+        entity_by: str = "",
+        map_key: bool = False,
+        selects_all: str = "",
+        answers: str = "",
+        errors: str | None = None,
+        errors_fall_back: bool = True,
+        on_error: int | str | None = "default",
     ) -> None:
-        self.versions = Range(versions)
-        self.null = Range(null)
+        self.versions = EVERY_VERSION if versions is None else Range(versions)
+        self.null = NO_VERSION if null is None else Range(null)
         self.tag = tag
         self.compact = compact
+        self.entity = entity
+        self.entity_by = entity_by
+        self.map_key = map_key
+        self.selects_all = selects_all
+        self.answers = answers
+        self.errors = errors
+        self.errors_fall_back = errors_fall_back
+        self.on_error = on_error
 
 
 boolean = Annotated[bool, Type("bool", "?", 1)]

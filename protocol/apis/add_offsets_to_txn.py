@@ -6,10 +6,10 @@ TRANSACTION_ABORTABLE (KIP-890).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, int32, int64, string
+from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -18,10 +18,10 @@ class AddOffsetsToTxnRequest(Message):
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
 
-    transactional_id: string = ""
+    transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
 
 
 class AddOffsetsToTxnResponse(Message):
@@ -31,4 +31,4 @@ class AddOffsetsToTxnResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any txn_coordinator GROUP_AUTHORIZATION_FAILED INVALID_GROUP_ID")] = 0

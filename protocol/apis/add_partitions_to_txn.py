@@ -16,14 +16,14 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 class AddPartitionsToTxnTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partitions: list[int32] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class AddPartitionsToTxnTransaction(Message):
     """A transaction, and the partitions it shall have."""
 
-    transactional_id: Annotated[string, V("4+")] = ""
+    transactional_id: Annotated[string, V("4+", entity="transactionalId")] = ""
     producer_id: Annotated[int64, V("4+")] = 0
     producer_epoch: Annotated[int16, V("4+")] = 0
     verify_only: Annotated[boolean, V("4+")] = False  # ask only, add nothing
@@ -37,7 +37,7 @@ class AddPartitionsToTxnRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 
     transactions: Annotated[list[AddPartitionsToTxnTransaction], V("4+")] = []
-    v3_and_below_transactional_id: Annotated[string, V("0-3")] = ""
+    v3_and_below_transactional_id: Annotated[string, V("0-3", entity="transactionalId")] = ""
     v3_and_below_producer_id: Annotated[int64, V("0-3")] = 0
     v3_and_below_producer_epoch: Annotated[int16, V("0-3")] = 0
     v3_and_below_topics: Annotated[list[AddPartitionsToTxnTopic], V("0-3")] = []
@@ -46,22 +46,25 @@ class AddPartitionsToTxnRequest(Message):
 class AddPartitionsToTxnPartitionResult(Message):
     """What became of one partition."""
 
-    partition_index: int32 = 0
-    partition_error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    partition_error_code: Annotated[
+        int16,
+        V(errors="any txn_coordinator TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION OPERATION_NOT_ATTEMPTED"),
+    ] = 0
 
 
 class AddPartitionsToTxnTopicResult(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    results_by_partition: Annotated[list[AddPartitionsToTxnPartitionResult], V(answers="partitions")] = []
 
 
 class AddPartitionsToTxnResult(Message):
     """The partitions of one transaction."""
 
-    transactional_id: Annotated[string, V("4+")] = ""
-    topic_results: Annotated[list[AddPartitionsToTxnTopicResult], V("4+")] = []
+    transactional_id: Annotated[string, V("4+", entity="transactionalId")] = ""
+    topic_results: Annotated[list[AddPartitionsToTxnTopicResult], V("4+", answers="topics")] = []
 
 
 class AddPartitionsToTxnResponse(Message):
@@ -71,6 +74,8 @@ class AddPartitionsToTxnResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: Annotated[int16, V("4+")] = 0
-    results_by_transaction: Annotated[list[AddPartitionsToTxnResult], V("4+")] = []
-    results_by_topic_v3_and_below: Annotated[list[AddPartitionsToTxnTopicResult], V("0-3")] = []
+    error_code: Annotated[int16, V("4+", errors="CLUSTER_AUTHORIZATION_FAILED")] = 0
+    results_by_transaction: Annotated[list[AddPartitionsToTxnResult], V("4+", answers="transactions")] = []
+    results_by_topic_v3_and_below: Annotated[
+        list[AddPartitionsToTxnTopicResult], V("0-3", answers="v3_and_below_topics")
+    ] = []

@@ -46,9 +46,9 @@ class AlterClientQuotasRequest(Message):
 class EntryResult(Message):
     """What became of one entity. Kafka calls this struct EntryData, as the other."""
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    entity: list[EntityData] = []
+    error_code: Annotated[int16, V(errors="any controller INVALID_CONFIG")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error="message")] = ""
+    entity: Annotated[list[EntityData], V(map_key=True)] = []
 
 
 class AlterClientQuotasResponse(Message):

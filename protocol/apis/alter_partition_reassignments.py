@@ -14,14 +14,14 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 class ReassignablePartition(Message):
     """The brokers that shall have the partition; null to stop a move that is under way."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
     replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None
 
 
 class ReassignableTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ReassignablePartition] = []
 
 
@@ -39,15 +39,21 @@ class AlterPartitionReassignmentsRequest(Message):
 class ReassignablePartitionResponse(Message):
     """Whether the move begins."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any NO_REASSIGNMENT_IN_PROGRESS INVALID_REPLICA_ASSIGNMENT INVALID_REPLICATION_FACTOR"
+            " UNKNOWN_TOPIC_OR_PARTITION"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class ReassignableTopicResponse(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ReassignablePartitionResponse] = []
 
 
@@ -59,6 +65,6 @@ class AlterPartitionReassignmentsResponse(Message):
 
     throttle_time_ms: int32 = 0
     allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as asked
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    responses: list[ReassignableTopicResponse] = []
+    error_code: Annotated[int16, V(errors="controller")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
+    responses: Annotated[list[ReassignableTopicResponse], V(answers="topics")] = []

@@ -5,17 +5,17 @@ Version 1 changes how it is throttled (KIP-219); 2 is flexible.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, int32, string
+from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class AlterReplicaLogDirTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partitions: list[int32] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class AlterReplicaLogDir(Message):
@@ -37,14 +37,20 @@ class AlterReplicaLogDirsRequest(Message):
 class AlterReplicaLogDirPartitionResult(Message):
     """Whether the replica will be moved."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any LOG_DIR_NOT_FOUND KAFKA_STORAGE_ERROR REPLICA_NOT_AVAILABLE CLUSTER_AUTHORIZATION_FAILED"
+            " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION"
+        ),
+    ] = 0
 
 
 class AlterReplicaLogDirTopicResult(Message):
     """Partitions of one topic."""
 
-    topic_name: string = ""
+    topic_name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = []
 
 

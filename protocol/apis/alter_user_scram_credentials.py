@@ -38,9 +38,9 @@ class AlterUserScramCredentialsRequest(Message):
 class AlterUserScramCredentialsResult(Message):
     """What became of one user."""
 
-    user: string = ""
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    user: Annotated[string, V(map_key=True)] = ""
+    error_code: Annotated[int16, V(errors="any scram controller")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class AlterUserScramCredentialsResponse(Message):

@@ -55,7 +55,7 @@ class ApiVersionsResponse(Message):
     API_KEY: ClassVar[int] = 18
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any REBOOTSTRAP_REQUIRED")] = 0
     api_keys: list[ApiVersion] = []
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     supported_features: Annotated[list[SupportedFeatureKey], V("3+", tag=0)] = []

@@ -19,7 +19,7 @@ class ConsumerGroupDescribeRequest(Message):
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
-    group_ids: list[string] = []
+    group_ids: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: boolean = False
 
 
@@ -56,9 +56,9 @@ class Member(Message):
 class DescribedGroup(Message):
     """One group."""
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     group_state: string = ""
     group_epoch: int32 = 0
     assignment_epoch: int32 = 0
@@ -74,4 +74,4 @@ class ConsumerGroupDescribeResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    groups: list[DescribedGroup] = []
+    groups: Annotated[list[DescribedGroup], V(answers="group_ids")] = []

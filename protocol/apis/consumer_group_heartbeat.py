@@ -15,8 +15,8 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, 
 class TopicPartitions(Message):
     """Partitions of one topic."""
 
-    topic_id: uuid = ZERO_UUID
-    partitions: list[int32] = []
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class ConsumerGroupHeartbeatRequest(Message):
@@ -25,13 +25,13 @@ class ConsumerGroupHeartbeatRequest(Message):
     API_KEY: ClassVar[int] = 68
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: string = ""
     member_epoch: int32 = 0  # 0: joins, -1: leaves, -2: a static member goes and will be back
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
     rack_id: Annotated[string | None, V("0+", null="0+")] = None
     rebalance_timeout_ms: int32 = -1  # how long it may take to give partitions up; -1: as before
-    subscribed_topic_names: Annotated[list[string] | None, V("0+", null="0+")] = None
+    subscribed_topic_names: Annotated[list[string] | None, V(null="0+", entity="topicName")] = None
     subscribed_topic_regex: Annotated[string | None, V("1+", null="1+")] = None
     server_assignor: Annotated[string | None, V("0+", null="0+")] = None  # `uniform` or `range`
     topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = None  # that it has now
@@ -50,7 +50,14 @@ class ConsumerGroupHeartbeatResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any coordinator UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH UNSUPPORTED_ASSIGNOR"
+            " UNRELEASED_INSTANCE_ID GROUP_MAX_SIZE_REACHED INVALID_REGULAR_EXPRESSION"
+            " TOPIC_AUTHORIZATION_FAILED FENCED_INSTANCE_ID GROUP_ID_NOT_FOUND"
+        ),
+    ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     member_id: Annotated[string | None, V("0+", null="0+")] = None
     member_epoch: int32 = 0

@@ -35,8 +35,8 @@ class CreateAclsRequest(Message):
 class AclCreationResult(Message):
     """What became of one entry."""
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    error_code: Annotated[int16, V(errors="any acls")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class CreateAclsResponse(Message):
@@ -46,4 +46,4 @@ class CreateAclsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    results: list[AclCreationResult] = []
+    results: Annotated[list[AclCreationResult], V(answers="creations")] = []

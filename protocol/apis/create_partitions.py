@@ -20,7 +20,7 @@ class CreatePartitionsAssignment(Message):
 class CreatePartitionsTopic(Message):
     """A topic, and how many partitions it shall have. Null assignments leave the brokers to the controller."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     count: int32 = 0  # in all, the old ones too
     assignments: Annotated[list[CreatePartitionsAssignment] | None, V("0+", null="0+")] = []
 
@@ -39,8 +39,14 @@ class CreatePartitionsRequest(Message):
 class CreatePartitionsTopicResult(Message):
     """What became of one topic."""
 
-    name: string = ""
-    error_code: int16 = 0
+    name: Annotated[string, V(entity="topicName")] = ""
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any topic UNKNOWN_TOPIC_OR_PARTITION INVALID_PARTITIONS INVALID_REPLICA_ASSIGNMENT"
+            " REASSIGNMENT_IN_PROGRESS"
+        ),
+    ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 
@@ -51,4 +57,4 @@ class CreatePartitionsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    results: list[CreatePartitionsTopicResult] = []
+    results: Annotated[list[CreatePartitionsTopicResult], V(answers="topics")] = []

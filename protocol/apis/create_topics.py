@@ -30,7 +30,7 @@ class CreatableTopicConfig(Message):
 class CreatableTopic(Message):
     """A topic to create, by counts or by assignments."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     num_partitions: int32 = 0  # -1: as assigned, or the default
     replication_factor: int16 = 0  # -1: as assigned, or the default
     assignments: list[CreatableReplicaAssignment] = []
@@ -61,10 +61,16 @@ class CreatableTopicConfigs(Message):
 class CreatableTopicResult(Message):
     """What became of one topic."""
 
-    name: string = ""
-    topic_id: Annotated[uuid, V("7+")] = ZERO_UUID
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("1+", null="0+")] = ""
+    name: Annotated[string, V(entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("7+", entity="topicId")] = ZERO_UUID
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any topic TOPIC_ALREADY_EXISTS INVALID_PARTITIONS INVALID_REPLICATION_FACTOR INVALID_CONFIG"
+            " INVALID_REPLICA_ASSIGNMENT UNSUPPORTED_FOR_MESSAGE_FORMAT"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V("1+", null="0+", on_error=None)] = ""
     topic_config_error_code: Annotated[int16, V("5+", tag=0)] = 0  # why `configs` is null
     num_partitions: Annotated[int32, V("5+")] = -1
     replication_factor: Annotated[int16, V("5+")] = -1

@@ -35,7 +35,7 @@ class DeleteAclsRequest(Message):
 class DeleteAclsMatchingAcl(Message):
     """An entry that matched, and whether it could be removed."""
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
     resource_type: int8 = 0
     resource_name: string = ""
@@ -49,8 +49,8 @@ class DeleteAclsMatchingAcl(Message):
 class DeleteAclsFilterResult(Message):
     """The entries that one filter matched."""
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    error_code: Annotated[int16, V(errors="any acls")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     matching_acls: list[DeleteAclsMatchingAcl] = []
 
 
@@ -61,4 +61,4 @@ class DeleteAclsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    filter_results: list[DeleteAclsFilterResult] = []
+    filter_results: Annotated[list[DeleteAclsFilterResult], V(answers="filters")] = []

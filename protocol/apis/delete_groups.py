@@ -17,14 +17,14 @@ class DeleteGroupsRequest(Message):
     API_KEY: ClassVar[int] = 42
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
-    groups_names: list[string] = []
+    groups_names: Annotated[list[string], V(entity="groupId")] = []
 
 
 class DeletableGroupResult(Message):
     """What became of one group."""
 
-    group_id: string = ""
-    error_code: int16 = 0
+    group_id: Annotated[string, V(entity="groupId")] = ""
+    error_code: Annotated[int16, V(errors="any coordinator NON_EMPTY_GROUP GROUP_ID_NOT_FOUND")] = 0
     error_message: Annotated[string | None, V("3+", null="3+")] = None
 
 
@@ -35,4 +35,4 @@ class DeleteGroupsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    results: list[DeletableGroupResult] = []
+    results: Annotated[list[DeletableGroupResult], V(answers="groups_names")] = []

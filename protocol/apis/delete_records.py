@@ -5,23 +5,23 @@ Version 1 changes how it is throttled (KIP-219); 2 is flexible.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, int32, int64, string
+from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class DeleteRecordsPartition(Message):
     """Where the log of one partition shall start."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
     offset: int64 = 0  # -1: the high watermark
 
 
 class DeleteRecordsTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[DeleteRecordsPartition] = []
 
 
@@ -38,15 +38,15 @@ class DeleteRecordsRequest(Message):
 class DeleteRecordsPartitionResult(Message):
     """Where the log of one partition starts now, on all of its replicas."""
 
-    partition_index: int32 = 0
-    low_watermark: int64 = 0  # -1 where there is an error
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    low_watermark: Annotated[int64, V(on_error=-1)] = 0  # -1 where there is an error
+    error_code: Annotated[int16, V(errors="any moved OFFSET_OUT_OF_RANGE POLICY_VIOLATION INVALID_TOPIC_EXCEPTION")] = 0
 
 
 class DeleteRecordsTopicResult(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[DeleteRecordsPartitionResult] = []
 
 

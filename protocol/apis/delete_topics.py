@@ -15,8 +15,8 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, 
 class DeleteTopicState(Message):
     """A topic, by name or, if that is null, by id."""
 
-    name: Annotated[string | None, V("6+", null="6+")] = None
-    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
+    name: Annotated[string | None, V("6+", null="6+", entity="topicName")] = None
+    topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
 
 
 class DeleteTopicsRequest(Message):
@@ -26,16 +26,18 @@ class DeleteTopicsRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
 
     topics: Annotated[list[DeleteTopicState], V("6+")] = []
-    topic_names: Annotated[list[string], V("0-5")] = []
+    topic_names: Annotated[list[string], V("0-5", entity="topicName")] = []
     timeout_ms: int32 = 0
 
 
 class DeletableTopicResult(Message):
     """What became of one topic."""
 
-    name: Annotated[string | None, V("0+", null="6+")] = ""
-    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
-    error_code: int16 = 0
+    name: Annotated[string | None, V(null="6+", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
+    error_code: Annotated[
+        int16, V(errors="any topic TOPIC_DELETION_DISABLED UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID")
+    ] = 0
     error_message: Annotated[string | None, V("5+", null="5+")] = None
 
 
@@ -46,4 +48,4 @@ class DeleteTopicsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    responses: list[DeletableTopicResult] = []
+    responses: Annotated[list[DeletableTopicResult], V(answers="topics topic_names")] = []

@@ -52,6 +52,6 @@ class DescribeAclsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    error_code: Annotated[int16, V(errors="any acls")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     resources: list[DescribeAclsResource] = []

@@ -57,6 +57,6 @@ class DescribeClientQuotasResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    error_code: Annotated[int16, V(errors="any controller")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     entries: Annotated[list[EntryData] | None, V("0+", null="0+")] = []

@@ -39,7 +39,9 @@ class DescribeClusterResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[
+        int16, V(errors="any CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_ENDPOINT_TYPE MISMATCHED_ENDPOINT_TYPE")
+    ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     endpoint_type: Annotated[int8, V("1+")] = 1  # 1: brokers, 2: controllers
     cluster_id: string = ""

@@ -56,10 +56,10 @@ class DescribeConfigsResourceResult(Message):
 class DescribeConfigsResult(Message):
     """The settings of one resource."""
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    resource_type: int8 = 0
-    resource_name: string = ""
+    error_code: Annotated[int16, V(errors="any config")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
+    resource_type: Annotated[int8, V(map_key=True)] = 0
+    resource_name: Annotated[string, V(map_key=True)] = ""
     configs: list[DescribeConfigsResourceResult] = []
 
 
@@ -70,4 +70,4 @@ class DescribeConfigsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: int32 = 0
-    results: list[DescribeConfigsResult] = []
+    results: Annotated[list[DescribeConfigsResult], V(answers="resources")] = []

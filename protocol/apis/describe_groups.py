@@ -19,7 +19,7 @@ class DescribeGroupsRequest(Message):
     API_KEY: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")
 
-    groups: list[string] = []
+    groups: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: Annotated[boolean, V("3+")] = False
 
 
@@ -37,9 +37,9 @@ class DescribedGroupMember(Message):
 class DescribedGroup(Message):
     """A group; until version 5 one that does not exist is dead and has no error."""
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND")] = 0
     error_message: Annotated[string | None, V("6+", null="6+")] = None
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     group_state: string = ""
     protocol_type: string = ""
     protocol_data: string = ""  # the protocol all agreed on, while the group is stable

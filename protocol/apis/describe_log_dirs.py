@@ -15,8 +15,8 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 class DescribableLogDirTopic(Message):
     """Partitions of one topic."""
 
-    topic: string = ""
-    partitions: list[int32] = []
+    topic: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class DescribeLogDirsRequest(Message):
@@ -25,7 +25,7 @@ class DescribeLogDirsRequest(Message):
     API_KEY: ClassVar[int] = 35
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")
 
-    topics: Annotated[list[DescribableLogDirTopic] | None, V("0+", null="0+")] = []
+    topics: Annotated[list[DescribableLogDirTopic] | None, V(null="0+", selects_all="null")] = []
 
 
 class DescribeLogDirsPartition(Message):
@@ -47,8 +47,8 @@ class DescribeLogDirsTopic(Message):
 class DescribeLogDirsResult(Message):
     """One directory."""
 
-    error_code: int16 = 0
-    log_dir: string = ""
+    error_code: Annotated[int16, V(errors="any KAFKA_STORAGE_ERROR LOG_DIR_NOT_FOUND")] = 0
+    log_dir: Annotated[string, V(map_key=True)] = ""
     topics: list[DescribeLogDirsTopic] = []
     total_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
     usable_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
@@ -62,5 +62,5 @@ class DescribeLogDirsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: Annotated[int16, V("3+")] = 0
+    error_code: Annotated[int16, V("3+", errors="CLUSTER_AUTHORIZATION_FAILED")] = 0
     results: list[DescribeLogDirsResult] = []

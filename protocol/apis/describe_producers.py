@@ -14,8 +14,8 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 class TopicRequest(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partition_indexes: list[int32] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partition_indexes: Annotated[list[int32], V(entity="partition")] = []
 
 
 class DescribeProducersRequest(Message):
@@ -41,8 +41,8 @@ class ProducerState(Message):
 class PartitionResponse(Message):
     """The producers of one partition."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any moved INVALID_TOPIC_EXCEPTION")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     active_producers: list[ProducerState] = []
 
@@ -50,8 +50,8 @@ class PartitionResponse(Message):
 class TopicResponse(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partitions: list[PartitionResponse] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[PartitionResponse], V(answers="partition_indexes")] = []
 
 
 class DescribeProducersResponse(Message):

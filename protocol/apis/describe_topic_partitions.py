@@ -14,7 +14,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 class TopicRequest(Message):
     """A topic, by name."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
 
 
 class Cursor(Message):
@@ -30,7 +30,7 @@ class DescribeTopicPartitionsRequest(Message):
     API_KEY: ClassVar[int] = 75
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
-    topics: list[TopicRequest] = []
+    topics: Annotated[list[TopicRequest], V(selects_all="empty")] = []
     response_partition_limit: int32 = 2000
     cursor: Annotated[Cursor | None, V("0+", null="0+")] = None
 
@@ -38,12 +38,12 @@ class DescribeTopicPartitionsRequest(Message):
 class DescribeTopicPartitionsResponsePartition(Message):
     """A partition, its leader and its replicas, by node id."""
 
-    error_code: int16 = 0
-    partition_index: int32 = 0
-    leader_id: int32 = 0
+    error_code: Annotated[int16, V(errors="")] = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    leader_id: Annotated[int32, V(on_error=-1)] = 0
     leader_epoch: int32 = -1
-    replica_nodes: list[int32] = []
-    isr_nodes: list[int32] = []
+    replica_nodes: Annotated[list[int32], V(on_error="kept")] = []
+    isr_nodes: Annotated[list[int32], V(on_error="kept")] = []
     eligible_leader_replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None  # not in sync, yet complete
     last_known_elr: Annotated[list[int32] | None, V("0+", null="0+")] = None  # may lack records
     offline_replicas: list[int32] = []
@@ -52,9 +52,11 @@ class DescribeTopicPartitionsResponsePartition(Message):
 class DescribeTopicPartitionsResponseTopic(Message):
     """A topic, or the part of it that is on this page."""
 
-    error_code: int16 = 0
-    name: Annotated[string | None, V("0+", null="0+")] = ""
-    topic_id: uuid = ZERO_UUID
+    error_code: Annotated[
+        int16, V(errors="any UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED")
+    ] = 0
+    name: Annotated[string | None, V(null="0+", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
     is_internal: boolean = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = []
     topic_authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for

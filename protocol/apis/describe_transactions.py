@@ -5,10 +5,10 @@ The only version is flexible.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, int32, int64, string
+from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Message):
@@ -17,7 +17,7 @@ class DescribeTransactionsRequest(Message):
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
-    transactional_ids: list[string] = []
+    transactional_ids: Annotated[list[string], V(entity="transactionalId")] = []
 
 
 class TopicData(Message):
@@ -30,8 +30,8 @@ class TopicData(Message):
 class TransactionState(Message):
     """One transactional id, and its transaction if there is one."""
 
-    error_code: int16 = 0
-    transactional_id: string = ""
+    error_code: Annotated[int16, V(errors="any txn_coordinator")] = 0
+    transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     transaction_state: string = ""  # `Ongoing`, `PrepareCommit`, ...
     transaction_timeout_ms: int32 = 0
     transaction_start_time_ms: int64 = 0  # -1: none has started
@@ -47,4 +47,4 @@ class DescribeTransactionsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    transaction_states: list[TransactionState] = []
+    transaction_states: Annotated[list[TransactionState], V(answers="transactional_ids")] = []

@@ -33,9 +33,9 @@ class CredentialInfo(Message):
 class DescribeUserScramCredentialsResult(Message):
     """The credentials of one user."""
 
-    user: string = ""
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    user: Annotated[string, V(map_key=True, answers="name")] = ""
+    error_code: Annotated[int16, V(errors="any scram")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     credential_infos: list[CredentialInfo] = []
 
 
@@ -46,6 +46,6 @@ class DescribeUserScramCredentialsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    results: list[DescribeUserScramCredentialsResult] = []
+    error_code: Annotated[int16, V(errors="controller")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
+    results: Annotated[list[DescribeUserScramCredentialsResult], V(answers="users")] = []

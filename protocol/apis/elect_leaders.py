@@ -14,8 +14,8 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 class TopicPartitions(Message):
     """Partitions of one topic."""
 
-    topic: string = ""
-    partitions: list[int32] = []
+    topic: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class ElectLeadersRequest(Message):
@@ -25,23 +25,29 @@ class ElectLeadersRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     election_type: Annotated[int8, V("1+")] = 0  # 0: preferred leader, 1: any, if none in sync lives
-    topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = []
+    topic_partitions: Annotated[list[TopicPartitions] | None, V(null="0+", selects_all="null")] = []
     timeout_ms: int32 = 60000
 
 
 class PartitionResult(Message):
     """What became of one partition; that it has this leader already is an error too."""
 
-    partition_id: int32 = 0
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    partition_id: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any ELECTION_NOT_NEEDED PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE"
+            " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION LEADER_NOT_AVAILABLE"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class ReplicaElectionResult(Message):
     """Partitions of one topic."""
 
-    topic: string = ""
-    partition_result: list[PartitionResult] = []
+    topic: Annotated[string, V(entity="topicName")] = ""
+    partition_result: Annotated[list[PartitionResult], V(answers="partitions")] = []
 
 
 class ElectLeadersResponse(Message):
@@ -51,5 +57,5 @@ class ElectLeadersResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: Annotated[int16, V("1+")] = 0
-    replica_election_results: list[ReplicaElectionResult] = []
+    error_code: Annotated[int16, V("1+", errors="controller")] = 0
+    replica_election_results: Annotated[list[ReplicaElectionResult], V(answers="topic_partitions")] = []

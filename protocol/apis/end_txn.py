@@ -18,7 +18,7 @@ class EndTxnRequest(Message):
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 
-    transactional_id: string = ""
+    transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
     committed: boolean = False  # False: aborted
@@ -31,6 +31,6 @@ class EndTxnResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any txn_coordinator")] = 0
     producer_id: Annotated[int64, V("5+")] = -1
     producer_epoch: Annotated[int16, V("5+")] = -1

@@ -25,7 +25,7 @@ class ReplicaState(Message):
 class FetchPartition(Message):
     """Where to read one partition from, and how much."""
 
-    partition: int32 = 0
+    partition: Annotated[int32, V(entity="partition")] = 0
     current_leader_epoch: Annotated[int32, V("9+")] = -1  # -1: do not check
     fetch_offset: int64 = 0
     last_fetched_epoch: Annotated[int32, V("12+")] = -1
@@ -38,8 +38,8 @@ class FetchPartition(Message):
 class FetchTopic(Message):
     """Partitions of one topic."""
 
-    topic: Annotated[string, V("0-12")] = ""
-    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    topic: Annotated[string, V("0-12", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partitions: list[FetchPartition] = []
 
 
@@ -102,9 +102,16 @@ class AbortedTransaction(Message):
 class PartitionData(Message):
     """What was read of one partition."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
-    high_watermark: int64 = 0
+    partition_index: Annotated[int32, V(entity="partition", answers="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any moved OFFSET_OUT_OF_RANGE OFFSET_NOT_AVAILABLE UNSUPPORTED_COMPRESSION_TYPE"
+            " CORRUPT_MESSAGE UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID UNSUPPORTED_FOR_MESSAGE_FORMAT"
+            " INVALID_TOPIC_EXCEPTION OFFSET_MOVED_TO_TIERED_STORAGE"
+        ),
+    ] = 0
+    high_watermark: Annotated[int64, V(on_error=-1)] = 0
     last_stable_offset: Annotated[int64, V("4+")] = -1
     log_start_offset: Annotated[int64, V("5+")] = -1
     diverging_epoch: Annotated[EpochEndOffset | None, V("12+", tag=0)] = None
@@ -118,8 +125,8 @@ class PartitionData(Message):
 class FetchableTopicResponse(Message):
     """Partitions of one topic."""
 
-    topic: Annotated[string, V("0-12")] = ""
-    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    topic: Annotated[string, V("0-12", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partitions: list[PartitionData] = []
 
 
@@ -139,7 +146,14 @@ class FetchResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+", client_throttles="8+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: Annotated[int16, V("7+")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            "7+",
+            errors="FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR",
+            errors_fall_back=False,
+        ),
+    ] = 0
     session_id: Annotated[int32, V("7+")] = 0
-    responses: list[FetchableTopicResponse] = []
+    responses: Annotated[list[FetchableTopicResponse], V(answers="topics")] = []
     node_endpoints: Annotated[list[NodeEndpoint], V("16+", tag=0)] = []

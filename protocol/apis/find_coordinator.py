@@ -18,20 +18,24 @@ class FindCoordinatorRequest(Message):
     API_KEY: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
 
-    key: Annotated[string, V("0-3")] = ""
+    key: Annotated[string, V("0-3", entity={0: "groupId", 1: "transactionalId"}, entity_by="key_type")] = ""
     key_type: Annotated[int8, V("1+")] = 0  # 0: group, 1: transaction, 2: share
-    coordinator_keys: Annotated[list[string], V("4+")] = []
+    coordinator_keys: Annotated[
+        list[string], V("4+", entity={0: "groupId", 1: "transactionalId"}, entity_by="key_type")
+    ] = []
 
 
 class Coordinator(Message):
     """The coordinator of one key."""
 
-    key: Annotated[string, V("4+")] = ""
-    node_id: Annotated[int32, V("4+")] = 0
+    key: Annotated[string, V("4+", map_key=True)] = ""
+    node_id: Annotated[int32, V("4+", on_error=-1)] = 0
     host: Annotated[string, V("4+")] = ""
-    port: Annotated[int32, V("4+")] = 0
-    error_code: Annotated[int16, V("4+")] = 0
-    error_message: Annotated[string | None, V("4+", null="4+")] = ""
+    port: Annotated[int32, V("4+", on_error=-1)] = 0
+    error_code: Annotated[
+        int16, V("4+", errors="any coordinator TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION")
+    ] = 0
+    error_message: Annotated[string | None, V("4+", null="4+", on_error="message")] = ""
 
 
 class FindCoordinatorResponse(Message):
@@ -41,9 +45,9 @@ class FindCoordinatorResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: Annotated[int16, V("0-3")] = 0
-    error_message: Annotated[string | None, V("1-3", null="1-3")] = ""
-    node_id: Annotated[int32, V("0-3")] = 0
+    error_code: Annotated[int16, V("0-3", errors="")] = 0
+    error_message: Annotated[string | None, V("1-3", null="1-3", on_error="message")] = ""
+    node_id: Annotated[int32, V("0-3", on_error=-1)] = 0
     host: Annotated[string, V("0-3")] = ""
-    port: Annotated[int32, V("0-3")] = 0
-    coordinators: Annotated[list[Coordinator], V("4+")] = []
+    port: Annotated[int32, V("0-3", on_error=-1)] = 0
+    coordinators: Annotated[list[Coordinator], V("4+", answers="coordinator_keys")] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, Versions, boolean, int8, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, string, uuid
 
 
 class GetTelemetrySubscriptionsRequest(Message):
@@ -24,7 +24,7 @@ class GetTelemetrySubscriptionsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any")] = 0
     client_instance_id: uuid = ZERO_UUID  # given to a client that had none, else zero
     subscription_id: int32 = 0
     accepted_compression_types: list[int8] = []  # as in a record batch's attributes

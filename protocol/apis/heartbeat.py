@@ -18,7 +18,7 @@ class HeartbeatRequest(Message):
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id: int32 = 0
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
@@ -31,4 +31,4 @@ class HeartbeatResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator member")] = 0

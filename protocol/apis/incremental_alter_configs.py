@@ -40,10 +40,10 @@ class IncrementalAlterConfigsRequest(Message):
 class AlterConfigsResourceResponse(Message):
     """What became of one resource."""
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    resource_type: int8 = 0
-    resource_name: string = ""
+    error_code: Annotated[int16, V(errors="any config")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
+    resource_type: Annotated[int8, V(map_key=True)] = 0
+    resource_name: Annotated[string, V(map_key=True)] = ""
 
 
 class IncrementalAlterConfigsResponse(Message):
@@ -53,4 +53,4 @@ class IncrementalAlterConfigsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    responses: list[AlterConfigsResourceResponse] = []
+    responses: Annotated[list[AlterConfigsResourceResponse], V(answers="resources")] = []

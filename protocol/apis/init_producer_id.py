@@ -18,7 +18,7 @@ class InitProducerIdRequest(Message):
     API_KEY: ClassVar[int] = 22
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", latest_unstable=True)
 
-    transactional_id: Annotated[string | None, V("0+", null="0+")] = ""
+    transactional_id: Annotated[string | None, V(null="0+", entity="transactionalId")] = ""
     transaction_timeout_ms: int32 = 0  # a transaction open for longer is aborted
     producer_id: Annotated[int64, V("3+")] = -1
     producer_epoch: Annotated[int16, V("3+")] = -1
@@ -33,8 +33,10 @@ class InitProducerIdResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[
+        int16, V(errors="any txn_coordinator CLUSTER_AUTHORIZATION_FAILED INVALID_TRANSACTION_TIMEOUT")
+    ] = 0
     producer_id: int64 = -1
-    producer_epoch: int16 = 0
+    producer_epoch: Annotated[int16, V(on_error=-1)] = 0
     ongoing_txn_producer_id: Annotated[int64, V("6+")] = -1
     ongoing_txn_producer_epoch: Annotated[int16, V("6+")] = -1

@@ -27,7 +27,7 @@ class JoinGroupRequest(Message):
     API_KEY: ClassVar[int] = 11
     VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     session_timeout_ms: int32 = 0  # without heartbeat for longer, it is dead
     rebalance_timeout_ms: Annotated[int32, V("1+")] = -1  # how long others wait for it; version 0: as above
     member_id: string = ""  # empty: not given yet
@@ -52,7 +52,13 @@ class JoinGroupResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+", client_throttles="3+")
 
     throttle_time_ms: Annotated[int32, V("2+")] = 0
-    error_code: int16 = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any coordinator member INCONSISTENT_GROUP_PROTOCOL INVALID_SESSION_TIMEOUT"
+            " GROUP_MAX_SIZE_REACHED MEMBER_ID_REQUIRED"
+        ),
+    ] = 0
     generation_id: int32 = -1
     protocol_type: Annotated[string | None, V("7+", null="7+")] = None
     protocol_name: Annotated[string | None, V("0+", null="7+")] = ""

@@ -26,7 +26,7 @@ class LeaveGroupRequest(Message):
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: Annotated[string, V("0-2")] = ""
     members: Annotated[list[MemberIdentity], V("3+")] = []
 
@@ -34,9 +34,9 @@ class LeaveGroupRequest(Message):
 class MemberResponse(Message):
     """What became of one member."""
 
-    member_id: Annotated[string, V("3+")] = ""
-    group_instance_id: Annotated[string | None, V("3+", null="3+")] = ""
-    error_code: Annotated[int16, V("3+")] = 0
+    member_id: Annotated[string, V("3+", map_key=True)] = ""
+    group_instance_id: Annotated[string | None, V("3+", null="3+", map_key=True)] = ""
+    error_code: Annotated[int16, V("3+", errors="UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID")] = 0
 
 
 class LeaveGroupResponse(Message):
@@ -46,5 +46,5 @@ class LeaveGroupResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator")] = 0
     members: Annotated[list[MemberResponse], V("3+")] = []

@@ -35,5 +35,5 @@ class ListConfigResourcesResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any CLUSTER_AUTHORIZATION_FAILED")] = 0
     config_resources: list[ConfigResource] = []

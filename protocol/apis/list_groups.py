@@ -38,5 +38,5 @@ class ListGroupsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator CLUSTER_AUTHORIZATION_FAILED")] = 0
     groups: list[ListedGroup] = []

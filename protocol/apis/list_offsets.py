@@ -17,7 +17,7 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
 class ListOffsetsPartition(Message):
     """A timestamp to look up in one partition."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
     current_leader_epoch: Annotated[int32, V("4+")] = -1  # -1: do not check
     timestamp: int64 = 0
     max_num_offsets: Annotated[int32, V("0")] = 1
@@ -26,7 +26,7 @@ class ListOffsetsPartition(Message):
 class ListOffsetsTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ListOffsetsPartition] = []
 
 
@@ -45,8 +45,8 @@ class ListOffsetsRequest(Message):
 class ListOffsetsPartitionResponse(Message):
     """The first offset whose timestamp is not smaller; -1 where there is none."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any moved UNSUPPORTED_FOR_MESSAGE_FORMAT OFFSET_NOT_AVAILABLE")] = 0
     old_style_offsets: Annotated[list[int64], V("0")] = []
     timestamp: Annotated[int64, V("1+")] = -1
     offset: Annotated[int64, V("1+")] = -1
@@ -56,7 +56,7 @@ class ListOffsetsPartitionResponse(Message):
 class ListOffsetsTopicResponse(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ListOffsetsPartitionResponse] = []
 
 

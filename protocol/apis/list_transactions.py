@@ -39,6 +39,6 @@ class ListTransactionsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any txn_coordinator INVALID_REGULAR_EXPRESSION")] = 0
     unknown_state_filters: list[string] = []  # names that are no state
     transaction_states: list[TransactionState] = []

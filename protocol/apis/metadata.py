@@ -16,8 +16,8 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 class MetadataRequestTopic(Message):
     """A topic, by name or by id."""
 
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
-    name: Annotated[string | None, V("0+", null="10+")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
+    name: Annotated[string | None, V(null="10+", entity="topicName")] = ""
 
 
 class MetadataRequest(Message):
@@ -26,7 +26,7 @@ class MetadataRequest(Message):
     API_KEY: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
 
-    topics: Annotated[list[MetadataRequestTopic] | None, V("0+", null="1+")] = []
+    topics: Annotated[list[MetadataRequestTopic] | None, V(null="1+", selects_all="null, empty 0")] = []
     allow_auto_topic_creation: Annotated[boolean, V("4+")] = True
     include_cluster_authorized_operations: Annotated[boolean, V("8-10")] = False
     include_topic_authorized_operations: Annotated[boolean, V("8+")] = False
@@ -44,21 +44,28 @@ class MetadataResponseBroker(Message):
 class MetadataResponsePartition(Message):
     """A partition, its leader and its replicas, by node id."""
 
-    error_code: int16 = 0
-    partition_index: int32 = 0
-    leader_id: int32 = 0
+    error_code: Annotated[int16, V(errors="REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND")] = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    leader_id: Annotated[int32, V(on_error=-1)] = 0
     leader_epoch: Annotated[int32, V("7+")] = -1
-    replica_nodes: list[int32] = []
-    isr_nodes: list[int32] = []
+    replica_nodes: Annotated[list[int32], V(on_error="kept")] = []
+    isr_nodes: Annotated[list[int32], V(on_error="kept")] = []
     offline_replicas: Annotated[list[int32], V("5+")] = []
 
 
 class MetadataResponseTopic(Message):
     """A topic. The name is null where an unknown id was asked for, the id zero where an unknown name was."""
 
-    error_code: int16 = 0
-    name: Annotated[string | None, V("0+", null="12+")] = ""
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE INVALID_TOPIC_EXCEPTION"
+            " TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_ID CLUSTER_AUTHORIZATION_FAILED"
+            " INVALID_REPLICATION_FACTOR POLICY_VIOLATION"
+        ),
+    ] = 0
+    name: Annotated[string | None, V(null="12+", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     is_internal: Annotated[boolean, V("1+")] = False
     partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000  # bits; the default: not asked for
@@ -76,4 +83,4 @@ class MetadataResponse(Message):
     controller_id: Annotated[int32, V("1+")] = -1
     topics: list[MetadataResponseTopic] = []
     cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000  # bits; the default: not asked for
-    error_code: Annotated[int16, V("13+")] = 0
+    error_code: Annotated[int16, V("13+", errors="REBOOTSTRAP_REQUIRED", errors_fall_back=False)] = 0

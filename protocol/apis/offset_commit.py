@@ -17,7 +17,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 class OffsetCommitRequestPartition(Message):
     """The offset of the record to read next, and what the client wants to remember with it."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
     committed_offset: int64 = 0
     committed_leader_epoch: Annotated[int32, V("6+")] = -1  # of the record before; -1: not known
     commit_timestamp: Annotated[int64, V("1")] = -1  # -1: when it is received
@@ -27,8 +27,8 @@ class OffsetCommitRequestPartition(Message):
 class OffsetCommitRequestTopic(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-9")] = ""
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
+    name: Annotated[string, V("0-9", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     partitions: list[OffsetCommitRequestPartition] = []
 
 
@@ -38,7 +38,7 @@ class OffsetCommitRequest(Message):
     API_KEY: ClassVar[int] = 8
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id_or_member_epoch: Annotated[int32, V("1+")] = -1
     member_id: Annotated[string, V("1+")] = ""
     group_instance_id: Annotated[string | None, V("7+", null="7+")] = None
@@ -49,15 +49,15 @@ class OffsetCommitRequest(Message):
 class OffsetCommitResponsePartition(Message):
     """What became of one offset."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any commit")] = 0
 
 
 class OffsetCommitResponseTopic(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-9")] = ""
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
+    name: Annotated[string, V("0-9", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     partitions: list[OffsetCommitResponsePartition] = []
 
 

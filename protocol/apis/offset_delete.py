@@ -5,22 +5,22 @@ The only version is not flexible.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, int32, string
+from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class OffsetDeleteRequestPartition(Message):
     """A partition whose offset goes."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
 
 
 class OffsetDeleteRequestTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[OffsetDeleteRequestPartition] = []
 
 
@@ -30,21 +30,23 @@ class OffsetDeleteRequest(Message):
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[OffsetDeleteRequestTopic] = []
 
 
 class OffsetDeleteResponsePartition(Message):
     """What became of one offset."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16, V(errors="any GROUP_SUBSCRIBED_TO_TOPIC TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION")
+    ] = 0
 
 
 class OffsetDeleteResponseTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
+    name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[OffsetDeleteResponsePartition] = []
 
 
@@ -54,6 +56,6 @@ class OffsetDeleteResponse(Message):
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none", client_throttles="0+")
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="coordinator GROUP_ID_NOT_FOUND NON_EMPTY_GROUP")] = 0
     throttle_time_ms: int32 = 0
     topics: list[OffsetDeleteResponseTopic] = []

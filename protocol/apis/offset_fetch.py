@@ -17,25 +17,25 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 class OffsetFetchRequestTopic(Message):
     """Partitions of one topic, up to version 7."""
 
-    name: Annotated[string, V("0-7")] = ""
-    partition_indexes: Annotated[list[int32], V("0-7")] = []
+    name: Annotated[string, V("0-7", entity="topicName")] = ""
+    partition_indexes: Annotated[list[int32], V("0-7", entity="partition")] = []
 
 
 class OffsetFetchRequestTopics(Message):
     """Partitions of one topic, from version 8."""
 
-    name: Annotated[string, V("8-9")] = ""
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
-    partition_indexes: Annotated[list[int32], V("8+")] = []
+    name: Annotated[string, V("8-9", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
+    partition_indexes: Annotated[list[int32], V("8+", entity="partition")] = []
 
 
 class OffsetFetchRequestGroup(Message):
     """One group, and which of its topics: null for all that have offsets."""
 
-    group_id: Annotated[string, V("8+")] = ""
+    group_id: Annotated[string, V("8+", entity="groupId")] = ""
     member_id: Annotated[string | None, V("9+", null="9+")] = None
     member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a member of a KIP-848 group
-    topics: Annotated[list[OffsetFetchRequestTopics] | None, V("8+", null="8+")] = []
+    topics: Annotated[list[OffsetFetchRequestTopics] | None, V("8+", null="8+", selects_all="null")] = []
 
 
 class OffsetFetchRequest(Message):
@@ -44,8 +44,8 @@ class OffsetFetchRequest(Message):
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
 
-    group_id: Annotated[string, V("0-7")] = ""
-    topics: Annotated[list[OffsetFetchRequestTopic] | None, V("0-7", null="2-7")] = []
+    group_id: Annotated[string, V("0-7", entity="groupId")] = ""
+    topics: Annotated[list[OffsetFetchRequestTopic] | None, V("0-7", null="2-7", selects_all="null")] = []
     groups: Annotated[list[OffsetFetchRequestGroup], V("8+")] = []
     require_stable: Annotated[boolean, V("7+")] = False  # UNSTABLE_OFFSET_COMMIT where one is pending
 
@@ -53,44 +53,46 @@ class OffsetFetchRequest(Message):
 class OffsetFetchResponsePartition(Message):
     """A committed offset, up to version 7; -1 where there is none, which is no error."""
 
-    partition_index: Annotated[int32, V("0-7")] = 0
-    committed_offset: Annotated[int64, V("0-7")] = 0
+    partition_index: Annotated[int32, V("0-7", entity="partition")] = 0
+    committed_offset: Annotated[int64, V("0-7", on_error=-1)] = 0
     committed_leader_epoch: Annotated[int32, V("5-7")] = -1
     metadata: Annotated[string | None, V("0-7", null="0-7")] = ""
-    error_code: Annotated[int16, V("0-7")] = 0
+    error_code: Annotated[int16, V("0-7", errors="fetched_offset")] = 0
 
 
 class OffsetFetchResponseTopic(Message):
     """Partitions of one topic, up to version 7."""
 
-    name: Annotated[string, V("0-7")] = ""
-    partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7")] = []
+    name: Annotated[string, V("0-7", entity="topicName")] = ""
+    partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7", answers="partition_indexes")] = []
 
 
 class OffsetFetchResponsePartitions(Message):
     """A committed offset, from version 8; -1 where there is none, which is no error."""
 
-    partition_index: Annotated[int32, V("8+")] = 0
-    committed_offset: Annotated[int64, V("8+")] = 0
+    partition_index: Annotated[int32, V("8+", entity="partition")] = 0
+    committed_offset: Annotated[int64, V("8+", on_error=-1)] = 0
     committed_leader_epoch: Annotated[int32, V("8+")] = -1
     metadata: Annotated[string | None, V("8+", null="8+")] = ""
-    error_code: Annotated[int16, V("8+")] = 0
+    error_code: Annotated[int16, V("8+", errors="fetched_offset")] = 0
 
 
 class OffsetFetchResponseTopics(Message):
     """Partitions of one topic, from version 8."""
 
-    name: Annotated[string, V("8-9")] = ""
-    topic_id: Annotated[uuid, V("10+")] = ZERO_UUID
-    partitions: Annotated[list[OffsetFetchResponsePartitions], V("8+")] = []
+    name: Annotated[string, V("8-9", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
+    partitions: Annotated[list[OffsetFetchResponsePartitions], V("8+", answers="partition_indexes")] = []
 
 
 class OffsetFetchResponseGroup(Message):
     """The offsets of one group."""
 
-    group_id: Annotated[string, V("8+")] = ""
+    group_id: Annotated[string, V("8+", entity="groupId")] = ""
     topics: Annotated[list[OffsetFetchResponseTopics], V("8+")] = []
-    error_code: Annotated[int16, V("8+")] = 0
+    error_code: Annotated[
+        int16, V("8+", errors="any coordinator UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH GROUP_ID_NOT_FOUND")
+    ] = 0
 
 
 class OffsetFetchResponse(Message):
@@ -101,5 +103,5 @@ class OffsetFetchResponse(Message):
 
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], V("0-7")] = []
-    error_code: Annotated[int16, V("2-7")] = 0
+    error_code: Annotated[int16, V("2-7", errors="")] = 0
     groups: Annotated[list[OffsetFetchResponseGroup], V("8+")] = []

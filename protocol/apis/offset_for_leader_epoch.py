@@ -14,7 +14,7 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 class OffsetForLeaderPartition(Message):
     """An epoch of one partition."""
 
-    partition: int32 = 0
+    partition: Annotated[int32, V(entity="partition")] = 0
     current_leader_epoch: Annotated[int32, V("2+")] = -1  # -1: do not check
     leader_epoch: int32 = 0
 
@@ -22,7 +22,7 @@ class OffsetForLeaderPartition(Message):
 class OffsetForLeaderTopic(Message):
     """Partitions of one topic."""
 
-    topic: string = ""
+    topic: Annotated[string, V(entity="topicName")] = ""
     partitions: list[OffsetForLeaderPartition] = []
 
 
@@ -39,8 +39,8 @@ class OffsetForLeaderEpochRequest(Message):
 class EpochEndOffset(Message):
     """Where the epoch, or the largest below it, ended; -1 where that is not known."""
 
-    error_code: int16 = 0
-    partition: int32 = 0
+    error_code: Annotated[int16, V(errors="any moved")] = 0
+    partition: Annotated[int32, V(entity="partition")] = 0
     leader_epoch: Annotated[int32, V("1+")] = -1
     end_offset: int64 = -1
 
@@ -48,7 +48,7 @@ class EpochEndOffset(Message):
 class OffsetForLeaderTopicResult(Message):
     """Partitions of one topic."""
 
-    topic: string = ""
+    topic: Annotated[string, V(entity="topicName")] = ""
     partitions: list[EpochEndOffset] = []
 
 

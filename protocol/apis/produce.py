@@ -17,15 +17,15 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, r
 class PartitionProduceData(Message):
     """Record batches for one partition. From magic 2 on exactly one batch."""
 
-    index: int32 = 0
+    index: Annotated[int32, V(entity="partition")] = 0
     records: Annotated[records_ | None, V("0+", null="0+")] = None
 
 
 class TopicProduceData(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-12")] = ""
-    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
+    name: Annotated[string, V("0-12", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partition_data: list[PartitionProduceData] = []
 
 
@@ -35,7 +35,7 @@ class ProduceRequest(Message):
     API_KEY: ClassVar[int] = 0
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
 
-    transactional_id: Annotated[string | None, V("3+", null="3+")] = None
+    transactional_id: Annotated[string | None, V("3+", null="3+", entity="transactionalId")] = None
     acks: int16 = 0  # -1: all in-sync replicas
     timeout_ms: int32 = 0  # how long to wait for replicas
     topic_data: list[TopicProduceData] = []
@@ -58,9 +58,20 @@ class LeaderIdAndEpoch(Message):
 class PartitionProduceResponse(Message):
     """What became of one partition's records."""
 
-    index: int32 = 0
-    error_code: int16 = 0
-    base_offset: int64 = 0
+    index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any moved producer CORRUPT_MESSAGE MESSAGE_TOO_LARGE INVALID_TOPIC_EXCEPTION"
+            " RECORD_LIST_TOO_LARGE NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+            " INVALID_REQUIRED_ACKS INVALID_TIMESTAMP UNSUPPORTED_FOR_MESSAGE_FORMAT"
+            " UNSUPPORTED_COMPRESSION_TYPE CLUSTER_AUTHORIZATION_FAILED INVALID_RECORD"
+            " OUT_OF_ORDER_SEQUENCE_NUMBER DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID UNKNOWN_TOPIC_ID"
+            " POLICY_VIOLATION BROKER_NOT_AVAILABLE COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE"
+            " NOT_COORDINATOR"
+        ),
+    ] = 0
+    base_offset: Annotated[int64, V(on_error=-1)] = 0
     log_append_time_ms: Annotated[int64, V("2+")] = -1  # -1: the topic keeps the producer's timestamps
     log_start_offset: Annotated[int64, V("5+")] = -1
     record_errors: Annotated[list[BatchIndexAndErrorMessage], V("8+")] = []
@@ -71,9 +82,9 @@ class PartitionProduceResponse(Message):
 class TopicProduceResponse(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-12")] = ""
-    topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
-    partition_responses: list[PartitionProduceResponse] = []
+    name: Annotated[string, V("0-12", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
+    partition_responses: Annotated[list[PartitionProduceResponse], V(answers="partition_data")] = []
 
 
 class NodeEndpoint(Message):
@@ -91,6 +102,6 @@ class ProduceResponse(Message):
     API_KEY: ClassVar[int] = 0
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
 
-    responses: list[TopicProduceResponse] = []
+    responses: Annotated[list[TopicProduceResponse], V(answers="topic_data")] = []
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     node_endpoints: Annotated[list[NodeEndpoint], V("10+", tag=0)] = []

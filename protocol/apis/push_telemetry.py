@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, Versions, boolean, bytes_, int8, int16, int32, uuid
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, bytes_, int8, int16, int32, uuid
 
 
 class PushTelemetryRequest(Message):
@@ -28,4 +28,10 @@ class PushTelemetryResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any UNKNOWN_SUBSCRIPTION_ID TELEMETRY_TOO_LARGE THROTTLING_QUOTA_EXCEEDED"
+            " UNSUPPORTED_COMPRESSION_TYPE INVALID_RECORD"
+        ),
+    ] = 0

@@ -26,7 +26,7 @@ class SaslAuthenticateResponse(Message):
     API_KEY: ClassVar[int] = 36
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
-    error_code: int16 = 0
-    error_message: Annotated[string | None, V("0+", null="0+")] = ""
+    error_code: Annotated[int16, V(errors="any SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE")] = 0
+    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     auth_bytes: bytes_ = b""
     session_lifetime_ms: Annotated[int64, V("1+")] = 0  # then authenticate anew; 0: never

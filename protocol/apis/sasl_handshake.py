@@ -6,10 +6,10 @@ After version 0 the exchange goes over the connection without Kafka's framing, a
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, int16, string
+from sluice.protocol.types import V, Versions, int16, string
 
 
 class SaslHandshakeRequest(Message):
@@ -27,5 +27,5 @@ class SaslHandshakeResponse(Message):
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
 
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE")] = 0
     mechanisms: list[string] = []

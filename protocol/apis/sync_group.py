@@ -25,7 +25,7 @@ class SyncGroupRequest(Message):
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
 
-    group_id: string = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id: int32 = 0
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
@@ -41,7 +41,7 @@ class SyncGroupResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any coordinator member INCONSISTENT_GROUP_PROTOCOL")] = 0
     protocol_type: Annotated[string | None, V("5+", null="5+")] = None
     protocol_name: Annotated[string | None, V("5+", null="5+")] = None
     assignment: bytes_ = b""

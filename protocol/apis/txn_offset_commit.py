@@ -16,7 +16,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 class TxnOffsetCommitRequestPartition(Message):
     """The offset of the record to read next, and what the client wants to remember with it."""
 
-    partition_index: int32 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
     committed_offset: int64 = 0
     committed_leader_epoch: Annotated[int32, V("2+")] = -1  # of the record before; -1: not known
     committed_metadata: Annotated[string | None, V("0+", null="0+")] = ""
@@ -25,8 +25,8 @@ class TxnOffsetCommitRequestPartition(Message):
 class TxnOffsetCommitRequestTopic(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-5")] = ""
-    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
+    name: Annotated[string, V("0-5", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
 
@@ -36,8 +36,8 @@ class TxnOffsetCommitRequest(Message):
     API_KEY: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
 
-    transactional_id: string = ""
-    group_id: string = ""
+    transactional_id: Annotated[string, V(entity="transactionalId")] = ""
+    group_id: Annotated[string, V(entity="groupId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
     generation_id_or_member_epoch: Annotated[int32, V("3+")] = -1
@@ -49,15 +49,15 @@ class TxnOffsetCommitRequest(Message):
 class TxnOffsetCommitResponsePartition(Message):
     """What became of one offset."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any commit producer")] = 0
 
 
 class TxnOffsetCommitResponseTopic(Message):
     """Partitions of one topic."""
 
-    name: Annotated[string, V("0-5")] = ""
-    topic_id: Annotated[uuid, V("6+")] = ZERO_UUID
+    name: Annotated[string, V("0-5", entity="topicName")] = ""
+    topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 

@@ -15,8 +15,8 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int6
 class WritableTxnMarkerTopic(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partition_indexes: list[int32] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partition_indexes: Annotated[list[int32], V(entity="partition")] = []
 
 
 class WritableTxnMarker(Message):
@@ -42,21 +42,21 @@ class WriteTxnMarkersRequest(Message):
 class WritableTxnMarkerPartitionResult(Message):
     """Whether the marker was written."""
 
-    partition_index: int32 = 0
-    error_code: int16 = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any moved txn_coordinator CORRUPT_MESSAGE CLUSTER_AUTHORIZATION_FAILED")] = 0
 
 
 class WritableTxnMarkerTopicResult(Message):
     """Partitions of one topic."""
 
-    name: string = ""
-    partitions: list[WritableTxnMarkerPartitionResult] = []
+    name: Annotated[string, V(entity="topicName")] = ""
+    partitions: Annotated[list[WritableTxnMarkerPartitionResult], V(answers="partition_indexes")] = []
 
 
 class WritableTxnMarkerResult(Message):
     """The markers of one producer."""
 
-    producer_id: int64 = 0
+    producer_id: Annotated[int64, V(map_key=True)] = 0
     topics: list[WritableTxnMarkerTopicResult] = []
 
 

@@ -59,6 +59,16 @@ def source(cls: type[Message], version: int) -> str:
     return "\n\n".join(generate(cls, version, flexible).text() for generate in (decode_source, encode_source))
 
 
+def load(generated: Source, name: str, file: str) -> Callable[..., object]:
+    """Compile generated source, and return its function `name`. Tracebacks show the source as `file`."""
+    text = generated.text()
+    exec(compile(text, file, "exec"), generated.objects)  # noqa: S102  # our own text, made of field names alone
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    function = generated.objects[name]
+    assert callable(function)
+    return function
+
+
 def versions_of(cls: type[Message]) -> Versions:
     """The versions that `cls`, a request, response or header, has."""
     versions = getattr(cls, "VERSIONS", None)
@@ -78,11 +88,4 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
 
 def _compile(kind: str, cls: type[Message], version: int, flexible: bool) -> Callable[..., object]:
     generated = _GENERATORS[kind](cls, version, flexible)
-    text = generated.text()
-    file = f"<sluice {cls.__module__}.{cls.__name__} v{version} {kind}>"
-    names = generated.objects
-    exec(compile(text, file, "exec"), names)  # noqa: S102  # our own text, made of the class's field names alone
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    function = names[kind]
-    assert callable(function)
-    return function
+    return load(generated, kind, f"<sluice {cls.__module__}.{cls.__name__} v{version} {kind}>")

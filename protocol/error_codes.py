@@ -1,0 +1,107 @@
+"""The error codes that the responses of each API can carry, and those that a response does carry.
+
+The codes are declared with the fields (`V.errors`), after the comments of Kafka's response classes and what KafkaApis
+and the coordinators return. A fault rule can choose no other code: it would only show how a client handles nonsense.
+
+The level of a code is `top`, or else what the list is of whose items have an error each: `group`, `transaction`,
+`topic`, `partition`, or `item` for anything else.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+from sluice.protocol.apis import API_KEYS
+
+from . import types
+from .errors import ErrorCode
+from .message import Message, fields_of
+
+TOP, GROUP, TRANSACTION, TOPIC, PARTITION, ITEM = "top", "group", "transaction", "topic", "partition", "item"
+_LEVELS = {
+    types.GROUP_ID: GROUP,
+    types.TRANSACTIONAL_ID: TRANSACTION,
+    types.TOPIC_NAME: TOPIC,
+    types.TOPIC_ID: TOPIC,
+    types.PARTITION: PARTITION,
+}
+
+_COORDINATOR = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
+_GROUP_COORDINATOR = f"{_COORDINATOR} GROUP_AUTHORIZATION_FAILED INVALID_GROUP_ID"
+_MEMBER = "UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID REBALANCE_IN_PROGRESS ILLEGAL_GENERATION"
+_PRODUCER = (
+    "INVALID_TXN_STATE INVALID_PRODUCER_ID_MAPPING INVALID_PRODUCER_EPOCH PRODUCER_FENCED CONCURRENT_TRANSACTIONS"
+    " TRANSACTION_ABORTABLE TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
+)
+_CONTROLLER = "NOT_CONTROLLER CLUSTER_AUTHORIZATION_FAILED POLICY_VIOLATION"
+# The groups of codes that declarations name. `any` are the codes that every request may be answered with.
+_GROUPS = {
+    "any": "UNKNOWN_SERVER_ERROR INVALID_REQUEST UNSUPPORTED_VERSION REQUEST_TIMED_OUT",
+    "moved": "NOT_LEADER_OR_FOLLOWER FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNKNOWN_TOPIC_OR_PARTITION"
+    " REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR TOPIC_AUTHORIZATION_FAILED LEADER_NOT_AVAILABLE",
+    "coordinator": _GROUP_COORDINATOR,
+    "member": _MEMBER,
+    "producer": _PRODUCER,
+    "txn_coordinator": f"{_COORDINATOR} {_PRODUCER}",
+    "commit": f"{_GROUP_COORDINATOR} {_MEMBER} OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE"
+    " TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID STALE_MEMBER_EPOCH GROUP_ID_NOT_FOUND"
+    " FENCED_MEMBER_EPOCH",
+    "fetched_offset": "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED UNSTABLE_OFFSET_COMMIT UNKNOWN_TOPIC_ID",
+    "controller": _CONTROLLER,
+    "topic": f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION THROTTLING_QUOTA_EXCEEDED",
+    "config": f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED INVALID_CONFIG"
+    " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION KAFKA_STORAGE_ERROR",
+    "scram": "UNACCEPTABLE_CREDENTIAL DUPLICATE_RESOURCE RESOURCE_NOT_FOUND UNSUPPORTED_SASL_MECHANISM",
+    "acls": f"{_CONTROLLER} SECURITY_DISABLED",
+}
+
+
+@cache
+def codes_of(api_key: int) -> dict[ErrorCode, str]:
+    """Return the codes that responses of an API can carry, with the level of each."""
+    return {
+        ErrorCode[name]: level
+        for level, declared in _declared(API_KEYS[api_key].response, TOP)
+        for word in declared.split()
+        for name in _GROUPS.get(word, word).split()
+    }
+
+
+def apis_of(code: ErrorCode) -> list[int]:
+    """Return the keys of the APIs whose responses can carry a code."""
+    return [key for key in API_KEYS if code in codes_of(key)]
+
+
+def codes_in(response: Message) -> Iterator[int]:
+    """Yield the error codes in a response that are not NONE, in their order."""
+    for name, is_list in _error_fields(type(response)):
+        value = getattr(response, name)
+        if is_list:
+            for item in value or ():
+                yield from codes_in(item)
+        elif value:
+            yield value
+
+
+def level_of_items(item: type[Message]) -> str:
+    """Return the level of the errors in a list of such items."""
+    entities = (field.meaning.entity for field in fields_of(item) if not field.is_array)
+    return next((_LEVELS[entity] for entity in entities if isinstance(entity, str)), ITEM)
+
+
+def _declared(cls: type[Message], level: str) -> Iterator[tuple[str, str]]:
+    for field in fields_of(cls):
+        if field.meaning.errors is not None:
+            yield level, field.meaning.errors
+        elif field.is_array and field.struct is not None:
+            yield from _declared(field.struct, level_of_items(field.struct))
+
+
+@cache
+def _error_fields(cls: type[Message]) -> tuple[tuple[str, bool], ...]:
+    """Return the error codes of a message, and its lists whose items have some."""
+    return tuple(
+        (field.name, field.is_array)
+        for field in fields_of(cls)
+        if field.meaning.errors is not None
+        or (field.is_array and field.struct is not None and _error_fields(field.struct))
+    )

@@ -1,0 +1,359 @@
+"""Errors of every API and version, on the level where they stand."""
+
+import pytest
+
+from sluice.broker.dispatch.registry import HANDLERS
+from sluice.protocol.apis import API_KEYS, PRODUCE
+from sluice.protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+)
+from sluice.protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    EntryResult,
+)
+from sluice.protocol.apis.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from sluice.protocol.apis.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from sluice.protocol.apis.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from sluice.protocol.apis.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+    UserName,
+)
+from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
+from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from sluice.protocol.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from sluice.protocol.apis.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from sluice.protocol.apis.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from sluice.protocol.codec.compile import decoder, encoder
+from sluice.protocol.error_codes import PARTITION, TOP, codes_of
+from sluice.protocol.error_response import (
+    ResponseItem,
+    fail,
+    level_of,
+    levels_of,
+    merge,
+    overwrite,
+    split,
+    whole,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message, fields_of
+from tests.support.wire import api_key_of, error_codes
+
+# Lists of the broker's own: the request does not say what is in them.
+OWN_LISTS = {"AlterReplicaLogDirs", "DescribeLogDirs", "AlterUserScramCredentials"}
+
+
+def every(_: ResponseItem) -> bool:
+    return True
+
+
+SERVED = [
+    pytest.param(key, version, id=f"{API_KEYS[key].name} v{version}")
+    for key, handler in HANDLERS.items()
+    for version in range(handler.min_version, handler.max_version + 1)
+]
+
+
+def sample(cls: type[Message], version: int) -> Message:
+    """A message with something in everything that it lists."""
+    message = cls()
+    for field in fields_of(cls):
+        if version not in field.versions:
+            continue
+        if field.is_array and field.struct is not None:
+            setattr(message, field.name, [sample(field.struct, version)])
+        elif field.is_array and field.type is not None:
+            setattr(
+                message,
+                field.name,
+                ["a", "b"] if "string" in field.type.name else [0, 1] if "int" in field.type.name else [],
+            )
+        elif getattr(message, field.name) == "":
+            setattr(message, field.name, "t")
+    return message
+
+
+def round_trip(message: Message, version: int) -> Message:
+    parts: list[bytes | memoryview] = []
+    encoder(type(message), version)(message, parts)
+    data = memoryview(b"".join(parts))
+    return decoder(type(message), version)(data, 0, len(data))
+
+
+@pytest.mark.parametrize(("key", "version"), SERVED)
+def test_each_code_that_an_api_can_answer_is_in_an_answer_that_can_be_read(key: int, version: int) -> None:
+    request = sample(API_KEYS[key].request, version)
+    told = 0
+    for code, name in codes_of(key).items():
+        level = level_of(key, version, name)
+        if level is None:
+            continue
+        told += 1
+        if level.name == TOP:
+            answer = whole(key, request, code)
+        else:
+            divided = split(key, version, level, request, code, every, {})
+            if divided is None:
+                assert not level.is_asked
+                continue
+            assert divided.rest is None
+            answer = divided.failed
+        assert set(error_codes(round_trip(answer, version))) == {code}, name
+    assert told
+
+
+@pytest.mark.parametrize(("key", "version"), SERVED)
+def test_an_answer_that_is_there_fails_where_it_is_told_to(key: int, version: int) -> None:
+    for level in levels_of(key, version).values():
+        answer = sample(API_KEYS[key].response, version)
+        if level.name != TOP:
+            assert overwrite(level, answer, ErrorCode.UNKNOWN_SERVER_ERROR, every, {})
+            assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(answer, version))
+
+
+def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_request() -> None:
+    asked = [("a", (0, 1)), ("b", (1,)), ("c", (1, 0, 2))]
+    topics = [
+        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at]) for name, at in asked
+    ]
+    request = ProduceRequest(topic_data=topics)
+    level = levels_of(PRODUCE, 9)[PARTITION]
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    divided = split(PRODUCE, 9, level, request, code, lambda item: item.partition == 1, {})
+    assert divided is not None
+    assert isinstance(divided.rest, ProduceRequest)
+    assert [(t.name, [p.index for p in t.partition_data]) for t in divided.rest.topic_data] == [
+        ("a", [0]),
+        ("c", [0, 2]),
+    ]
+    assert request.topic_data == topics, "the request itself is as it was"
+    handled = split(PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
+    assert handled is not None
+    answer = handled.failed
+    merge(level, request, answer, divided.failed)
+    assert isinstance(answer, ProduceResponse)
+    assert [(t.name, [(p.index, p.error_code) for p in t.partition_responses]) for t in answer.responses] == [
+        ("a", [(0, 0), (1, code)]),
+        ("b", [(1, code)]),
+        ("c", [(1, code), (0, 0), (2, 0)]),
+    ]
+
+
+def test_a_partition_of_one_of_several_groups_fails() -> None:
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group, topics=topics) for group in ("g", "h")]
+    )
+    level = levels_of(9, 8)[PARTITION]
+    code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+    divided = split(9, 8, level, request, code, lambda item: item.group == "h" and item.partition == 0, {})
+    assert divided is not None
+    answer = split(9, 8, level, divided.rest, ErrorCode.NONE, every, {})  # type: ignore[arg-type]  # there is a rest
+    assert answer is not None
+    merge(level, request, answer.failed, divided.failed)
+    found = [
+        (group.group_id, [p.error_code for topic in group.topics for p in topic.partitions])
+        for group in answer.failed.groups  # type: ignore[attr-defined]  # it is an OffsetFetchResponse
+    ]
+    assert found == [("g", [0, 0]), ("h", [code, 0])]
+
+
+def test_a_failed_partition_of_metadata_keeps_its_replicas_and_has_no_leader() -> None:
+    partitions = [
+        MetadataResponsePartition(partition_index=i, leader_id=1, replica_nodes=[1], isr_nodes=[1]) for i in range(2)
+    ]
+    answer = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+    level = levels_of(3, 9)[PARTITION]
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+    assert overwrite(level, answer, code, lambda item: item == ResponseItem("t", 1), {}) == 1
+    first, second = answer.topics[0].partitions
+    assert (first.error_code, first.leader_id) == (0, 1)
+    assert (second.error_code, second.leader_id, second.replica_nodes) == (code, -1, [1])
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "name", "stands_on"),
+    [
+        ("OffsetFetch", 8, "group", "group"),
+        ("OffsetFetch", 7, "group", "top"),
+        ("OffsetFetch", 1, "group", "partition"),
+        ("FindCoordinator", 3, "item", "top"),
+        ("LeaveGroup", 2, "item", "top"),
+        ("ElectLeaders", 0, "top", "partition"),
+        ("AddPartitionsToTxn", 3, "top", "partition"),
+        ("Fetch", 6, "top", None),
+        ("Metadata", 12, "top", None),
+    ],
+)
+def test_a_version_without_a_level_tells_errors_where_it_did(
+    api: str, version: int, name: str, stands_on: str | None
+) -> None:
+    key = next(key for key, each in API_KEYS.items() if each.name == api)
+    level = level_of(key, version, name)
+    assert (None if level is None else level.name) == stands_on
+
+
+def test_null_lists_have_no_items() -> None:
+    for request, version in ((ElectLeadersRequest(topic_partitions=None), 2), (ListPartitionReassignmentsRequest(), 0)):
+        response = fail(api_key_of(request), version, request, ErrorCode.REQUEST_TIMED_OUT)
+        assert error_codes(response) == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+FAILED = ErrorCode.REQUEST_TIMED_OUT
+RESPONSES: dict[str, tuple[Message, int, Message]] = {
+    "Produce": (
+        ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(index=2)])]),
+        9,
+        ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name="t",
+                    partition_responses=[PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)],
+                )
+            ]
+        ),
+    ),
+    "FindCoordinator v3": (
+        FindCoordinatorRequest(key="g"),
+        3,
+        FindCoordinatorResponse(error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1),
+    ),
+    "FindCoordinator v4": (
+        FindCoordinatorRequest(coordinator_keys=["g"]),
+        4,
+        FindCoordinatorResponse(
+            error_code=FAILED,
+            error_message=FAILED.message,
+            node_id=-1,
+            port=-1,
+            coordinators=[
+                Coordinator(key="g", error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1),
+            ],
+        ),
+    ),
+    "AddPartitionsToTxn v3": (
+        AddPartitionsToTxnRequest(v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[1])]),
+        3,
+        AddPartitionsToTxnResponse(
+            error_code=FAILED,
+            results_by_topic_v3_and_below=[
+                AddPartitionsToTxnTopicResult(
+                    name="t",
+                    results_by_partition=[
+                        AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=FAILED)
+                    ],
+                )
+            ],
+        ),
+    ),
+    "DeleteTopics v5": (
+        DeleteTopicsRequest(topic_names=["t"]),
+        5,
+        DeleteTopicsResponse(responses=[DeletableTopicResult(name="t", error_code=FAILED)]),
+    ),
+    "DeleteTopics v6": (
+        DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=b"i" * 16)]),
+        6,
+        DeleteTopicsResponse(responses=[DeletableTopicResult(name=None, topic_id=b"i" * 16, error_code=FAILED)]),
+    ),
+    "CreateTopics, whose settings are not those of the request": (
+        CreateTopicsRequest(topics=[CreatableTopic(name="t", configs=[CreatableTopicConfig(name="retention.ms")])]),
+        7,
+        CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=FAILED, error_message=None)]),
+    ),
+    "AlterClientQuotas": (
+        AlterClientQuotasRequest(entries=[EntryData(entity=[EntityData(entity_type="user", entity_name="a")])]),
+        1,
+        AlterClientQuotasResponse(
+            entries=[
+                EntryResult(
+                    error_code=FAILED,
+                    error_message=FAILED.message,
+                    entity=[EntityData(entity_type="user", entity_name="a")],
+                )
+            ]
+        ),
+    ),
+    "DescribeUserScramCredentials": (
+        DescribeUserScramCredentialsRequest(users=[UserName(name="a")]),
+        0,
+        DescribeUserScramCredentialsResponse(
+            error_code=FAILED,
+            error_message=None,
+            results=[DescribeUserScramCredentialsResult(user="a", error_code=FAILED, error_message=None)],
+        ),
+    ),
+    "ListPartitionReassignments": (
+        ListPartitionReassignmentsRequest(
+            topics=[ListPartitionReassignmentsTopics(name="t", partition_indexes=[1])],
+        ),
+        0,
+        ListPartitionReassignmentsResponse(
+            error_code=FAILED,
+            error_message=None,
+            topics=[
+                OngoingTopicReassignment(name="t", partitions=[OngoingPartitionReassignment(partition_index=1)]),
+            ],
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "version", "expected"), RESPONSES.values(), ids=RESPONSES)
+def test_a_request_of_which_everything_fails_is_answered(request_: Message, version: int, expected: Message) -> None:
+    assert fail(api_key_of(request_), version, request_, FAILED) == expected
+
+
+def test_a_member_that_is_rejected_learns_its_id() -> None:
+    response = whole(11, JoinGroupRequest(member_id="m"), ErrorCode.MEMBER_ID_REQUIRED)
+    assert response == JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")
+
+
+def test_replicas_of_other_topics_are_moved() -> None:
+    results = [
+        AlterReplicaLogDirTopicResult(topic_name=name, partitions=[AlterReplicaLogDirPartitionResult()])
+        for name in ("a", "b")
+    ]
+    level = levels_of(34, 2)[PARTITION]
+    code = ErrorCode.LOG_DIR_NOT_FOUND
+    assert overwrite(level, AlterReplicaLogDirsResponse(results=results), code, lambda item: item.topic == "b", {}) == 1
+    assert [topic.partitions[0].error_code for topic in results] == [0, code]
