@@ -9,10 +9,10 @@ from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.faults.matching.names import Named
 from sluice.broker.faults.matching.schedule import During, new_schedule
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import RequestContext
+from sluice.protocol.entities import RequestEntities
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
@@ -106,7 +106,7 @@ class Fault:
         if self._owner is not None and not self.is_removed:
             self._owner.remove(self.id)
 
-    def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: Named | None) -> bool:
+    def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
         """Whether it hits a request that its route and client match; `named` where it is about something named."""
         match = self.match
         if named is not None and not match.hits_names(named):

@@ -3,11 +3,11 @@
 from typing import Literal, Protocol
 
 from sluice.broker.faults.matching.conditions import RuleConditions
-from sluice.broker.faults.matching.error_answers import Level
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.handlers.services import AllServices
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.error_response import ErrorLevel
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -73,10 +73,10 @@ class InterceptedRequest(Protocol):
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
         """Return the response with this throttle time, which the journal records as well."""
 
-    def split_off(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
+    def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Handle only `rest` of the request; `failed` is the response to the other part."""
 
-    def request_without(self, level: Level) -> Message:
+    def request_without(self, level: ErrorLevel) -> Message:
         """Return the request without the items that the level lists."""
 
     def overwrite(self, rule: ActiveRule) -> None:

@@ -12,13 +12,13 @@ from struct import error as StructError  # noqa: N812  (it is an exception)
 from typing import TYPE_CHECKING, cast
 
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
-from sluice.broker.requests.request_names import Topics, groups_in, name_of, partitions_in, transactional_ids_in
 from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject
+from sluice.protocol import entities
 from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.entities import Topics
 from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
-    from sluice.protocol.apis.fetch import FetchRequest
     from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
 MOST_PARTITIONS = 16
@@ -35,8 +35,8 @@ def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
     if api_key == PRODUCE:
         return cast("Reader", of_produce)
     if api_key == FETCH:
-        return cast("Reader", partial(_of_fetch, topics_by_id=topics_by_id))
-    return partial(_of_any, api_key=api_key, topics_by_id=topics_by_id)
+        return partial(_of_fetch, read=entities.reader_of(FETCH), topics_by_id=topics_by_id)
+    return partial(_of_any, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
 
 
 def of_produce(request: "ProduceRequest") -> RequestSubject:
@@ -58,33 +58,31 @@ def producer_in(header: BatchStart | None) -> tuple[int, int, int]:
     return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
 
 
-def _of_fetch(request: "FetchRequest", topics_by_id: Topics) -> RequestSubject | None:
-    """What the request itself names; of one in a session, the handler says what that has."""
-    return of_partitions(
-        (topic.topic or name_of(topic.topic_id, topics_by_id), item.partition)
-        for topic in request.topics
-        for item in topic.partitions
-    )
+def _of_fetch(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
+    """Return what the request itself names. If it belongs to a session, the handler adds what that has."""
+    return of_partitions(read(request, topics_by_id)[0])
 
 
 def of_partitions(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
-    """These partitions and nothing else."""
-    named = [(name, index, *NO_PRODUCER) for name, index in partitions]
-    if any(name == JOURNAL_TOPIC for name, *_ in named):
-        return None
+    """Return these partitions and nothing else."""
+    named: list[NamedPartition] = []
+    for name, index in partitions:
+        if name == JOURNAL_TOPIC:
+            return None
+        named.append((name, index, -1, -1, -1))
     return (*_bounded(named), "", "")
 
 
-def _of_any(request: Message, api_key: int, topics_by_id: Topics) -> AnySubject | None:
-    """Of a request that does not come often."""
-    named = [(name, index, *NO_PRODUCER) for name, index in partitions_in(request, topics_by_id)]
+def _of_any(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
+    """Return what a request of an API without a reader above names."""
+    partitions, groups, transactional_ids = read(request, topics_by_id)
+    named = [(name, index, *NO_PRODUCER) for name, index in partitions]
     if named and all(name == JOURNAL_TOPIC for name, *_ in named):
         return None
-    groups, transactional_ids = groups_in(api_key, request), transactional_ids_in(api_key, request)
     return (*_bounded(named), _only(groups), _only(transactional_ids))
 
 
-def _only(ids: list[str]) -> str:
+def _only(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else ""
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from sluice.broker.requests.request_names import name_of
 from sluice.broker.requests.route import ApiRoute
 from sluice.broker.requests.trace import (
     AnySubject,
@@ -16,13 +15,11 @@ from sluice.broker.requests.trace import (
 )
 from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.entities import name_of
 from sluice.protocol.message import fields_of
 
 from .about import producer_in
 from .journal import REQUEST, UNANSWERED, Journal
-
-if TYPE_CHECKING:
-    pass
 
 _NOTHING_SPECIAL = RequestAnnotations()
 

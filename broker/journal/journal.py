@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
 from sluice.clock import Clock
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.codec.compile import decode_prefix
 
 from .about import NOTHING, Reader, reader_of
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
 UNANSWERED = -1  # in place of an answer's size
+# Of a larger response, which is one with records, only the first error is in the journal.
+_LARGEST_READ_BYTES = 256 * 1024
+_HEADER_BYTES = 4  # the correlation id; the header of a flexible response is larger by its tagged fields
 
 
 class Journal:
@@ -189,11 +194,23 @@ def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
 
 
 def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
-    """What is annotations about an answer of `size` bytes; the next request on the connection begins without."""
+    """Return the annotations of a response of `size` bytes. The next request on the connection begins without."""
     annotations = _annotations_of(ctx)
     ctx.annotations = None
     if ctx.error_code and size:
-        from .error_codes import error_codes  # with the first error
-
-        annotations.error_codes = error_codes(ctx.route, body, size, ctx.error_code)
+        annotations.error_codes = _error_codes(ctx, body, size)
     return annotations
+
+
+def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
+    """Return the error codes in a response of `size` bytes, each once, in their order.
+
+    Few responses have an error, so that decoding those again costs less than counting the errors of all.
+    """
+    if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
+        return (ctx.error_code,)
+    from sluice.protocol.error_codes import codes_in  # with the first error
+
+    view, route = memoryview(b"".join(body)), ctx.route
+    response, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
+    return tuple(dict.fromkeys(codes_in(response))) or (ctx.error_code,)

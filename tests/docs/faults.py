@@ -15,9 +15,9 @@ from msgspec import Meta
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
-from sluice.broker.faults.matching.error_codes import codes_of
 from sluice.broker.faults.rule import Rule
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.error_codes import codes_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 _PART = re.compile(r"(<!-- (?P<name>[a-z ]+): [^\n]*-->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 
 from sluice.broker.dispatch.registry import HANDLERS
-from sluice.broker.faults.matching.error_answers import PARTITION, TOP, TOPIC, Level, level_of, overwrite, split, whole
-from sluice.broker.faults.matching.error_codes import apis_of, codes_of
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.context import NO_RESPONSE, Outcome
 from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from sluice.protocol.error_codes import PARTITION, TOP, TOPIC, apis_of, codes_of
+from sluice.protocol.error_response import ErrorLevel, level_of, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.text.did_you_mean import did_you_mean
@@ -55,15 +55,15 @@ class Error(RequestAction, frozen=True, tag="error"):
 
     def check(self, match: Match) -> None:
         code = self.error_code
-        able = set(apis_of(code))
+        unable = [key for key in match.named_apis if code not in codes_of(key)]
+        able = {*apis_of(code)} if unable or not match.named_apis else {*match.named_apis}
         if not able:
             raise RuleProblem("action.code", f"{_told(code)} is none that an answer to a client carries")
-        for key in match.named_apis:
-            if key not in able:
-                codes = ", ".join(each.name for each in sorted(codes_of(key)))
-                raise RuleProblem(
-                    "action.code", f"{_told(code)}: {API_KEYS[key].name} cannot answer it; it can answer {codes}"
-                )
+        for key in unable:
+            codes = ", ".join(each.name for each in sorted(codes_of(key)))
+            raise RuleProblem(
+                "action.code", f"{_told(code)}: {API_KEYS[key].name} cannot answer it; it can answer {codes}"
+            )
         first, last = match.versions
         hits = [
             (key, version)
@@ -71,7 +71,7 @@ class Error(RequestAction, frozen=True, tag="error"):
             for version in range(max(first, HANDLERS[key].min_version), min(last, HANDLERS[key].max_version) + 1)
         ]
         if not any(self.can_hit(*each) for each in hits):
-            apis = ", ".join(API_KEYS[key].name for key in sorted(able))
+            apis = ", ".join(API_KEYS[key].name for key in sorted(apis_of(code)))
             raise RuleProblem(
                 "action.code", f"{_told(code)}: none that the rule matches can answer it; those that can are {apis}"
             )
@@ -134,7 +134,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         """Of a fetch it is the same, but for what its session remembers: that has to know."""
         return self.when == "after" and intercepted.ctx.route.api_key != FETCH
 
-    def _level(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Level:
+    def _level(self, intercepted: "InterceptedRequest", hit: RuleHit) -> ErrorLevel:
         route = intercepted.ctx.route
         name = codes_of(route.api_key)[self.error_code]
         if name == TOPIC and "partition" in hit.fault.match.names:

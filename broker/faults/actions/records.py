@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.error_answers import Where
 from sluice.broker.requests.context import Outcome
-from sluice.broker.requests.request_names import name_of
 from sluice.protocol.apis import FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
+from sluice.protocol.entities import name_of
+from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.message import Message
 
 from .action import RequestAction, RuleHit
@@ -81,7 +81,7 @@ def _change_records(
     for topic in outcome.responses:
         name = topic.topic or name_of(topic.topic_id, topics_by_id)
         for item in topic.partitions:
-            if item.records and hit.fault.match.hits_part(Where(name, item.partition_index)):
+            if item.records and hit.fault.match.hits_part(ResponseItem(name, item.partition_index)):
                 item.records = change(_joined(item))
 
 

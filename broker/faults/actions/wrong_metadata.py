@@ -13,7 +13,6 @@ from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.broker.requests.context import Outcome
-from sluice.broker.requests.request_names import name_of
 from sluice.config.broker_config import Config
 from sluice.protocol.apis import FETCH, PRODUCE
 from sluice.protocol.apis import fetch as fetch_api
@@ -31,6 +30,7 @@ from sluice.protocol.apis.metadata import (
     MetadataResponseTopic,
 )
 from sluice.protocol.apis.produce import PartitionProduceResponse, ProduceResponse
+from sluice.protocol.entities import name_of
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID

@@ -12,18 +12,24 @@ from collections.abc import Callable, Collection
 from fnmatch import translate
 
 from sluice.broker.dispatch.registry import HANDLERS
-from sluice.broker.requests.request_names import WHOLE_TOPIC
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.entities import WHOLE_TOPIC, RequestEntities, entities_of
+from sluice.protocol.error_response import ResponseItem
+from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_NAME, TRANSACTIONAL_ID
 from sluice.text.did_you_mean import did_you_mean
 
 from .conditions import RuleConditions
 from .durations import Duration, parse_ms
-from .error_answers import Where
 from .errors import RuleProblem
-from .names import Named, fields_named
 
 API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
-_NAMES = ("topic", "partition", "group", "transactional_id")
+# The fields of a rule that match what a request names.
+_ENTITIES = {
+    "topic": TOPIC_NAME,
+    "partition": PARTITION,
+    "group": GROUP_ID,
+    "transactional_id": TRANSACTIONAL_ID,
+}
 _VERSION = re.compile(r"(\d{0,5})(-?)(\d{0,5})", re.ASCII)
 _LAST_VERSION = 0x7FFF
 _ANYTHING = "*"
@@ -43,7 +49,7 @@ class Match:
         self.versions = _versions(rule.version)
         self.named_apis = _named_apis(rule.api)
         self.apis = self._apis(rule)
-        self.names = [name for name in _NAMES if getattr(rule, name) is not None]
+        self.names = [name for name in _ENTITIES if getattr(rule, name) is not None]
         client = (rule.client_id, rule.software_name, rule.software_version, rule.principal, rule.listener)
         self._client = [(number, _glob(pattern)) for number, pattern in enumerate(client) if pattern is not None]
         self._topic = _glob(rule.topic)
@@ -96,7 +102,7 @@ class Match:
     def hits_transactional_id(self, transactional_id: str) -> bool:
         return bool(self._transactional_id(transactional_id))
 
-    def hits_names(self, named: Named) -> bool:
+    def hits_names(self, named: RequestEntities) -> bool:
         """Whether a request names something of all that the rule names."""
         names = self.names
         if ("topic" in names or "partition" in names) and not (
@@ -107,24 +113,24 @@ class Match:
             return False
         return "transactional_id" not in names or any(map(self.hits_transactional_id, named.transactional_ids))
 
-    def hits_part(self, where: Where) -> bool:
+    def hits_part(self, item: ResponseItem) -> bool:
         """Whether it hits a part of a request that it hits."""
         return (
-            (where.topic is None or bool(self._topic(where.topic)))
-            and (self.partitions is None or where.partition is None or where.partition in self.partitions)
-            and (where.group is None or self.hits_group(where.group))
-            and (where.transactional_id is None or self.hits_transactional_id(where.transactional_id))
+            (item.topic is None or bool(self._topic(item.topic)))
+            and (self.partitions is None or item.partition is None or item.partition in self.partitions)
+            and (item.group is None or self.hits_group(item.group))
+            and (item.transactional_id is None or self.hits_transactional_id(item.transactional_id))
         )
 
     def _apis(self, rule: RuleConditions) -> frozenset[int]:
-        wanted = {name for name in _NAMES if getattr(rule, name) is not None}
+        wanted = {name for name in _ENTITIES if getattr(rule, name) is not None}
         if not self.named_apis:
             if rule.version is not None:
                 raise RuleProblem("version", f"{rule.version}: versions are those of an API: name it by `api`")
-            return frozenset(key for key in HANDLERS if wanted <= fields_named(key))
+            return frozenset(key for key in HANDLERS if wanted <= _fields_named(key))
         for key in self.named_apis:
-            for name in sorted(wanted - fields_named(key)):
-                able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in fields_named(each))
+            for name in sorted(wanted - _fields_named(key)):
+                able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in _fields_named(each))
                 what = name.replace("_", " ")
                 raise RuleProblem(name, f"{API_KEYS[key].name} requests name no {what}; those that do are {able}")
         first, last = self.versions
@@ -133,6 +139,12 @@ class Match:
             known = "; ".join(f"{name} has {handler.min_version} to {handler.max_version}" for name, handler in served)
             raise RuleProblem("version", f"{rule.version} is not served; {known}")
         return frozenset(self.named_apis)
+
+
+def _fields_named(api_key: int) -> set[str]:
+    """Return the fields of `_ENTITIES` that can match the requests of an API."""
+    entities = entities_of(api_key)
+    return {name for name, entity in _ENTITIES.items() if entity in entities}
 
 
 def _named_apis(given: str | list[str] | None) -> list[int]:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import How, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
-from sluice.broker.faults.matching.error_answers import Level, Where, merge
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS, PRODUCE
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.error_response import ErrorLevel, ResponseItem, merge
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -76,7 +76,7 @@ class SplitOffPart:
 
     __slots__ = ("code", "failed", "level", "request")
 
-    def __init__(self, level: Level, request: Message, failed: Message, code: ErrorCode) -> None:
+    def __init__(self, level: ErrorLevel, request: Message, failed: Message, code: ErrorCode) -> None:
         self.level = level
         self.request = request
         self.failed = failed
@@ -221,7 +221,7 @@ class FaultExecution:
         self._owner.record_throttle_time(ctx, throttle_ms)
         return changed
 
-    def split_off(self, level: Level, rest: Message, failed: Message, code: ErrorCode) -> None:
+    def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Only the rest of the request is handled; `failed` is what is answered to the other part of it."""
         self._split_off.append(SplitOffPart(level, self.request, failed, code))
         self.request = rest
@@ -234,7 +234,7 @@ class FaultExecution:
         """Whether a rule changes the response that the handler returns."""
         return rule in self._overwriting
 
-    def request_without(self, level: Level) -> Message:
+    def request_without(self, level: ErrorLevel) -> Message:
         """The request, but it asks for nothing of what the level lists."""
         rest = copy(self.request)
         setattr(rest, level.steps[0].asked, [])
@@ -258,7 +258,7 @@ class FaultExecution:
         return self._fetch_error if self._failed_partitions else None
 
     def _fetch_error(self, topic: str, partition: int) -> ErrorCode | None:
-        where = Where(topic, partition)
+        where = ResponseItem(topic, partition)
         return next((code for fault, code in self._failed_partitions if fault.match.hits_part(where)), None)
 
     # -- details -------------------------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.faults.actions.action import RequestAction, RuleHit
 from sluice.broker.faults.fault import Fault, RuleOwner
-from sluice.broker.faults.matching.names import Named, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import PRODUCE
+from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.entities import RequestEntities, all_topics_selector, reader_of
 from sluice.protocol.message import Message
 
 from .fault_execution import FaultExecution
@@ -45,7 +46,8 @@ class RouteFaults:
         self._broker = broker
         self._route = route
         self._is_produce = route.api_key == PRODUCE
-        self._read_names = reader_of(route.api_key)
+        self._read = reader_of(route.api_key)
+        self._selects_all = all_topics_selector(route.api_key)
         self._of_clients: dict[_Who, _OfClient | None] = {}
 
     def add(self, fault: Fault) -> None:
@@ -74,7 +76,7 @@ class RouteFaults:
         named = None
         faults: Sequence[Fault] = of_client.of_any
         if of_client.of_names:
-            named = self._read_names(ctx, request)
+            named = self._entities(ctx, request)
             faults = of_client.about(named)
             if not faults and key is not None:
                 of_client.remember(key)
@@ -90,7 +92,7 @@ class RouteFaults:
         )
         return execution.begin()
 
-    def _hits(self, ctx: RequestContext, faults: Sequence[Fault], named: Named | None) -> Iterator[RuleHit]:
+    def _hits(self, ctx: RequestContext, faults: Sequence[Fault], named: RequestEntities | None) -> Iterator[RuleHit]:
         for fault in faults:
             try:
                 if fault.has_ended or not fault.hits_request(ctx, self._broker, named if fault.match.names else None):
@@ -108,8 +110,18 @@ class RouteFaults:
                 yield hit
 
     def _watches(self, ctx: RequestContext, request: Message) -> bool:
-        """Whether it is one of those that follow the journal: they see faults, and are not hit."""
-        return self._read_names(ctx, request).is_about_the_journal
+        """Return whether a request is about the journal's own topic alone. Its readers see faults, and are not hit."""
+        partitions = self._entities(ctx, request).partitions
+        return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
+
+    def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
+        """Return what a request names, and for a fetch also the partitions of its session."""
+        partitions, groups, transactional_ids = self._read(request, self._broker.cluster.topics_by_id)
+        if isinstance(request, FetchRequest) and request.session_epoch > 0:
+            sessions = self._broker.fetch_sessions_in_use
+            if sessions is not None:
+                partitions = [*partitions, *sessions.partitions_of(request.session_id)]
+        return RequestEntities(partitions, groups, transactional_ids, self._selects_all(request, ctx.version))
 
     def _look_at(self, who: _Who) -> "_OfClient | None":
         if len(self._of_clients) >= _MOST_REMEMBERED:
@@ -133,7 +145,7 @@ class _OfClient:
         self._named: dict[tuple[str, object], tuple[Fault, ...]] = {}
         self.hit_nothing: set[_One | None] = set()  # what requests name that no rule is about
 
-    def about(self, named: Named) -> Sequence[Fault]:
+    def about(self, named: RequestEntities) -> Sequence[Fault]:
         """Those that may hit a request that names this, in their order."""
         if named.all_topics:
             return (*self.of_any, *self.of_names) if self.of_any else self.of_names

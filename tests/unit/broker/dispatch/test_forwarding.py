@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.controller.isolation import FORWARDED
-from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS, timed_out
+from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
@@ -24,7 +24,6 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.list_partition_reassignments import (
@@ -123,16 +122,6 @@ def test_after_a_minute_all_of_it_is_answered_that_time_ran_out(request_: Messag
     cluster.cluster_server.rejoin_broker(1)
     assert not client.answers, "it was answered twice"
     assert not cluster.cluster.topics, "what had timed out was done all the same"
-
-
-def test_requests_that_name_nothing_are_for_nothing() -> None:
-    for request in (ElectLeadersRequest(topic_partitions=None), ListPartitionReassignmentsRequest(topics=None)):
-        assert error_codes(timed_out(request)) == [ErrorCode.REQUEST_TIMED_OUT]
-
-
-def test_other_requests_are_not_passed_on() -> None:
-    with pytest.raises(AssertionError, match="is not for the controller"):
-        timed_out(HeartbeatRequest())
 
 
 def test_what_a_client_asked_for_that_left_is_not_done() -> None:

@@ -19,6 +19,7 @@ from sluice.journal_events import (
     TopicPartition,
     TransactionState,
 )
+from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -199,6 +200,42 @@ def test_each_error_code_is_told_once() -> None:
     ]
     broker.client().send(ProduceRequest(acks=1, topic_data=topics), 9)
     codes = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_RECORD]
+    assert last_request(broker).error_codes == codes
+
+
+def test_the_errors_of_partitions_of_a_transaction_are_in_the_journal() -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.topic("t")
+    producer = begun(broker)
+    broker.client().send(
+        AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=producer.transactional_id,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 7])],
+        ),
+        3,
+    )
+    codes = [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert last_request(broker).error_codes == codes
+
+
+def test_of_a_large_response_only_the_first_error_is_in_the_journal() -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.topic("t", partitions=2)
+    client = broker.client()
+    client.ask(produce(9, batch(bytes(300_000))), 9)
+    partitions = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
+        for index, offset in ((7, 0), (0, 0), (1, 50))
+    ]
+    request = FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=partitions)])
+    response = client.ask(request, 12)
+    assert len(response.responses[0].partitions[0].records) > 256 * 1024
+    assert last_request(broker).error_codes == [ErrorCode.OFFSET_OUT_OF_RANGE]
+    del partitions[1]
+    client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=partitions)]), 12)
+    codes = [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert last_request(broker).error_codes == codes
 
 
