@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
     GROUP_METADATA_TOPIC,
@@ -69,6 +70,7 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0  # since the start, those deleted again included
+        self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
         self.metadata_log: DurableMetadata | None = None  # where all is in memory
         self.actions = ActionQueue()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
@@ -137,18 +139,15 @@ class Cluster:
         if leader is not None:
             leader.fetches.check_and_complete(partition)
         for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
-            if not broker.is_stranded:
+            if not broker.is_isolated:
                 broker.produces.check_and_complete(partition)
 
     @property
     def controller_id(self) -> int:
-        """The broker to which clients send what is for the controller; in KRaft as here, any that lives will do."""
+        """The broker that clients send controller requests to, NO_LEADER while the controller is unavailable."""
         if self.controller_in_use is not None and self.controller.is_lost:
             return NO_LEADER
-        for node_id in self.brokers:  # nearly always the first
-            if node_id not in self.fenced:
-                return node_id
-        return NO_LEADER
+        return self.metadata.controller_id
 
     def leader_of(self, partition: Partition) -> "Broker | None":
         """The broker that leads a partition, None if none does."""
@@ -211,11 +210,6 @@ class Cluster:
 
     def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:
         return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
-
-    def partition(self, topic_name: str, index: int) -> Partition | None:
-        """A partition by its topic's name, None where there is none."""
-        topic = self.topics.get(topic_name)
-        return topic.partition(index) if topic is not None else None
 
     def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
         """Creates a topic, or says why not. With `validate_only` the topic is made but kept nowhere."""
@@ -376,7 +370,7 @@ class Cluster:
             partitions.append(PartitionState(replicas, isr, isr[0]))
         return partitions
 
-    def tell_of_new_partitions(self) -> None:
+    def publish_new_partitions(self) -> None:
         """From now on the controller hears of each, for there are brokers that do not know all at once."""
         self._is_simple = False
 

@@ -34,8 +34,8 @@ from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
 from .elections import Election, elect
-from .isolation import FORWARDED, StrandedCluster
-from .metadata_publisher import Publisher
+from .isolation import FORWARDED, IsolatedMetadata
+from .metadata_publisher import MetadataPublisher
 from .reassignment import Plan, Replicas, completed
 from .replication import Behind, Replication
 
@@ -71,7 +71,7 @@ class Controller:
     def __init__(self, cluster: "Cluster") -> None:
         config = cluster.config
         self.replication = Replication(cluster, self)
-        self.publisher = Publisher(cluster)
+        self.publisher = MetadataPublisher(cluster)
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
         self._absences = dict.fromkeys(cluster.brokers, 0)  # how often each was away: which absence a timer is about
@@ -117,7 +117,8 @@ class Controller:
     def isolate(self, node_id: int) -> None:
         """A broker and the others no longer reach each other."""
         broker = self._cluster.brokers[node_id]
-        broker.strand(StrandedCluster(self._cluster, node_id))
+        cluster = self._cluster
+        broker.isolate(IsolatedMetadata(cluster.topics, cluster.fenced, cluster.brokers, node_id))
         self._hold_forwarded(broker)
         self._away(node_id, ISOLATED)
 
@@ -133,12 +134,11 @@ class Controller:
     def rejoin(self, node_id: int) -> None:
         """A broker is reached again, and learns what happened."""
         broker = self._cluster.brokers[node_id]
-        stranded = broker.cluster
-        broker.unstrand(self._cluster)
+        isolated = broker.rejoin()
         self._hold_forwarded(broker)
         self.publisher.begin(broker)
-        if isinstance(stranded, StrandedCluster):
-            for believed, partition in stranded.give_up():
+        if isinstance(isolated, IsolatedMetadata):
+            for believed, partition in isolated.resign_stale_leaders():
                 broker.answer_waiting(believed)
                 broker.stopped_leading(partition)
         self._back(node_id)
@@ -225,7 +225,7 @@ class Controller:
             self._hold_forwarded(broker)
 
     def _hold_forwarded(self, broker: "Broker") -> None:
-        broker.dispatcher.hold(FORWARDED if self.is_lost or broker.is_stranded else ())
+        broker.dispatcher.hold(FORWARDED if self.is_lost or broker.is_isolated else ())
 
     def slow(self, election_ms: float) -> Callable[[], None]:
         """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
@@ -357,8 +357,8 @@ class Controller:
         before, log = self._broker(partition.leader), partition.log
         end = self.replication.offset_of(partition, leader)
         for broker in self._cluster.brokers.values():
-            if isinstance(broker.cluster, StrandedCluster):
-                broker.cluster.keep(partition, shares_log=leader == NO_LEADER)
+            if isinstance(broker.metadata, IsolatedMetadata):
+                broker.metadata.keep(partition, shares_log=leader == NO_LEADER)
         self._note_leader(partition, leader, isr, log.log_end_offset - end)
         partition.leader, partition.isr = leader, isr
         partition.leader_epoch += 1

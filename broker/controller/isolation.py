@@ -6,19 +6,19 @@ high watermark stays, and is lost when the broker is back and another has led me
 (new topics, configs, quotas) waits for it (forwarding.py).
 
 A partition that it leads is the cluster's own until another broker leads it there. From then on it has one for itself,
-whose log is a `StrandedLog`: up to the high watermark the records that everybody has, and behind them what only this
+whose log is a `IsolatedLog`: up to the high watermark the records that everybody has, and behind them what only this
 broker has, in a piece of memory that goes when it is back.
 """
+
+from collections.abc import Mapping
 
 from sluice.broker.log.log_results import LogRead, TimestampOffset
 from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.errors import ErrorCode
-
-from .cluster import Cluster
-from .topic_validation import NewTopic, TopicError
 
 # What a broker forwards to the controller.
 _FORWARDED_APIS = {
@@ -41,7 +41,7 @@ FORWARDED = frozenset(api.key for api in API_KEYS.values() if api.name in _FORWA
 _STRANDED_BYTES = 64 * 1024 * 1024
 
 
-class StrandedLog(PartitionLog):
+class IsolatedLog(PartitionLog):
     """A log that goes on from where another branched off: what is appended is here, what was committed is there."""
 
     __slots__ = ("_committed",)
@@ -80,28 +80,24 @@ class StrandedLog(PartitionLog):
         return self._committed.max_timestamp_offset()
 
 
-class StrandedCluster(Cluster):
-    """What one broker knows, from the moment on when nothing reached it any more."""
+class IsolatedMetadata(MetadataCache):
+    """The metadata of one broker, from the moment on when the controller no longer reached it."""
 
-    def __init__(self, cluster: Cluster, node_id: int) -> None:
-        # What is not copied below is the cluster's: a broker that cannot change it may look at it.
-        vars(self).update(vars(cluster))
-        self._cluster = cluster
+    def __init__(self, topics: dict[str, Topic], fenced: set[int], brokers: Mapping[int, Node], node_id: int) -> None:
+        super().__init__({}, {}, set(fenced), brokers)
+        self._cluster_topics = topics
         self._node_id = node_id
-        self.fenced = set(cluster.fenced)
-        self.topics = {}
-        self.topics_by_id = {}
-        for topic in cluster.topics.values():
-            self._take(topic)
+        for topic in topics.values():
+            self.adopt(topic)
 
-    def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
-        """Only the controller can: what a client asks for on the way is not there."""
-        return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-
-    def internal_topic(self, name: str) -> Topic:
-        if name not in self.topics:
-            self._take(self._cluster.internal_topic(name))
-        return self.topics[name]
+    def adopt(self, topic: Topic) -> Topic:
+        """Add a copy of a topic that the cluster has, and return it."""
+        copy = topic.copy()
+        copy.partitions = [
+            partition if partition.leader == self._node_id else partition.copy() for partition in topic.partitions
+        ]
+        self.topics[topic.name] = self.topics_by_id[topic.topic_id] = copy
+        return copy
 
     def keep(self, partition: Partition, *, shares_log: bool) -> None:
         """The cluster is about to have another leader, or none, for a partition: here it stays as it is.
@@ -115,26 +111,21 @@ class StrandedCluster(Cluster):
         if mine is partition:
             assert topic is not None
             mine = topic.partitions[partition.index] = partition.copy()
-        if not shares_log and not isinstance(mine.log, StrandedLog):
-            mine.log = StrandedLog(mine.log)
+        if not shares_log and not isinstance(mine.log, IsolatedLog):
+            mine.log = IsolatedLog(mine.log)
 
-    def give_up(self) -> list[tuple[Partition, Partition]]:
+    def resign_stale_leaders(self) -> list[tuple[Partition, Partition]]:
         """This broker knows better now: returns the partitions that it only believed to lead, with those they are."""
         believed = [
             (mine, partition)
             for topic in self.topics.values()
             for mine in topic.partitions
-            if mine.leader == self._node_id
-            and (partition := self._cluster.partition(topic.name, mine.index)) is not None
-            and partition is not mine
+            if mine.leader == self._node_id and (partition := self._current(mine)) is not None and partition is not mine
         ]
         for mine, _ in believed:
             mine.leader = NO_LEADER
         return believed
 
-    def _take(self, topic: Topic) -> None:
-        mine = topic.copy()
-        mine.partitions = [
-            partition if partition.leader == self._node_id else partition.copy() for partition in topic.partitions
-        ]
-        self.topics[topic.name] = self.topics_by_id[topic.topic_id] = mine
+    def _current(self, partition: Partition) -> Partition | None:
+        topic = self._cluster_topics.get(partition.topic.name)
+        return None if topic is None else topic.partition(partition.index)

@@ -6,11 +6,11 @@ from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.journal.journal import Journal
+from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.features import Feature
-from sluice.broker.metadata.topic import Partition, TopicPartition
+from sluice.broker.metadata.topic import Partition, Topic, TopicPartition
 from sluice.broker.replica.services import Peer
 from sluice.broker.requests.action_queue import ActionQueue
-from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
@@ -70,9 +70,12 @@ class CoordinatorHost(Peer, Node, Protocol):
     @property
     def cluster(self) -> Cluster: ...
     @property
+    def metadata(self) -> MetadataCache: ...
+    @property
     def groups_in_use(self) -> TransactionalOffsets | None: ...
     @property
     def transactions(self) -> TransactionPartitions: ...
+    def internal_topic(self, name: str) -> Topic: ...
     def leads(self, partition: Partition) -> bool: ...
     def leader_of(self, partition: Partition) -> "CoordinatorHost | None": ...
     def appended(self, partition: Partition) -> None: ...

@@ -1,16 +1,16 @@
 """What handlers use of the broker that serves them, one Protocol for each folder. Imported by type checkers only."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.client_metrics_manager import Telemetry
 from sluice.broker.controller.configs.control import ConfigurationControl
-from sluice.broker.controller.metadata_publisher import Leadership, MetadataImage
+from sluice.broker.controller.topic_validation import TopicError
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
-from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.security.acl.authorizer import Authorizer
 from sluice.broker.server.broker import Broker
@@ -32,6 +32,10 @@ class Services(Protocol):
     @property
     def cluster(self) -> Cluster: ...
     @property
+    def controller_id(self) -> int: ...
+    @property
+    def metadata(self) -> MetadataCache: ...
+    @property
     def authorizer(self) -> Authorizer | None: ...
     @property
     def auth(self) -> AuthHelper: ...
@@ -50,13 +54,7 @@ class TopicServices(Services, Protocol):
     def deletes_topics(self) -> bool: ...
     @property
     def enforcement(self) -> Enforcement: ...
-    @property
-    def image(self) -> MetadataImage | None: ...
-    @property
-    def known_brokers(self) -> Sequence[Node]: ...
-    @property
-    def known_fenced(self) -> Collection[int]: ...
-    def known(self, partition: Partition) -> Partition | Leadership | None: ...
+    def auto_create_topic(self, name: str) -> Topic | TopicError: ...
     def delete_topic(self, topic: Topic) -> ErrorCode: ...
 
 
@@ -67,8 +65,6 @@ class ClusterServices(Services, Protocol):
     def api_keys(self) -> list[ApiVersion]: ...
     @property
     def features(self) -> Mapping[str, Feature]: ...
-    @property
-    def known_brokers(self) -> Sequence[Node]: ...
 
 
 class ConfigServices(Services, Protocol):

@@ -28,7 +28,7 @@ eighth of the slots, so that threads meet less; here is one.
 from collections.abc import Iterable, Sequence
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
-from sluice.broker.controller.cluster import Cluster
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Partition
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.errors import ErrorCode
@@ -50,15 +50,15 @@ class WantedPartition:
 
     __slots__ = ("error_code", "high_watermark", "log_start_offset", "name", "partition", "request", "topic")
 
-    def __init__(self, topic: TopicKey, request: FetchPartition, cluster: Cluster) -> None:
+    def __init__(self, topic: TopicKey, request: FetchPartition, metadata: MetadataCache) -> None:
         self.topic = topic
         self.request = request
         self.name: str | None = None  # of a topic that is known by its id, once that was found
         self.high_watermark = _NEVER_TOLD
         self.log_start_offset = _NEVER_TOLD
-        self.locate(cluster)
+        self.locate(metadata)
 
-    def locate(self, cluster: Cluster) -> None:
+    def locate(self, metadata: MetadataCache) -> None:
         """Finds the partition, at first or anew.
 
         An id is looked up until it is found. Then, as in Kafka, its topic's name counts, so that a session notices
@@ -67,11 +67,11 @@ class WantedPartition:
         key = self.topic
         self.partition: Partition | None = None
         if isinstance(key, str):
-            topic = cluster.topics.get(key)
+            topic = metadata.topics.get(key)
         elif self.name is not None:
-            topic = cluster.topics.get(self.name)
+            topic = metadata.topics.get(self.name)
         else:
-            topic = cluster.topics_by_id.get(key)
+            topic = metadata.topics_by_id.get(key)
             if topic is None:
                 self.error_code = ErrorCode.UNKNOWN_TOPIC_ID
                 return
@@ -147,14 +147,14 @@ class FetchSession:
                 del partitions[key]
                 partitions[key] = item
 
-    def update(self, request: FetchRequest, cluster: Cluster) -> None:
+    def update(self, request: FetchRequest, metadata: MetadataCache) -> None:
         """Adds and changes what the request names, and lets go of what it forgets."""
         for asked in request.topics:
             topic = asked.topic_id if self.uses_topic_ids else asked.topic
             for wanted in asked.partitions:
                 known = self.partitions.get((topic, wanted.partition))
                 if known is None:
-                    self.partitions[topic, wanted.partition] = WantedPartition(topic, wanted, cluster)
+                    self.partitions[topic, wanted.partition] = WantedPartition(topic, wanted, metadata)
                 else:
                     known.request = wanted
         for forgotten in request.forgotten_topics_data:
@@ -205,7 +205,9 @@ class FetchSessionCache:
         """Ends a session, if there is one of that id."""
         self._sessions.pop(session_id, None)
 
-    def resume(self, request: FetchRequest, by_id: bool, now_ms: int, cluster: Cluster) -> FetchSession | ErrorCode:
+    def resume(
+        self, request: FetchRequest, by_id: bool, now_ms: int, metadata: MetadataCache
+    ) -> FetchSession | ErrorCode:
         """The session that an incremental request belongs to, with what it changes; or why there is none.
 
         Its epoch is that of the next request then. A session without partitions has ended.
@@ -217,7 +219,7 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.update(request, cluster)
+        session.update(request, metadata)
         del self._sessions[session.id]
         if session.partitions:
             session.last_used_ms = now_ms
@@ -256,12 +258,12 @@ class FetchSessionCache:
 
 
 def wanted_partitions(
-    topics: Iterable[FetchTopic], cluster: Cluster, by_id: bool
+    topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
 ) -> dict[PartitionKey, WantedPartition]:
     """What a request asks for, in its order. Of a partition that is asked for twice, the last counts."""
     wanted: dict[PartitionKey, WantedPartition] = {}
     for topic in topics:
         key: TopicKey = topic.topic_id if by_id else topic.topic
         for item in topic.partitions:
-            wanted[key, item.partition] = WantedPartition(key, item, cluster)
+            wanted[key, item.partition] = WantedPartition(key, item, metadata)
     return wanted

@@ -1,8 +1,8 @@
 """The client of one connection: what lasts from request to request."""
 
-from collections.abc import Hashable, Mapping
-from typing import Protocol
+from collections.abc import Hashable
 
+from sluice.broker.metadata.cache import Node
 from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
 
@@ -11,15 +11,6 @@ from .trace import ClientIdentity
 
 # The user name without authentication (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
-
-
-class Node(Protocol):
-    """A broker of the cluster, as clients see it."""
-
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def endpoints(self) -> Mapping[str, Endpoint]: ...
 
 
 class Session:

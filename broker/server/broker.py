@@ -3,16 +3,18 @@
 What it has in common with the other brokers of the process is the cluster's.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.topic_validation import TopicError
 from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
 from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition, Topic
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import RulesOfQuotas
 from sluice.broker.throttling.throttle_histogram import ThrottleTimesByClient
@@ -28,7 +30,6 @@ from sluice.quotas.quota_managers import QuotaManagers
 if TYPE_CHECKING:
     from sluice.broker.controller.configs.client_metrics_manager import Telemetry
     from sluice.broker.controller.configs.control import ConfigurationControl
-    from sluice.broker.controller.metadata_publisher import Leadership, MetadataImage
     from sluice.broker.coordinator.group.coordinator import GroupCoordinator
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.replica.fetch_session import FetchSessionCache
@@ -58,8 +59,8 @@ class Broker:
         """The next broker of `cluster`, or the one of `node_id` again; without a cluster, one that is alone."""
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
-        self.image: MetadataImage | None = None  # what it knows of leaders, where that may be old
-        self.is_stranded = False  # whether neither the controller nor the other brokers reach it
+        self.metadata = self._new_metadata()
+        self.is_isolated = False  # whether only clients reach it
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
         self.clock = clock
@@ -114,42 +115,41 @@ class Broker:
         """Whether this broker is the one to write to and read from."""
         return partition.leader == self.node_id
 
-    def known(self, partition: Partition) -> "Partition | Leadership | None":
-        """Who leads a partition, and who has it, as far as this broker knows; None: it has not heard of it."""
-        return partition if self.image is None else self.image.partitions.get(partition)
-
-    def known_leader(self, known: "Partition | Leadership") -> "Broker | None":
-        """The broker that leads, if it is taken for alive."""
-        return None if known.leader in self.known_fenced else self.cluster.brokers.get(known.leader)
-
     def leader_of(self, partition: Partition) -> "Broker | None":
         """Return the leader of a partition as this broker knows it, or None without a live one."""
-        known = self.known(partition)
-        return None if known is None else self.known_leader(known)
+        leadership = self.metadata.leadership(partition)
+        leader = None if leadership is None else self.metadata.leader(leadership)
+        return None if leader is None else self.cluster.brokers[leader.node_id]
 
     @property
-    def known_fenced(self) -> Collection[int]:
-        """The brokers that this one takes for dead."""
-        return self.cluster.fenced if self.image is None else self.image.fenced
+    def controller_id(self) -> int:
+        """The broker that clients are referred to as the controller, NO_LEADER while it is unavailable."""
+        return self.metadata.controller_id if self.cluster.controller_id != NO_LEADER else NO_LEADER
 
-    @property
-    def known_brokers(self) -> "list[Broker]":
-        """The brokers that this one takes for alive."""
-        fenced, brokers = self.known_fenced, self.cluster.brokers
-        if not fenced:
-            return list(brokers.values())
-        return [broker for node_id, broker in brokers.items() if node_id not in fenced]
+    def auto_create_topic(self, name: str) -> Topic | TopicError:
+        """Create a topic that a client requested by name, if this broker reaches the controller."""
+        if self.is_isolated:
+            return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return self.cluster.auto_create(name)
 
-    def strand(self, stranded: Cluster) -> None:
-        """Nothing reaches this broker but its clients: `stranded` is what it knows."""
-        self.is_stranded = True
-        self.cluster = stranded
-        self.image = None
+    def internal_topic(self, name: str) -> Topic:
+        """Return one of Kafka's internal topics, created on first use. Raises NotDurableError."""
+        return self.metadata.topics.get(name) or self.metadata.adopt(self.cluster.internal_topic(name))
 
-    def unstrand(self, cluster: Cluster) -> None:
-        """It is reached again."""
-        self.is_stranded = False
-        self.cluster = cluster
+    def isolate(self, metadata: MetadataCache) -> None:
+        """Cut this broker off from the controller and the other brokers; clients still reach it."""
+        self.is_isolated = True
+        self.metadata = metadata
+
+    def rejoin(self) -> MetadataCache:
+        """End the isolation; return the metadata that this broker had meanwhile."""
+        isolated, self.metadata = self.metadata, self._new_metadata()
+        self.is_isolated = False
+        return isolated
+
+    def _new_metadata(self) -> MetadataCache:
+        cluster = self.cluster
+        return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
 
     def started_leading(self, partition: Partition) -> None:
         """This broker leads a partition from now on; what a coordinator keeps in it is loaded."""
@@ -158,7 +158,7 @@ class Broker:
         if coordinator is not None:
             coordinator.load(partition)
         for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
-            if not broker.is_stranded:  # else it does not hear of that
+            if not broker.is_isolated:  # else it does not hear of that
                 broker.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:

@@ -79,7 +79,7 @@ class JournalTopic:
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
             self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))
-        partition = self._cluster.partition(JOURNAL_TOPIC, 0)
+        partition = self._cluster.metadata.partition(JOURNAL_TOPIC, 0)
         return None if partition is None or partition.leader == NO_LEADER else partition
 
 

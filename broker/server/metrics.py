@@ -80,7 +80,7 @@ class BrokerCollector(Collector):
         yield _counter("sluice_connections_total", [([], server.accepted)])
         yield _gauge("sluice_throttled_connections", [([], len(broker.throttled))])
         yield _gauge("sluice_log_bytes", [([], sum(t.log.size_in_bytes for t in _partitions(broker)))])
-        yield _gauge("sluice_topics", [([], len(broker.cluster.topics))])
+        yield _gauge("sluice_topics", [([], len(broker.metadata.topics))])
         yield _gauge("sluice_partitions", [([], sum(1 for _ in _partitions(broker)))])
         telemetry = broker.telemetry_in_use
         yield _counter("sluice_telemetry_pushes_total", [([], telemetry.pushes if telemetry else 0)])
@@ -168,7 +168,7 @@ class BrokerCollector(Collector):
         yield _gauge(SOCKET_SERVER + "ip_connection_accept_throttle_time", closed)
 
     def _topics(self) -> Iterator[Metric]:
-        node_id, topics = self._broker.node_id, self._broker.cluster.topics
+        node_id, topics = self._broker.node_id, self._broker.metadata.topics
         found = [(name, topics[name].traffic[node_id]) for name in sorted(topics) if node_id in topics[name].traffic]
         prefix = "kafka_server_brokertopicmetrics_"
         yield _counter(prefix + "messagesin_total", [([name], traffic.records_in) for name, traffic in found])
@@ -302,5 +302,5 @@ def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientU
 
 
 def _partitions(broker: Broker) -> Iterator[Partition]:
-    for topic in broker.cluster.topics.values():
+    for topic in broker.metadata.topics.values():
         yield from (partition for partition in topic.partitions if broker.node_id in partition.replicas)

@@ -120,7 +120,7 @@ class Elections(RuleBasedStateMachine):
             assert partition.leader in partition.isr
         assert partition.isr, "somebody is always the last in sync"
         for node_id, broker in self.cluster.cluster.brokers.items():
-            believed = broker.cluster.partition("t", 0)
+            believed = broker.metadata.partition("t", 0)
             if self.controller.state(node_id) is ISOLATED and believed is not None and broker.leads(believed):
                 assert self.leaders.setdefault(believed.leader_epoch, node_id) == node_id
 

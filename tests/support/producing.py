@@ -107,7 +107,7 @@ _LOOP_START_S = 10_000.0
 
 def values_in(broker: Broker, partition: int) -> list[bytes]:
     """What is in a partition's log."""
-    found = broker._running.cluster.partition(TOPIC, partition)
+    found = broker._running.cluster.metadata.partition(TOPIC, partition)
     assert found is not None
     log = found.log
     values: list[bytes] = []
@@ -121,7 +121,7 @@ def values_in(broker: Broker, partition: int) -> list[bytes]:
 
 def committed_in(broker: Broker, partition: int) -> list[bytes]:
     """What who reads committed records only finds in a partition's log."""
-    found = broker._running.cluster.partition(TOPIC, partition)
+    found = broker._running.cluster.metadata.partition(TOPIC, partition)
     assert found is not None
     log = found.log
     assert log.last_stable_offset == log.log_end_offset, "a transaction is open"

@@ -408,7 +408,7 @@ class VirtualBroker:
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
         """A partition that is there."""
-        partition = self.cluster.partition(topic, index)
+        partition = self.cluster.metadata.partition(topic, index)
         assert partition is not None, f"there is no {topic}-{index}"
         return partition
 

@@ -51,7 +51,7 @@ class CoordinatorLog:
 
     @property
     def topic(self) -> Topic:
-        return self._host.cluster.internal_topic(self.name)
+        return self._host.internal_topic(self.name)
 
     def partition_of(self, key: str) -> Partition:
         """Return the partition that keeps the records of a group or a transactional id."""

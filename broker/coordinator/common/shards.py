@@ -86,7 +86,7 @@ class CoordinatorShards:
 
     def load_led(self) -> None:
         """Load all partitions that the broker leads."""
-        topic = self._host.cluster.topics.get(self._log.name)
+        topic = self._host.metadata.topics.get(self._log.name)
         for partition in () if topic is None else topic.partitions:
             if self._host.leads(partition):
                 self.load(partition)

@@ -104,7 +104,7 @@ class MarkerWriter:
         written: dict[Partition, int] = {}
         left: list[TopicPartition] = []
         for name in sorted(names):
-            partition = self._host.cluster.partition(*name)
+            partition = self._host.metadata.partition(*name)
             if partition is None:
                 continue
             leader = self._host.leader_of(partition)

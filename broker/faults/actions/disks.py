@@ -78,7 +78,7 @@ class DiskFull(StateAction, frozen=True, tag="disk-full"):
 
         def fails(log_name: str) -> OSError | None:
             topic, _, index = log_name.rpartition("-")
-            partition = cluster.partition(topic, int(index))
+            partition = cluster.metadata.partition(topic, int(index))
             if (
                 partition is None
                 or not match.hits_partition(topic, int(index))

@@ -43,4 +43,4 @@ class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
 
 def _hold_back(fault: "ActiveRule", target: "FaultTarget", lag_ms: float) -> Undo:
     publisher = target.cluster.controller.publisher
-    return undo_all(publisher.hold_back(node_id, lag_ms) for node_id in fault.nodes(target))
+    return undo_all(publisher.delay_updates(node_id, lag_ms) for node_id in fault.nodes(target))

@@ -82,7 +82,7 @@ def _begin(
     ctx: RequestContext, broker: "ClusterServices", name: str, wanted: ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
     cluster = broker.cluster
-    topic = cluster.topics.get(name)
+    topic = broker.metadata.topics.get(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
     partition = topic.partition(wanted.partition_index)

@@ -61,7 +61,7 @@ def _move(ctx: RequestContext, broker: "ClusterServices", name: str, index: int,
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != LOG_DIR:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    partition = broker.cluster.partition(name, index)
+    partition = broker.metadata.partition(name, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE if broker.node_id in partition.replicas else ErrorCode.REPLICA_NOT_AVAILABLE

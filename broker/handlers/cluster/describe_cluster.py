@@ -29,10 +29,10 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
     if request.endpoint_type != _BROKERS:
         return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     cluster = broker.cluster
-    endpoints = {node.node_id: ctx.session.endpoint_of(node) for node in broker.known_brokers}
+    endpoints = {node.node_id: ctx.session.endpoint_of(node) for node in broker.metadata.live_brokers}
     response = DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
-        controller_id=cluster.controller_id,
+        controller_id=broker.controller_id,
         brokers=[
             DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
             for node_id, endpoint in endpoints.items()

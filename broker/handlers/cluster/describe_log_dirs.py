@@ -32,7 +32,7 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    topics = broker.cluster.topics
+    topics = broker.metadata.topics
     wanted: dict[str, set[int]] = {}
     if request.topics is None:
         wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}

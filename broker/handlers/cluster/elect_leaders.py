@@ -31,7 +31,7 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterSe
     if election is None:
         return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
-        topics = broker.cluster.topics.values()
+        topics = broker.metadata.topics.values()
         return ElectLeadersResponse(
             replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in topics]
         )
@@ -60,7 +60,7 @@ def _elect(
     ctx: RequestContext, broker: "ClusterServices", name: str, index: int, election: Election
 ) -> PartitionResult:
     cluster = broker.cluster
-    topic = cluster.topics.get(name)
+    topic = broker.metadata.topics.get(name)
     if topic is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     partition = topic.partition(index)

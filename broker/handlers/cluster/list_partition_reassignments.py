@@ -28,7 +28,7 @@ def handle(
     """Those that are in progress, of the partitions asked for; of all for null."""
     if (refusal := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, refusal)
-    topics = broker.cluster.topics
+    topics = broker.metadata.topics
     if request.topics is None:
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
     else:

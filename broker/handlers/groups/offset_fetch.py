@@ -156,14 +156,14 @@ def _named(
     for topic in topics:
         name = topic.name
         if ctx.version >= _TOPIC_IDS_SINCE:
-            known = broker.cluster.topics_by_id.get(topic.topic_id)
+            known = broker.metadata.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else ""
         yield _Wanted(name, topic.topic_id, topic.partition_indexes)
 
 
 def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_Wanted]:
     for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0]):
-        known = broker.cluster.topics.get(name)
+        known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
             continue  # there is no way to name it
         yield _Wanted(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])

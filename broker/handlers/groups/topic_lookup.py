@@ -6,7 +6,7 @@ The three APIs that change offsets check this in the same way before they ask th
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.cluster import Cluster
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -23,7 +23,7 @@ def authorized_topics(
     """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
     it may not read.
     """
-    found = [find_topic(broker.cluster, name, topic_id, by_id=by_id) for name, topic_id in wanted]
+    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in wanted]
     names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, wanted, strict=True)]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     return [
@@ -32,12 +32,12 @@ def authorized_topics(
     ]
 
 
-def find_topic(cluster: Cluster, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
+def find_topic(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
     """The topic of this id or name, or how a client is told that there is none."""
     if by_id:
-        topic = cluster.topics_by_id.get(topic_id) if topic_id != ZERO_UUID else None
+        topic = metadata.topics_by_id.get(topic_id) if topic_id != ZERO_UUID else None
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else topic
-    return cluster.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return metadata.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def partition_error(topic: Topic | ErrorCode, index: int) -> ErrorCode:

@@ -21,7 +21,7 @@ _TOPIC_IDS_SINCE = 13  # of Produce
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
     """The names of topics that the client must not write to."""
-    by_id = broker.cluster.topics_by_id
+    by_id = broker.metadata.topics_by_id
     names = []
     for data in request.topic_data:
         if ctx.version < _TOPIC_IDS_SINCE:

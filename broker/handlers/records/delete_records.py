@@ -74,7 +74,7 @@ class _Pending:
 def _delete(
     ctx: RequestContext, broker: "RecordServices", name: str, index: int, offset: int, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
-    partition = broker.cluster.partition(name, index)
+    partition = broker.metadata.partition(name, index)
     if partition is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if name in INTERNAL_TOPICS:

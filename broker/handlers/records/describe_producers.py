@@ -44,10 +44,10 @@ def _describe(
     if topic in denied:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return _refused(ctx, index, code, code.message)
-    partition = broker.cluster.partition(topic, index)
+    partition = broker.metadata.partition(topic, index)
     if partition is None:
         # Of a topic that is not there Kafka says it in words, too.
-        known = topic in broker.cluster.topics
+        known = topic in broker.metadata.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _refused(ctx, index, code, None if known else code.message)
     if not broker.leads(partition):

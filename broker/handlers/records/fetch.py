@@ -88,18 +88,18 @@ def _begin(ctx: RequestContext, broker: "RecordServices", request: FetchRequest)
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
         if request.session_id:
             broker.fetch_sessions.close(request.session_id)
-        wanted = wanted_partitions(request.topics, broker.cluster, by_id)
+        wanted = wanted_partitions(request.topics, broker.metadata, by_id)
         return Fetch(ctx, broker, request, wanted.values(), opens_session=epoch == INITIAL_EPOCH)
-    session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.cluster)
+    session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.metadata)
     if isinstance(session, ErrorCode):
         ctx.error_code = session
         return None
     if not session.partitions:
-        wanted = wanted_partitions(request.topics, broker.cluster, by_id)
+        wanted = wanted_partitions(request.topics, broker.metadata, by_id)
         return Fetch(ctx, broker, request, wanted.values(), opens_session=False)
     for item in session.partitions.values():
         if item.partition is None or item.partition.deleted:
-            item.locate(broker.cluster)
+            item.locate(broker.metadata)
     if ctx.subject is not None:
         ctx.subject = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
     return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
@@ -328,11 +328,11 @@ class Fetch:
 
     def _name_leader(self, partition: Partition, data: PartitionData) -> None:
         broker = self._broker
-        known = broker.known(partition)
+        known = broker.metadata.leadership(partition)
         if known is None:
             return
         data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
-        leader = broker.known_leader(known)
+        leader = broker.metadata.leader(known)
         if leader is not None:
             at = self._ctx.session.endpoint_of(leader)
             self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
@@ -375,7 +375,7 @@ class _DelayedFetchOfOne(DelayedOperation):
         self._request = request
         self._partition = partition
         topic = request.topics[0]
-        self._item = WantedPartition(topic.topic or topic.topic_id, topic.partitions[0], broker.cluster)
+        self._item = WantedPartition(topic.topic or topic.topic_id, topic.partitions[0], broker.metadata)
         self._found: LogRead | None = None
 
     def try_complete(self) -> bool:

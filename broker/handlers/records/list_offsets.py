@@ -97,7 +97,7 @@ def _answer(
 ) -> ListOffsetsPartitionResponse:
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
         return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
-    partition = broker.cluster.partition(topic_name, wanted.partition_index)
+    partition = broker.metadata.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code := partition.access_error(broker.node_id, wanted.current_leader_epoch):
@@ -155,7 +155,7 @@ def _list(
     wanted: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
     """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
-    partition = broker.cluster.partition(topic_name, wanted.partition_index)
+    partition = broker.metadata.partition(topic_name, wanted.partition_index)
     if partition is None:
         return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not broker.leads(partition):

@@ -45,7 +45,7 @@ def handle(
 def _answer(
     ctx: RequestContext, broker: "RecordServices", topic_name: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:
-    partition = broker.cluster.partition(topic_name, wanted.partition)
+    partition = broker.metadata.partition(topic_name, wanted.partition)
     if partition is None:
         code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:

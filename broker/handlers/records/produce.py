@@ -61,8 +61,8 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
         return _handle_any(ctx, broker, request)
     index = item.index
     records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    cluster = broker.cluster
-    topic = cluster.topics.get(data.name) or cluster.topics_by_id.get(data.topic_id)  # a request has one of the two
+    metadata = broker.metadata
+    topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)  # a request has one of the two
     if (
         topic is None
         or broker.authorizer is not None
@@ -104,7 +104,7 @@ def append(
     ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, refused: Refusals, denied: Collection[str]
 ) -> ProduceResponse | Outcome:
     """What `handle` does when it is known which partitions and which topics must not be written to."""
-    cluster, acks = broker.cluster, request.acks
+    metadata, acks = broker.metadata, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[_Pending] = []
     moved: _Moved = {}
@@ -113,7 +113,7 @@ def append(
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
         topic_data = _each_once(topic_data)
     for data in topic_data:
-        topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+        topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
         name = data.name if topic is None else topic.name
         answers = []
         for item in data.partition_data:
@@ -236,11 +236,11 @@ def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: Produ
     """Tells a producer who leads the partitions that this broker does not lead, and where these are."""
     leaders: dict[int, NodeEndpoint] = {}
     for partition, answer in moved.items():
-        known = broker.known(partition)
+        known = broker.metadata.leadership(partition)
         if known is None:
             continue
         answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
-        leader = broker.known_leader(known)
+        leader = broker.metadata.leader(known)
         if leader is not None:
             at = ctx.session.endpoint_of(leader)
             leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)

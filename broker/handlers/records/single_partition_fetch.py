@@ -31,10 +31,12 @@ def wanted_by(ctx: RequestContext, broker: "RecordServices", request: FetchReque
         (wanted,) = asked.partitions
     except ValueError:  # there are more, or none
         return None
-    cluster = broker.cluster
+    metadata = broker.metadata
     quotas = broker.enforcement.quotas
     index, epoch = wanted.partition, wanted.current_leader_epoch
-    topic = cluster.topics.get(asked.topic) or cluster.topics_by_id.get(asked.topic_id)  # a request has one of the two
+    topic = metadata.topics.get(asked.topic) or metadata.topics_by_id.get(
+        asked.topic_id
+    )  # a request has one of the two
     if (
         topic is None
         or not 0 <= index < len(topic.partitions)

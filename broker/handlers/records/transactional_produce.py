@@ -163,9 +163,9 @@ def _transactional_writes(
 
 
 def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduceData, index: int) -> Partition | None:
-    cluster = broker.cluster
+    metadata = broker.metadata
     by_id = ctx.version >= _TOPIC_IDS_SINCE
-    topic = cluster.topics_by_id.get(data.topic_id) if by_id else cluster.topics.get(data.name)
+    topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
     return None if topic is None else topic.partition(index)
 
 

@@ -54,7 +54,7 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "Topic
 
 
 def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[CreatePartitionsTopic]) -> int:
-    topics = broker.cluster.topics
+    topics = broker.metadata.topics
     return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
 
 
@@ -66,7 +66,7 @@ def _create(
     quota: "ControllerMutationQuota | None",
 ) -> CreatePartitionsTopicResult:
     cluster = broker.cluster
-    topic = cluster.topics.get(wanted.name)
+    topic = broker.metadata.topics.get(wanted.name)
     if topic is None:
         return _failed(ctx, wanted.name, _UNKNOWN)
     error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster)

@@ -48,7 +48,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
     responses = [_malformed(ctx, state) for state in wanted if (state.name is None) == (state.topic_id == ZERO_UUID)]
     kept = _kept(ctx, broker, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1])
     # A topic that is given by name and by id stays, and has one answer: the name's.
-    by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.cluster.topics.get(name))}
+    by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.metadata.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in kept.undeletable}
     quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     responses += [
@@ -70,7 +70,7 @@ class _Kept(NamedTuple):
 def _kept(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: list[bytes]) -> _Kept:
     if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
         return _Kept((), ())
-    found = (broker.cluster.topics_by_id.get(id_) for id_ in ids)
+    found = (broker.metadata.topics_by_id.get(id_) for id_ in ids)
     asked = {*names, *(topic.name for topic in found if topic is not None)}
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
     return _Kept(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, asked), hidden)
@@ -88,7 +88,7 @@ def _delete_by_id(
     state = DeleteTopicState(topic_id=topic_id)
     if times > 1:
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-    topic = broker.cluster.topics_by_id.get(topic_id)
+    topic = broker.metadata.topics_by_id.get(topic_id)
     if topic is None:
         return _failed(ctx, state, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
     if topic.name in kept.undeletable:

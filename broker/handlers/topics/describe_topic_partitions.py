@@ -31,7 +31,7 @@ def handle(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
 ) -> DescribeTopicPartitionsResponse:
     """The page that begins at the cursor, of the topics asked for; none asked for are all."""
-    topics, cursor = broker.cluster.topics, request.cursor
+    topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     wanted = {topic.name for topic in request.topics}
     if first < 0 or (cursor is not None and wanted and begin not in wanted):
@@ -63,8 +63,8 @@ def handle(
 def _describe(
     ctx: RequestContext, broker: "TopicServices", topic: Topic, start: int, end: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    fenced = broker.known_fenced
-    known = [(partition.index, broker.known(partition)) for partition in topic.partitions[start:end]]
+    fenced = broker.metadata.fenced
+    known = [(partition.index, broker.metadata.leadership(partition)) for partition in topic.partitions[start:end]]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,

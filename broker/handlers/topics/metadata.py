@@ -9,9 +9,9 @@ once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client a
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.broker.metadata.cache import Node
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.session import Node
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -32,12 +32,12 @@ _IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use i
 
 def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
     """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
-    cluster = broker.cluster
+    metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         hidden = broker.auth.filter_denied(
-            ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, cluster.topics, log_denied=False
+            ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, metadata.topics, log_denied=False
         )
-        topics = [_describe(ctx, broker, topic) for topic in cluster.topics.values() if topic.name not in hidden]
+        topics = [_describe(ctx, broker, topic) for topic in metadata.topics.values() if topic.name not in hidden]
     elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
         item.topic_id != ZERO_UUID or item.name is None for item in request.topics
     ):
@@ -61,9 +61,9 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
                     ctx, ResourceType.TOPIC, topic.name or ""
                 )
     response = MetadataResponse(
-        brokers=[_describe_node(ctx, node) for node in broker.known_brokers],
-        cluster_id=cluster.cluster_id,
-        controller_id=cluster.controller_id,
+        brokers=[_describe_node(ctx, node) for node in broker.metadata.live_brokers],
+        cluster_id=broker.cluster.cluster_id,
+        controller_id=broker.controller_id,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
@@ -80,7 +80,7 @@ def _name(ctx: RequestContext, broker: "TopicServices", wanted: MetadataRequestT
     """What a topic is called that is asked for by name or id; None for an id that nobody has."""
     if wanted.topic_id == ZERO_UUID:
         return wanted.name or ""
-    topic = broker.cluster.topics_by_id.get(wanted.topic_id)
+    topic = broker.metadata.topics_by_id.get(wanted.topic_id)
     return None if topic is None else topic.name
 
 
@@ -93,14 +93,14 @@ def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataRespon
 def _answer(
     ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic:
-    cluster = broker.cluster
+    metadata = broker.metadata
     if wanted.topic_id != ZERO_UUID:
-        topic = cluster.topics_by_id.get(wanted.topic_id)
+        topic = metadata.topics_by_id.get(wanted.topic_id)
         if topic is not None:
             return _describe(ctx, broker, topic)
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
     name = wanted.name or ""
-    topic = cluster.topics.get(name)
+    topic = metadata.topics.get(name)
     if topic is not None:
         return _describe(ctx, broker, topic)
     creates = request.allow_auto_topic_creation and broker.auto_creates_topics
@@ -110,11 +110,11 @@ def _answer(
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     if not creates:
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-    if broker.enforcement.refuses_auto_creation(ctx, cluster.config.integer("num.partitions")):
+    if broker.enforcement.refuses_auto_creation(ctx, broker.cluster.config.integer("num.partitions")):
         return _failed(
             ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
         )  # its client asks again, as after Kafka's answer
-    created = cluster.auto_create(name)
+    created = broker.auto_create_topic(name)
     if isinstance(created, Topic):
         return _describe(ctx, broker, created)
     return _failed(ctx, created.code, name)
@@ -127,7 +127,7 @@ def _may_create(ctx: RequestContext, broker: "TopicServices", name: str) -> bool
 
 
 def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> MetadataResponseTopic:
-    fenced, image = broker.known_fenced, broker.image
+    fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
     none = list[int]()  # the same for all: a topic may have a thousand partitions
     for partition in topic.partitions:

@@ -113,7 +113,7 @@ def _unwritable(
 ) -> ErrorCode:
     if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED  # no client may write to these
-    known = broker.cluster.partition(*name) is not None
+    known = broker.metadata.partition(*name) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -45,7 +45,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
             if not may:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 continue
-            partition = broker.cluster.partition(*name)
+            partition = broker.metadata.partition(*name)
             if partition is None:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue

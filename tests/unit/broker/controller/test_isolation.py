@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.controller.isolation import StrandedCluster, StrandedLog
+from sluice.broker.controller.isolation import IsolatedLog, IsolatedMetadata
 from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
@@ -12,14 +12,14 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 from tests.support.wire import error_codes
 
 
-def branched(committed: int) -> StrandedLog:
+def branched(committed: int) -> IsolatedLog:
     """A log that branched off another with `committed` records, each a batch and a second after the one before."""
     broker = VirtualBroker()
     log = broker.topic().partitions[0].log
     for number in range(committed):
         data = batch(b"%d" % number, timestamp=WALL_START_MS + 1000 * number)
         log.append(memoryview(bytearray(data)), WALL_START_MS, 0)
-    return StrandedLog(log)
+    return IsolatedLog(log)
 
 
 def test_it_goes_on_where_the_other_ended_and_nobody_reads_that() -> None:
@@ -56,7 +56,7 @@ def test_records_are_found_by_time_and_by_leader() -> None:
 
 def test_it_knows_the_epochs_that_were_and_not_those_of_others_to_come() -> None:
     committed = branched(3)._committed
-    log = StrandedLog(committed)
+    log = IsolatedLog(committed)
     committed.begin_epoch(1)
     committed.append(memoryview(bytearray(batch(b"theirs"))), WALL_START_MS, 1)
     log.append(memoryview(bytearray(batch(b"mine"))), WALL_START_MS, 0)
@@ -75,17 +75,17 @@ def isolated() -> tuple[VirtualBroker, ClusterServer]:
 
 def test_what_it_leads_is_the_cluster_s_until_another_leads_it() -> None:
     cluster, server = isolated()
-    mine = cluster.broker.cluster
-    assert isinstance(mine, StrandedCluster)
+    mine = cluster.broker.metadata
+    assert isinstance(mine, IsolatedMetadata)
     assert mine.partition("t", 0) is cluster.partition("t")
     assert mine.partition("u", 0) is not cluster.partition("u")
     server.move_leader("t", 0, 2)
     kept = mine.partition("t", 0)
     assert kept is not None
     assert kept is not cluster.partition("t")
-    assert (kept.leader, kept.leader_epoch, type(kept.log)) == (1, 0, StrandedLog)
+    assert (kept.leader, kept.leader_epoch, type(kept.log)) == (1, 0, IsolatedLog)
     server.rejoin_broker(1)
-    assert cluster.broker.cluster is cluster.cluster
+    assert not isinstance(cluster.broker.metadata, IsolatedMetadata)
     assert kept.leader == -1, "whoever waits for it is sent away"
 
 

@@ -31,7 +31,7 @@ def move(cluster: VirtualBroker, node_id: int) -> None:
 
 
 def test_only_the_broker_that_is_held_back_learns_later(three: VirtualBroker) -> None:
-    three.cluster.controller.publisher.hold_back(3, LAG_MS)
+    three.cluster.controller.publisher.delay_updates(3, LAG_MS)
     move(three, 2)
     assert [told(three, node_id)[0] for node_id in (1, 2, 3)] == [2, 2, 1]
     three.advance(LAG_MS - 1)
@@ -41,7 +41,7 @@ def test_only_the_broker_that_is_held_back_learns_later(three: VirtualBroker) ->
 
 
 def test_a_broker_that_is_held_back_for_ever_tells_what_was(three: VirtualBroker) -> None:
-    three.cluster.controller.publisher.hold_back(3, inf)
+    three.cluster.controller.publisher.delay_updates(3, inf)
     move(three, 2)
     three.cluster_server.stop_broker(1)
     three.topic("new")
@@ -53,16 +53,16 @@ def test_a_broker_that_is_held_back_for_ever_tells_what_was(three: VirtualBroker
 
 
 def test_who_is_let_go_learns_all_that_it_missed(three: VirtualBroker) -> None:
-    let_go = three.cluster.controller.publisher.hold_back(3, inf)
+    let_go = three.cluster.controller.publisher.delay_updates(3, inf)
     move(three, 2)
     three.cluster_server.stop_broker(1)
     let_go()
     assert told(three, 3) == (2, [2, 3])
-    assert three.cluster.brokers[3].image is None
+    assert three.cluster.brokers[3].metadata.image is None
 
 
 def test_new_topics_are_learned_late_too(three: VirtualBroker) -> None:
-    three.cluster.controller.publisher.hold_back(3, LAG_MS)
+    three.cluster.controller.publisher.delay_updates(3, LAG_MS)
     three.topic("a")
     client = three.client(node_id=3)
 
@@ -77,8 +77,8 @@ def test_new_topics_are_learned_late_too(three: VirtualBroker) -> None:
 
 def test_who_wants_most_counts_and_the_others_when_that_is_over(three: VirtualBroker) -> None:
     publisher = three.cluster.controller.publisher
-    publisher.hold_back(3, LAG_MS)
-    let_go = publisher.hold_back(3, inf)
+    publisher.delay_updates(3, LAG_MS)
+    let_go = publisher.delay_updates(3, inf)
     move(three, 2)
     three.advance(LAG_MS)
     assert told(three, 3)[0] == 1
@@ -92,15 +92,15 @@ def test_who_wants_most_counts_and_the_others_when_that_is_over(three: VirtualBr
 
 def test_what_is_on_its_way_as_it_begins_is_not_learned(three: VirtualBroker) -> None:
     publisher = three.cluster.controller.publisher
-    publisher.hold_back(3, LAG_MS)
+    publisher.delay_updates(3, LAG_MS)
     move(three, 2)
-    publisher.hold_back(3, inf)
+    publisher.delay_updates(3, inf)
     three.advance(LAG_MS)
     assert told(three, 3)[0] == 1
 
 
 def test_a_broker_that_is_isolated_meanwhile_learns_when_it_is_back(three: VirtualBroker) -> None:
-    let_go = three.cluster.controller.publisher.hold_back(3, inf)
+    let_go = three.cluster.controller.publisher.delay_updates(3, inf)
     three.cluster_server.isolate_broker(3)
     move(three, 2)
     let_go()

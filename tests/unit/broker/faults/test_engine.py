@@ -520,7 +520,7 @@ def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
     isolated = broker.cluster.brokers[2]
     seen = []
     for _ in range(3):
-        seen.append(isolated.is_stranded)
+        seen.append(isolated.is_isolated)
         broker.advance(3_000)
     assert seen == [False, True, False]
     assert fault.hits == 1
@@ -529,9 +529,9 @@ def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
 def test_removing_a_rule_undoes_the_state_it_brought_about() -> None:
     broker = started("sluice.brokers=3")
     fault = broker.cluster_server.faults.add(Rule("isolate", broker=2))
-    assert broker.cluster.brokers[2].is_stranded
+    assert broker.cluster.brokers[2].is_isolated
     fault.remove()
-    assert not broker.cluster.brokers[2].is_stranded
+    assert not broker.cluster.brokers[2].is_isolated
 
 
 def test_a_state_that_cannot_be_is_refused_now_and_disabled_later() -> None:

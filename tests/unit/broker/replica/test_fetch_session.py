@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.controller.cluster import Cluster
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache, Told, WantedPartition
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
@@ -425,8 +425,8 @@ SLOTS = 2
 
 
 @cache
-def no_topics() -> Cluster:
-    return VirtualBroker().broker.cluster
+def no_topics() -> MetadataCache:
+    return VirtualBroker().broker.metadata
 
 
 def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache, list[int]]:

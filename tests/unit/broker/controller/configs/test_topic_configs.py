@@ -162,7 +162,7 @@ class World:
 
     def recovery_point(self) -> int:
         storage: Any = self.partition.log._storage
-        point: int = storage.place.recovery_point
+        point: int = storage.directory.recovery_point
         return point
 
     def index_entries(self) -> int:
