@@ -15,6 +15,6 @@ _Number = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED, extra=ACCEPTED)]
 
 
-def in_words(ms: float) -> str:
+def format_duration(ms: float) -> str:
     """Such as 250 ms, 1.5 s."""
     return f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"

@@ -1,8 +1,8 @@
-"""A scenario that runs: what its timeline says is done as the moments come, told, and noted in the journal.
+"""A run of a scenario: executes the actions of its timeline in time, reports them, and records them in the journal.
 
-What cannot be done as things are then is told, too, and the run goes on: a cluster is not left without its brokers
-because a leader could not be moved. At the end, also at one before its time, brokers, quotas and configs are again what
-they were before, unless it is to stay as it is; topics, records and who leads stay in any case.
+An action that fails is reported too, and the run continues: a leader that cannot be moved must not leave a cluster
+without its brokers. At the end, also of a run that was stopped, brokers, quotas and configs are restored unless `keep`
+is set. Topics, records and leaders are never restored.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.errors import ClusterError
-from sluice.broker.scenarios.steps.action import Known, Stage
+from sluice.broker.scenarios.steps.action import ExpectedState, ScenarioContext
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
@@ -41,28 +41,28 @@ class RunState(Enum):
 
 
 class Run:
-    """One run of a scenario. `told` hears of each step as it is done."""
+    """One run of a scenario. `on_step` is called with each step."""
 
     def __init__(
         self,
         scenario: Scenario,
         server: ClusterServer,
         *,
-        told: Callable[[StepDone], None] = lambda step: None,
+        on_step: Callable[[StepDone], None] = lambda step: None,
         run_id: str = "run",
         keep: bool = False,
     ) -> None:
-        """`keep`: at the end all stays as it is. Raises ScenarioError for a scenario that cannot be."""
+        """`keep`: Restore nothing at the end. Raises ScenarioError for an invalid scenario."""
         self.scenario = scenario
         self.run_id = run_id
         self.state = RunState.NEW
-        self.done = False  # it has come to its end, or was stopped, and left all in order
+        self.done = False  # it has ended or was stopped, and everything is restored
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
         self._clock = server.cluster.clock
         self._server = server
-        self._stage = Stage(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
-        self._told = told
+        self._context = ScenarioContext(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
+        self._on_step = on_step
         self._keep = keep
         self._began_ms = self._ended_ms = 0.0
         self._next = 0  # moment
@@ -77,18 +77,18 @@ class Run:
         return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
 
     def start(self) -> None:
-        """Begins. Raises ClusterError where the cluster is not what the scenario is about."""
+        """Start the run. Raises ClusterError if the cluster is not one that the scenario is for."""
         assert self.state is RunState.NEW, "a run is started once"
-        problem = self._refusal()
+        problem = self._start_problem()
         if problem is not None:
             raise ClusterError(problem)
         self.state = RunState.RUNNING
         self._began_ms = self._clock.monotonic_ms()
-        self._note("begins", "", "", NOBODY)
+        self._record("begins", "", "", NOBODY)
         self._go_on()
 
     def stop(self) -> None:
-        """Ends it before its time; one that is not running stays as it is."""
+        """Stop the run before its end, if it is running."""
         if self.state is RunState.RUNNING:
             self._end(RunState.STOPPED)
 
@@ -99,9 +99,9 @@ class Run:
             self._waiting.append(waiting)
             await waiting
 
-    def _refusal(self) -> str | None:
+    def _start_problem(self) -> str | None:
         controller = self._server.cluster.controller
-        wanted, there = Known(self._config).brokers, self._server.servers
+        wanted, there = ExpectedState(self._config).brokers, self._server.servers
         if not there.keys() >= {*wanted}:
             return f"brokers: the scenario is about {_listed(wanted)}, and there are {_listed(there)}"
         down = [node_id for node_id in self._server.servers if not controller.is_running(node_id)]
@@ -111,7 +111,7 @@ class Run:
         return None
 
     def report(self) -> RunReport:
-        """What there is to tell, as it is now."""
+        """Return the report of the run as of now."""
         return RunReport(
             id=self.run_id,
             scenario=self.scenario.name,
@@ -128,7 +128,7 @@ class Run:
     def _rules(self) -> list[RuleReport]:
         """The rules that were added; of those with the same id, one after another, what they have hit together."""
         rules: dict[str, RuleReport] = {}
-        for fault in self._stage.faults:
+        for fault in self._context.faults:
             before = rules.get(fault.id)
             matched, hits = (0, 0) if before is None else (before.matched, before.hits)
             rules[fault.id] = RuleReport(
@@ -142,15 +142,15 @@ class Run:
         values = {name: (_value(self._config, name), _value(self._server.config, name)) for name in names}
         return [f"{name} is {is_}, not {wanted}" for name, (wanted, is_) in values.items() if is_ != wanted]
 
-    # As time goes
+    # Execution
 
     def _go_on(self) -> None:
-        """Does what is due, and waits for what comes next."""
+        """Execute what is due, and schedule what is next."""
         if self._server.is_stopping:
-            self._keep = True  # there is nothing left to put in order
+            self._keep = True  # there is nothing to restore
             self.stop()
         now_ms = self._clock.monotonic_ms()
-        while self.state is RunState.RUNNING and self._is_due(now_ms):  # whoever is told of a step may stop it
+        while self.state is RunState.RUNNING and self._is_due(now_ms):  # `on_step` may stop the run
             moment = self._moments[self._next]
             self._next += 1
             self._do(moment)
@@ -170,8 +170,8 @@ class Run:
         return self._began_ms + self._moments[number].at_ms
 
     def _do(self, moment: Moment) -> None:
-        problem = _problem(lambda: moment.action.do(self._stage))
-        self._tell(moment.path, moment.action.words + moment.times, problem, moment.action.broker)
+        problem = _problem(lambda: moment.action.do(self._context))
+        self._report_step(moment.path, moment.action.description + moment.times, problem, moment.action.broker)
 
     def _end(self, state: RunState) -> None:
         self.state = state
@@ -182,37 +182,37 @@ class Run:
 
     def _broker_started(self, node_id: int, error: SluiceError | None) -> None:
         if error is not None:
-            self._tell("", f"broker {node_id} starts", str(error), node_id)
+            self._report_step("", f"broker {node_id} starts", str(error), node_id)
         if self.state is not RunState.RUNNING:
             self._settle()
 
     def _settle(self) -> None:
-        """Puts in order what is left, once the brokers have started that were about to; then it is done."""
-        if self._stage.starting:
+        """Restore the state before the scenario once no broker is starting; then the run is done."""
+        if self._context.starting:
             return
-        for what, restore in [] if self._keep else self._stage.restored():
+        for what, restore in [] if self._keep else self._context.restorations():
             problem = _problem(restore)
             if problem:
-                self._tell("", f"{what}: as before the scenario", problem, NOBODY)
-        if not self._stage.starting:
+                self._report_step("", f"{what}: as before the scenario", problem, NOBODY)
+        if not self._context.starting:
             self._finish()
 
     def _finish(self) -> None:
         self.done = True
-        self._note("ends" if self.state is RunState.ENDED else "is stopped", "", "", NOBODY)
+        self._record("ends" if self.state is RunState.ENDED else "is stopped", "", "", NOBODY)
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
 
-    # Telling
+    # Reports
 
-    def _tell(self, path: str, what: str, problem: str, broker: int) -> None:
+    def _report_step(self, path: str, what: str, problem: str, broker: int) -> None:
         step = StepDone(self._clock.monotonic_ms() - self._began_ms, path, what, problem)
         self.steps.append(step)
-        self._note(what, path, problem, broker)
-        self._told(step)
+        self._record(what, path, problem, broker)
+        self._on_step(step)
 
-    def _note(self, what: str, path: str, problem: str, broker: int) -> None:
+    def _record(self, what: str, path: str, problem: str, broker: int) -> None:
         journal = self._server.cluster.journal
         if journal is not None:
             own = {"run": self.run_id, "scenario": self.scenario.name, "step": path, "what": what, "problem": problem}
@@ -231,7 +231,7 @@ def _listed(node_ids: Iterable[int]) -> str:
 
 
 def _problem(act: Callable[[], None]) -> str:
-    """Why it could not be done, else "". Whatever it is, it ends neither the broker nor the run."""
+    """Return why `act` failed, else "". No failure ends the broker or the run."""
     try:
         act()
     except SluiceError as error:

@@ -1,6 +1,6 @@
-"""A scenario as a sequence of moments, checked from the first to the last against what is known of the cluster by then.
+"""A scenario as a sequence of moments, checked in order against the state that the cluster is expected to have by then.
 
-So a contradiction, such as to start a broker that runs, is found when the file is read, and told with the path in it.
+A contradiction, such as starting a broker that runs, is found when the file is read, and reported with its path.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,16 +11,16 @@ from msgspec import UNSET
 
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
-from sluice.broker.scenarios.steps.action import Action, Known, Refused, Say
+from sluice.broker.scenarios.steps.action import Action, ExpectedState, LogMessage, StepProblem
 from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
 from sluice.broker.scenarios.steps.configs import ConfigAlteration
 from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRemoval
 from sluice.broker.scenarios.steps.quotas import QuotaAlteration
-from sluice.broker.scenarios.steps.topics import LeaderMove, PartitionElection, TopicBeforehand, TopicCreation
+from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, PartitionElection, TopicCreation
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
 
-from .durations import in_words
+from .durations import format_duration
 from .model import Scenario, Step, config_texts
 
 # Moments in all: more of them take longer to check than anybody wants to wait.
@@ -55,7 +55,7 @@ class Timeline(NamedTuple):
 
 # What a step may do, by its field: the action of what the field says.
 ACTIONS: dict[str, Callable[..., Action]] = {
-    "say": Say,
+    "say": LogMessage,
     **{kind: lambda broker, kind=kind: BrokerStep(kind, broker) for kind in KINDS},
     "move_leader": LeaderMove,
     "elect": PartitionElection,
@@ -66,7 +66,7 @@ ACTIONS: dict[str, Callable[..., Action]] = {
     "fault": RuleAddition,
     "remove_fault": RuleRemoval,
 }
-UNDOABLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config", "fault")
+REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config", "fault")
 
 
 def timeline(scenario: Scenario) -> Timeline:
@@ -78,15 +78,16 @@ def timeline(scenario: Scenario) -> Timeline:
         raise ScenarioError("steps", f"with all repetitions they are more than {_MOST_MOMENTS} moments")
     # What ends at a moment does so before anything begins there; for the rest the order is that of the file.
     steps.sort(key=lambda moment: (moment.at_ms, not moment.is_end))
-    moments = [*_beforehand(scenario), *steps]
+    moments = [*_initial(scenario), *steps]
     last_ms = moments[-1].at_ms if moments else 0.0
     duration_ms = last_ms if scenario.duration is UNSET else _ms("duration", scenario.duration)
     for moment in moments:
         if moment.at_ms > duration_ms:
             raise ScenarioError(
-                moment.path, f"at {in_words(moment.at_ms)}, but the scenario ends after {in_words(duration_ms)}"
+                moment.path,
+                f"at {format_duration(moment.at_ms)}, but the scenario ends after {format_duration(duration_ms)}",
             )
-    _check(moments, Known(config))
+    _check(moments, ExpectedState(config))
     return Timeline(moments, duration_ms, config)
 
 
@@ -105,9 +106,9 @@ def broker_properties(scenario: Scenario) -> dict[str, str]:
     return {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
 
 
-def _beforehand(scenario: Scenario) -> Iterator[Moment]:
+def _initial(scenario: Scenario) -> Iterator[Moment]:
     for index, topic in enumerate(scenario.topics):
-        yield Moment(0, f"topics[{index}]", TopicBeforehand(topic))
+        yield Moment(0, f"topics[{index}]", InitialTopic(topic))
     for index, quota in enumerate(scenario.quotas):
         yield Moment(0, f"quotas[{index}]", QuotaAlteration(quota))
     for index, rule in enumerate(scenario.faults):
@@ -123,8 +124,8 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
     during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
     if during_ms is None and step.meanwhile:
         raise ScenarioError(f"{path}.meanwhile", "needs during, which says how long that is")
-    if during_ms is not None and kind not in UNDOABLE:
-        raise ScenarioError(f"{path}.during", f"{kind} cannot be undone; what can is {', '.join(UNDOABLE)}")
+    if during_ms is not None and kind not in REVERSIBLE:
+        raise ScenarioError(f"{path}.during", f"{kind} cannot be undone; what can is {', '.join(REVERSIBLE)}")
     for number in range(times):
         at_ms = first_ms + number * every_ms
         nth = f" ({number + 1} of {times})" if times > 1 else ""
@@ -134,7 +135,7 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
             actions[place] = (RuleAddition(rule), place)
         for place, (action, end_place) in actions.items():
             yield Moment(at_ms, place, action, nth)
-            end = None if during_ms is None else action.undone()
+            end = None if during_ms is None else action.inverse()
             if during_ms is not None and end is not None:
                 yield Moment(at_ms + during_ms, end_place, end, nth, is_end=True)
 
@@ -162,10 +163,10 @@ def _positive(path: str, duration: str | float) -> float:
     return ms
 
 
-def _check(moments: Iterable[Moment], known: Known) -> None:
+def _check(moments: Iterable[Moment], expected: ExpectedState) -> None:
     for moment in moments:
         try:
-            moment.action.check(known)
-        except Refused as refused:
-            path = f"{moment.path}.{refused.part}" if refused.part else moment.path
-            raise ScenarioError(path, f"at {in_words(moment.at_ms)}{moment.times}: {refused}") from None
+            moment.action.check(expected)
+        except StepProblem as problem:
+            path = f"{moment.path}.{problem.part}" if problem.part else moment.path
+            raise ScenarioError(path, f"at {format_duration(moment.at_ms)}{moment.times}: {problem}") from None

@@ -20,7 +20,7 @@ def list_(output_format: str) -> None:
     """Lists the scenarios that come with sluice, and what each shows."""
     import msgspec
 
-    from sluice.broker.scenarios.durations import in_words
+    from sluice.broker.scenarios.durations import format_duration
     from sluice.broker.scenarios.files import entries
     from sluice.cli.text_table import table
 
@@ -28,7 +28,7 @@ def list_(output_format: str) -> None:
     if output_format == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
         return
-    rows = [(one.name, str(one.brokers), in_words(one.duration_ms), one.description) for one in found]
+    rows = [(one.name, str(one.brokers), format_duration(one.duration_ms), one.description) for one in found]
     click.echo("\n".join(table(("NAME", "BROKERS", "TAKES", "SHOWS"), rows)))
 
 

@@ -51,7 +51,7 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
     def tell(step: StepDone) -> None:
         click.echo(step_line(step, run.duration_ms), err=True)
 
-    run = Run(scenario, server, told=tell, keep=True)  # the brokers end with it
+    run = Run(scenario, server, on_step=tell, keep=True)  # the brokers end with it
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sluice.broker.scenarios.durations import in_words
+from sluice.broker.scenarios.durations import format_duration
 from sluice.broker.scenarios.report import RunReport, StepDone
 from sluice.cli.text_table import table
 
@@ -17,7 +17,7 @@ def summary(report: RunReport) -> str:
     """The end of a run, for people."""
     count = len(report.problems)
     failed = f", {count} of which failed" if count else ""
-    took = in_words(round(report.elapsed_ms))
+    took = format_duration(round(report.elapsed_ms))
     end = f"scenario {report.scenario} {report.state} after {took}: {len(report.steps)} steps{failed}"
     rows = [(rule.id, rule.action, str(rule.matched), str(rule.hits), rule.problem) for rule in report.rules]
     return "\n".join([*table(("RULE", "ACTION", "MATCHED", "HITS", "PROBLEM"), rows), end] if rows else [end])

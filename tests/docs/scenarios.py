@@ -3,7 +3,7 @@
 import inspect
 from pathlib import Path
 
-from sluice.broker.scenarios.durations import in_words
+from sluice.broker.scenarios.durations import format_duration
 from sluice.broker.scenarios.files import Entry, entries
 from sluice.broker.scenarios.model import (
     AlterConfig,
@@ -59,7 +59,7 @@ def _catalogue() -> str:
 
 def _row(one: Entry) -> str:
     loses = "yes" if one.loses_records else ""
-    return f"| `{one.name}` | {one.description} | {in_words(one.duration_ms)} | {loses} |"
+    return f"| `{one.name}` | {one.description} | {format_duration(one.duration_ms)} | {loses} |"
 
 
 if __name__ == "__main__":

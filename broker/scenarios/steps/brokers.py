@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from sluice.broker.controller.controller import TRANSITIONS, BrokerState
 
-from .action import Known, Refused, Stage
+from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class _Kind(NamedTuple):
     happening: str  # as the controller knows it
-    words: str
+    description: str
     undone_by: str | None
 
 
@@ -29,39 +29,39 @@ class BrokerStep:
 
     def __init__(self, kind: str, broker: int) -> None:
         self.broker = broker
-        self.words = KINDS[kind].words.format(broker)
+        self.description = KINDS[kind].description.format(broker)
         self._kind = kind
 
-    def check(self, known: Known) -> None:
-        state = known.broker(self.broker)
+    def check(self, expected: ExpectedState) -> None:
+        state = expected.broker(self.broker)
         after = TRANSITIONS[KINDS[self._kind].happening].get(state)
         if after is None:
-            raise Refused(f"broker {self.broker} is {state.value} by then")
-        known.brokers[self.broker] = after
+            raise StepProblem(f"broker {self.broker} is {state.value} by then")
+        expected.brokers[self.broker] = after
 
-    def do(self, stage: Stage) -> None:
-        stage.remember(f"broker {self.broker}", lambda: _bring_back(stage, self.broker))
-        _act(stage, self._kind, self.broker)
+    def do(self, context: ScenarioContext) -> None:
+        context.restore_at_end(f"broker {self.broker}", lambda: _bring_back(context, self.broker))
+        _act(context, self._kind, self.broker)
 
-    def undone(self) -> "BrokerStep | None":
+    def inverse(self) -> "BrokerStep | None":
         undone_by = KINDS[self._kind].undone_by
         return None if undone_by is None else BrokerStep(undone_by, self.broker)
 
 
-def _act(stage: Stage, kind: str, broker: int) -> None:
-    server = stage.server
+def _act(context: ScenarioContext, kind: str, broker: int) -> None:
+    server = context.server
     match kind:
         case "stop" | "kill":
             server.stop_broker(broker, controlled=kind == "stop")
         case "start":
-            stage.start_broker(broker)
+            context.start_broker(broker)
         case "isolate":
             server.isolate_broker(broker)
         case "rejoin":
             server.rejoin_broker(broker)
 
 
-def _bring_back(stage: Stage, broker: int) -> None:
-    kind = _BACK.get(stage.server.cluster.controller.state(broker))
+def _bring_back(context: ScenarioContext, broker: int) -> None:
+    kind = _BACK.get(context.server.cluster.controller.state(broker))
     if kind is not None:
-        _act(stage, kind, broker)
+        _act(context, kind, broker)

@@ -13,7 +13,7 @@ from sluice.broker.scenarios.model import AlterConfig, config_texts
 from sluice.config.broker_config import refused_topic_configs
 from sluice.journal_events import NOBODY
 
-from .action import Known, Refused, Stage
+from .action import ExpectedState, ScenarioContext, StepProblem
 from .topics import have_topic
 
 
@@ -26,38 +26,41 @@ class ConfigAlteration:
         self.before: Mapping[str, str] = {}  # what was set until it was done
         self._set = config_texts(wanted.set)
         changed = [*(f"{name}={value}" for name, value in self._set.items()), *(f"no {name}" for name in wanted.remove)]
-        self.words = f"config of {self.of}: {', '.join(changed)}"
+        self.description = f"config of {self.of}: {', '.join(changed)}"
         self._wanted = wanted
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         wanted = self._wanted
         if wanted.topic is not UNSET and wanted.broker is not UNSET:
-            raise Refused("topic and broker exclude each other")
+            raise StepProblem("topic and broker exclude each other")
         if not wanted.set and not wanted.remove:
-            raise Refused("set or remove, or both, say what is altered")
+            raise StepProblem("set or remove, or both, say what is altered")
         if wanted.topic is not UNSET:
-            known.partition(wanted.topic, 0)
-            problem = refused_topic_configs(known.config, self._set)
+            expected.partition(wanted.topic, 0)
+            problem = refused_topic_configs(expected.config, self._set)
         else:
             refusal = refused_configs(self._set)
             problem = None if refusal is None else refusal.message
         if problem is not None:
-            raise Refused(problem, "set")
-        if wanted.broker is not UNSET and (state := known.broker(wanted.broker, "broker")) is not BrokerState.RUNNING:
-            raise Refused(f"broker {wanted.broker} is {state.value} by then", "broker")
+            raise StepProblem(problem, "set")
+        if (
+            wanted.broker is not UNSET
+            and (state := expected.broker(wanted.broker, "broker")) is not BrokerState.RUNNING
+        ):
+            raise StepProblem(f"broker {wanted.broker} is {state.value} by then", "broker")
 
-    def do(self, stage: Stage) -> None:
+    def do(self, context: ScenarioContext) -> None:
         kind, name = _resource(self._wanted)
         if kind == TOPIC:
-            have_topic(stage, name)
-        control = _control(stage, self.broker)
+            have_topic(context, name)
+        control = _control(context, self.broker)
         before = self.before = dict(control.stores[kind].own(name))
-        stage.remember(f"config of {self.of}", lambda: put_configs(stage, self._wanted, before))
+        context.restore_at_end(f"config of {self.of}", lambda: put_configs(context, self._wanted, before))
         changes = {config: Change(Operation.SET, value) for config, value in self._set.items()}
         changes |= {config: Change(Operation.DELETE, None) for config in self._wanted.remove}
         _expect(self.of, control.alter(kind, name, changes, validate_only=False))
 
-    def undone(self) -> "ConfigRestoration":
+    def inverse(self) -> "ConfigRestoration":
         return ConfigRestoration(self, self._wanted)
 
 
@@ -66,30 +69,30 @@ class ConfigRestoration:
 
     def __init__(self, alteration: ConfigAlteration, wanted: AlterConfig) -> None:
         self.broker = alteration.broker
-        self.words = f"config of {alteration.of}: as before"
+        self.description = f"config of {alteration.of}: as before"
         self._alteration = alteration
         self._wanted = wanted
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         """What could be altered can be altered back."""
 
-    def do(self, stage: Stage) -> None:
-        put_configs(stage, self._wanted, self._alteration.before)
+    def do(self, context: ScenarioContext) -> None:
+        put_configs(context, self._wanted, self._alteration.before)
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
-def put_configs(stage: Stage, wanted: AlterConfig, own: Mapping[str, str]) -> None:
+def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:
     """Gives what `wanted` names exactly these configs of its own. Raises ClusterError."""
     kind, name = _resource(wanted)
-    control = _control(stage, NOBODY if wanted.broker is UNSET else wanted.broker)
+    control = _control(context, NOBODY if wanted.broker is UNSET else wanted.broker)
     _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))
 
 
-def _control(stage: Stage, node_id: int) -> ConfigurationControl:
+def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
     """As this broker has it; where none is named, as one that lives."""
-    cluster = stage.server.cluster
+    cluster = context.server.cluster
     broker = cluster.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
     if broker is None:
         raise ClusterError("no broker runs that could alter configs")

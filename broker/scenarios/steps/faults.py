@@ -10,7 +10,7 @@ from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.journal_events import NOBODY
 
-from .action import Known, Refused, Stage
+from .action import ExpectedState, ScenarioContext, StepProblem
 
 _AT = "rule"
 
@@ -23,33 +23,33 @@ class RuleAddition:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.fault: Fault | None = None  # once it is in force
-        self.words = f"{_words(rule)} is in force"
+        self.description = f"{_describe(rule)} is in force"
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         try:
-            check_rule(self.rule, known.config, _AT)
+            check_rule(self.rule, expected.config, _AT)
         except FaultError as error:
-            raise Refused(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
-        if self.rule.id in known.faults:
-            raise Refused(f"fault rule {self.rule.id} is in force by then", "id")
+            raise StepProblem(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
+        if self.rule.id in expected.faults:
+            raise StepProblem(f"fault rule {self.rule.id} is in force by then", "id")
         if self.rule.id is not None:
-            known.faults.add(self.rule.id)
+            expected.faults.add(self.rule.id)
 
-    def do(self, stage: Stage) -> None:
-        self.fault = stage.server.faults.add(self._seeded(stage), _AT)
-        stage.faults.append(self.fault)
-        stage.remember(f"fault rule {self.fault.id}, the {len(stage.faults)}.", self.fault.remove)
+    def do(self, context: ScenarioContext) -> None:
+        self.fault = context.server.faults.add(self._seeded(context), _AT)
+        context.faults.append(self.fault)
+        context.restore_at_end(f"fault rule {self.fault.id}, the {len(context.faults)}.", self.fault.remove)
 
-    def undone(self) -> "RuleEnd":
+    def inverse(self) -> "RuleEnd":
         return RuleEnd(self)
 
-    def _seeded(self, stage: Stage) -> Rule:
+    def _seeded(self, context: ScenarioContext) -> Rule:
         """With the scenario's chance, where it leaves something to chance and has none of its own."""
         rule = self.rule
         draws = rule.probability is not None or type(rule.the_action).DRAWS
-        if stage.seed is None or rule.seed is not None or not draws:
+        if context.seed is None or rule.seed is not None or not draws:
             return rule
-        return msgspec.structs.replace(rule, seed=crc32(f"{stage.seed}:{len(stage.faults)}".encode()))
+        return msgspec.structs.replace(rule, seed=crc32(f"{context.seed}:{len(context.faults)}".encode()))
 
 
 class RuleEnd:
@@ -58,19 +58,19 @@ class RuleEnd:
     broker = NOBODY
 
     def __init__(self, addition: RuleAddition) -> None:
-        self.words = f"{_words(addition.rule)} is removed"
+        self.description = f"{_describe(addition.rule)} is removed"
         self._addition = addition
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         rule_id = self._addition.rule.id
         if rule_id is not None:
-            known.end_fault(rule_id)
+            expected.end_fault(rule_id)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, context: ScenarioContext) -> None:
         if self._addition.fault is not None:
             self._addition.fault.remove()
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
@@ -80,19 +80,19 @@ class RuleRemoval:
     broker = NOBODY
 
     def __init__(self, rule_id: str) -> None:
-        self.words = f"fault rule {rule_id} is removed"
+        self.description = f"fault rule {rule_id} is removed"
         self._id = rule_id
 
-    def check(self, known: Known) -> None:
-        known.end_fault(self._id)
+    def check(self, expected: ExpectedState) -> None:
+        expected.end_fault(self._id)
 
-    def do(self, stage: Stage) -> None:
-        stage.server.faults.remove(self._id)
+    def do(self, context: ScenarioContext) -> None:
+        context.server.faults.remove(self._id)
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
-def _words(rule: Rule) -> str:
+def _describe(rule: Rule) -> str:
     action = rule.action if isinstance(rule.action, str) else rule.action.kind
     return f"fault rule {rule.id} ({action})" if rule.id else f"a fault rule ({action})"

@@ -13,7 +13,7 @@ from sluice.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from sluice.quotas.client_quotas import Entity as QuotaEntity
 from sluice.quotas.store import QuotaStores
 
-from .action import Known, Refused, Stage
+from .action import ExpectedState, ScenarioContext, StepProblem
 
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 
@@ -25,38 +25,38 @@ class QuotaAlteration:
 
     def __init__(self, entity: Entity) -> None:
         self.entity = _entity(entity)
-        self.of = f"quota of {_words(self.entity)}" if self.entity else "quota"
+        self.of = f"quota of {_describe(self.entity)}" if self.entity else "quota"
         self.before: Mapping[str, float] = {}  # what was set until it was done
         self._values = _given(entity) if isinstance(entity, Quota) else None  # None: all are removed
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
-        self.words = f"{self.of}: {'none' if given is None else ', '.join(given)}"
+        self.description = f"{self.of}: {'none' if given is None else ', '.join(given)}"
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         if not self.entity:
-            raise Refused("user, client_id or ip says whose")
+            raise StepProblem("user, client_id or ip says whose")
         if self._values == {}:
-            raise Refused(f"at least one is needed of {', '.join(QUOTAS)}")
+            raise StepProblem(f"at least one is needed of {', '.join(QUOTAS)}")
         changes: dict[str, float | None] = {}
         for key, value in (self._values or {}).items():
             changes[key] = _rate(key, value)
-            problem = ClientQuotas(QuotaStores(known.config)).refusal(self.entity, changes)
+            problem = ClientQuotas(QuotaStores(expected.config)).refusal(self.entity, changes)
             if problem is not None:
-                raise Refused(problem, key)
-        problem = ClientQuotas(QuotaStores(known.config)).refusal(self.entity, {})
+                raise StepProblem(problem, key)
+        problem = ClientQuotas(QuotaStores(expected.config)).refusal(self.entity, {})
         if problem is not None:
-            raise Refused(problem)
+            raise StepProblem(problem)
 
-    def do(self, stage: Stage) -> None:
-        before = self.before = _set_now(stage, self.entity)
-        stage.remember(self.of, lambda: put_quotas(stage, self.entity, before))
+    def do(self, context: ScenarioContext) -> None:
+        before = self.before = _set_now(context, self.entity)
+        context.restore_at_end(self.of, lambda: put_quotas(context, self.entity, before))
         if self._values is None:
-            put_quotas(stage, self.entity, {})
+            put_quotas(context, self.entity, {})
         else:
             put_quotas(
-                stage, self.entity, {**before, **{key: _rate(key, value) for key, value in self._values.items()}}
+                context, self.entity, {**before, **{key: _rate(key, value) for key, value in self._values.items()}}
             )
 
-    def undone(self) -> "QuotaRestoration":
+    def inverse(self) -> "QuotaRestoration":
         return QuotaRestoration(self)
 
 
@@ -66,29 +66,29 @@ class QuotaRestoration:
     broker = NOBODY
 
     def __init__(self, alteration: QuotaAlteration) -> None:
-        self.words = f"{alteration.of}: as before"
+        self.description = f"{alteration.of}: as before"
         self._alteration = alteration
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         """What could be set can be set back."""
 
-    def do(self, stage: Stage) -> None:
-        put_quotas(stage, self._alteration.entity, self._alteration.before)
+    def do(self, context: ScenarioContext) -> None:
+        put_quotas(context, self._alteration.entity, self._alteration.before)
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
-def put_quotas(stage: Stage, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
+def put_quotas(context: ScenarioContext, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
     """Gives an entity exactly these. Raises ClusterError."""
-    changes: dict[str, float | None] = {**dict.fromkeys(_set_now(stage, entity)), **quotas}
-    code, problem = alter(stage.server.cluster, entity, changes, validate_only=False)
+    changes: dict[str, float | None] = {**dict.fromkeys(_set_now(context, entity)), **quotas}
+    code, problem = alter(context.server.cluster, entity, changes, validate_only=False)
     if code:
-        raise ClusterError(f"{_words(entity)}: {problem}")
+        raise ClusterError(f"{_describe(entity)}: {problem}")
 
 
-def _set_now(stage: Stage, entity: QuotaEntity) -> dict[str, float]:
-    found = stage.server.cluster.client_quotas.matching(entity, (), strict=True)
+def _set_now(context: ScenarioContext, entity: QuotaEntity) -> dict[str, float]:
+    found = context.server.cluster.client_quotas.matching(entity, (), strict=True)
     return dict(found[0][1]) if found else {}
 
 
@@ -109,8 +109,8 @@ def _rate(key: str, value: str | float) -> float:
         return parse_rate(value) if key in _BYTE_RATES else float(value)
     except ValueError:
         accepted = "bytes per second, such as 1000000, 2M or 512Ki" if key in _BYTE_RATES else "a number"
-        raise Refused(f"{value!r}: must be {accepted}", key) from None
+        raise StepProblem(f"{value!r}: must be {accepted}", key) from None
 
 
-def _words(entity: QuotaEntity) -> str:
+def _describe(entity: QuotaEntity) -> str:
     return ", ".join(f"{kind} {DEFAULT_ENTITY if name is None else name}" for kind, name in entity.items())

@@ -13,7 +13,7 @@ from sluice.config.broker_config import refused_topic_configs
 from sluice.errors import NotDurableError
 from sluice.journal_events import NOBODY
 
-from .action import Known, Refused, Stage
+from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class TopicCreation:
@@ -22,7 +22,7 @@ class TopicCreation:
     broker = NOBODY
 
     def __init__(self, wanted: CreateTopic) -> None:
-        self.words = f"topic {wanted.name} is created"
+        self.description = f"topic {wanted.name} is created"
         self._wanted = wanted
         self._new = NewTopic(
             wanted.name,
@@ -32,59 +32,61 @@ class TopicCreation:
             config_texts(wanted.config),
         )
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         new = self._new
         if (problem := invalid_topic_name(new.name)) is not None:
-            raise Refused(problem, "name")
-        if new.name in known.topics:
-            raise Refused(f"topic {new.name} is there already", "name")
-        if (problem := refused_topic_configs(known.config, new.own_configs)) is not None:
-            raise Refused(problem, "config")
+            raise StepProblem(problem, "name")
+        if new.name in expected.topics:
+            raise StepProblem(f"topic {new.name} is there already", "name")
+        if (problem := refused_topic_configs(expected.config, new.own_configs)) is not None:
+            raise StepProblem(problem, "config")
         if self._wanted.assignments is UNSET:
-            self._check_counts(known)
+            self._check_counts(expected)
         else:
-            self._check_assignments(known)
+            self._check_assignments(expected)
 
-    def _check_counts(self, known: Known) -> None:
-        new, config = self._new, known.config
+    def _check_counts(self, expected: ExpectedState) -> None:
+        new, config = self._new, expected.config
         replicas = (
             config.integer("default.replication.factor") if new.replication_factor == -1 else new.replication_factor
         )
-        if replicas > len(known.brokers):
-            raise Refused(f"{replicas} replicas are more than there are brokers, {len(known.brokers)}", "replicas")
+        if replicas > len(expected.brokers):
+            raise StepProblem(
+                f"{replicas} replicas are more than there are brokers, {len(expected.brokers)}", "replicas"
+            )
         partitions = config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions
-        known.topics[new.name] = partitions
-        if replicas == len(known.brokers):
-            known.replicas |= {(new.name, index): tuple(known.brokers) for index in range(partitions)}
+        expected.topics[new.name] = partitions
+        if replicas == len(expected.brokers):
+            expected.replicas |= {(new.name, index): tuple(expected.brokers) for index in range(partitions)}
 
-    def _check_assignments(self, known: Known) -> None:
+    def _check_assignments(self, expected: ExpectedState) -> None:
         wanted, new = self._wanted, self._new
         if wanted.partitions is not UNSET or wanted.replicas is not UNSET:
-            raise Refused("it stands in place of partitions and replicas", "assignments")
+            raise StepProblem("it stands in place of partitions and replicas", "assignments")
         if not new.assignments:
-            raise Refused("at least one partition is needed", "assignments")
+            raise StepProblem("at least one partition is needed", "assignments")
         for index, replicas in new.assignments.items():
-            problem = assignment_problem(replicas, known.brokers.keys(), len(new.assignments[0]))
+            problem = assignment_problem(replicas, expected.brokers.keys(), len(new.assignments[0]))
             if problem is not None:
-                raise Refused(problem, f"assignments[{index}]")
-            known.replicas[new.name, index] = tuple(replicas)
-        known.topics[new.name] = len(new.assignments)
+                raise StepProblem(problem, f"assignments[{index}]")
+            expected.replicas[new.name, index] = tuple(replicas)
+        expected.topics[new.name] = len(new.assignments)
 
-    def do(self, stage: Stage) -> None:
-        created = stage.server.cluster.create(self._new)
+    def do(self, context: ScenarioContext) -> None:
+        created = context.server.cluster.create(self._new)
         if isinstance(created, TopicError):
             raise ClusterError(f"{self._new.name}: {created.message or created.code.message}")
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
-class TopicBeforehand(TopicCreation):
+class InitialTopic(TopicCreation):
     """A topic that is to be there when the scenario begins: one that is there is taken as it is."""
 
-    def do(self, stage: Stage) -> None:
-        if self._new.name not in stage.server.cluster.topics:
-            super().do(stage)
+    def do(self, context: ScenarioContext) -> None:
+        if self._new.name not in context.server.cluster.topics:
+            super().do(context)
 
 
 class LeaderMove:
@@ -92,28 +94,28 @@ class LeaderMove:
 
     def __init__(self, wanted: MoveLeader) -> None:
         self.broker = wanted.to
-        self.words = f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}"
+        self.description = f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}"
         self.before = NO_LEADER  # who led until it was done
         self.wanted = wanted
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         wanted = self.wanted
-        known.partition(wanted.topic, wanted.partition)
-        state = known.broker(wanted.to, "to")
+        expected.partition(wanted.topic, wanted.partition)
+        state = expected.broker(wanted.to, "to")
         if state is not BrokerState.RUNNING:
-            raise Refused(f"broker {wanted.to} is {state.value} by then", "to")
-        replicas = known.replicas.get((wanted.topic, wanted.partition), known.brokers)
+            raise StepProblem(f"broker {wanted.to} is {state.value} by then", "to")
+        replicas = expected.replicas.get((wanted.topic, wanted.partition), expected.brokers)
         if wanted.to not in replicas:
             there = ", ".join(map(str, replicas))
-            raise Refused(f"broker {wanted.to} has no replica of it; those that have: {there}", "to")
+            raise StepProblem(f"broker {wanted.to} has no replica of it; those that have: {there}", "to")
 
-    def do(self, stage: Stage) -> None:
-        wanted, server = self.wanted, stage.server
-        have_topic(stage, wanted.topic)
+    def do(self, context: ScenarioContext) -> None:
+        wanted, server = self.wanted, context.server
+        have_topic(context, wanted.topic)
         self.before = server.partition(wanted.topic, wanted.partition).leader
         server.move_leader(wanted.topic, wanted.partition, wanted.to)
 
-    def undone(self) -> "LeaderMoveBack":
+    def inverse(self) -> "LeaderMoveBack":
         return LeaderMoveBack(self)
 
 
@@ -123,18 +125,18 @@ class LeaderMoveBack:
     broker = NOBODY
 
     def __init__(self, move: LeaderMove) -> None:
-        self.words = f"who led {move.wanted.topic}-{move.wanted.partition} before leads it again"
+        self.description = f"who led {move.wanted.topic}-{move.wanted.partition} before leads it again"
         self._move = move
 
-    def check(self, known: Known) -> None:
+    def check(self, expected: ExpectedState) -> None:
         """Who leads it by then is not known before it runs."""
 
-    def do(self, stage: Stage) -> None:
+    def do(self, context: ScenarioContext) -> None:
         wanted, before = self._move.wanted, self._move.before
         if before != NO_LEADER:
-            stage.server.move_leader(wanted.topic, wanted.partition, before)
+            context.server.move_leader(wanted.topic, wanted.partition, before)
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
@@ -144,25 +146,25 @@ class PartitionElection:
     broker = NOBODY
 
     def __init__(self, wanted: Elect) -> None:
-        self.words = f"{wanted.election} election for {wanted.topic}-{wanted.partition}"
+        self.description = f"{wanted.election} election for {wanted.topic}-{wanted.partition}"
         self._wanted = wanted
 
-    def check(self, known: Known) -> None:
-        known.partition(self._wanted.topic, self._wanted.partition)
+    def check(self, expected: ExpectedState) -> None:
+        expected.partition(self._wanted.topic, self._wanted.partition)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, context: ScenarioContext) -> None:
         wanted = self._wanted
-        have_topic(stage, wanted.topic)
-        stage.server.elect_leader(wanted.topic, wanted.partition, Election[wanted.election.upper()])
+        have_topic(context, wanted.topic)
+        context.server.elect_leader(wanted.topic, wanted.partition, Election[wanted.election.upper()])
 
-    def undone(self) -> None:
+    def inverse(self) -> None:
         return None
 
 
-def have_topic(stage: Stage, topic: str) -> None:
+def have_topic(context: ScenarioContext, topic: str) -> None:
     """Kafka's own topics are created when they are first asked for, which a scenario may be the first to do."""
     if topic in COORDINATOR_TOPICS:
         try:
-            stage.server.cluster.internal_topic(topic)
+            context.server.cluster.internal_topic(topic)
         except NotDurableError as error:
             raise ClusterError(f"{error} cannot be written down") from None

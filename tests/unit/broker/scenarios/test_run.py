@@ -29,7 +29,7 @@ class Stage:
         self.run = Run(
             scenario_of(document),
             self.broker.cluster_server,
-            told=lambda step: self.told.append(
+            on_step=lambda step: self.told.append(
                 f"{step.at_ms:g} {step.step}: {step.what}{step.problem and ' - '}{step.problem}"
             ),
             keep=keep,
@@ -168,7 +168,7 @@ def test_who_is_told_of_a_step_may_stop_the_run() -> None:
     broker = VirtualBroker(*THREE)
     steps = [{"at": "1s", "stop": 1}, {"at": "1s", "stop": 2}]
     run = Run(
-        scenario_of({"name": "s", "brokers": 3, "steps": steps}), broker.cluster_server, told=lambda _: run.stop()
+        scenario_of({"name": "s", "brokers": 3, "steps": steps}), broker.cluster_server, on_step=lambda _: run.stop()
     )
     run.start()
     broker.advance(5000)

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Step
-from sluice.broker.scenarios.timeline import ACTIONS, UNDOABLE, ScenarioError, broker_properties, timeline
+from sluice.broker.scenarios.timeline import ACTIONS, REVERSIBLE, ScenarioError, broker_properties, timeline
 
 ORDERS = {"name": "orders", "partitions": 2}
 PLACED = {"name": "placed", "assignments": [[1, 2], [2, 3]]}
@@ -19,7 +19,7 @@ def scenario(*steps: dict[str, Any], **rest: Any) -> dict[str, Any]:
 
 def moments(document: dict[str, Any]) -> list[str]:
     found = timeline(scenario_of(document)).moments
-    return [f"{moment.at_ms:g} {moment.path}: {moment.action.words}{moment.times}" for moment in found[2:]]
+    return [f"{moment.at_ms:g} {moment.path}: {moment.action.description}{moment.times}" for moment in found[2:]]
 
 
 def test_moments_are_in_the_order_of_time_then_ends_first_then_as_in_the_file() -> None:
@@ -255,7 +255,7 @@ VALUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_what_can_be_undone_may_last_and_what_cannot_may_not(kind: str) -> None:
-    assert (ACTIONS[kind](_value_of(kind)).undone() is not None) == (kind in UNDOABLE)
+    assert (ACTIONS[kind](_value_of(kind)).inverse() is not None) == (kind in REVERSIBLE)
 
 
 def _value_of(kind: str) -> object:
