@@ -156,7 +156,7 @@ class Broker:
         partition.traffic = partition.topic.traffic_on(self.node_id)
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
-            coordinator.load(partition)
+            coordinator.shards.load(partition)
         for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
             if not broker.is_isolated:  # else it does not hear of that
                 broker.produces.check_and_complete(partition)
@@ -165,7 +165,7 @@ class Broker:
         """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
-            coordinator.unload(partition)
+            coordinator.shards.unload(partition)
         self.answer_waiting(partition)
 
     def answer_waiting(self, partition: Partition) -> None:

@@ -45,8 +45,8 @@ def internal_partitions(broker: VirtualBroker, topic: str) -> list[Partition]:
 def reload_groups(broker: VirtualBroker) -> None:
     """Has the coordinator of groups forget all, and read it back."""
     for partition in internal_partitions(broker, GROUP_METADATA_TOPIC):
-        broker.broker.groups.unload(partition)
-        broker.broker.groups.load(partition)
+        broker.broker.groups.shards.unload(partition)
+        broker.broker.groups.shards.load(partition)
     broker.broker.actions.complete()
     broker.settle()
 
@@ -54,8 +54,8 @@ def reload_groups(broker: VirtualBroker) -> None:
 def reload_transactions(broker: VirtualBroker) -> None:
     """Has the coordinator of transactions forget all, and read it back."""
     for partition in internal_partitions(broker, TRANSACTION_STATE_TOPIC):
-        broker.broker.transactions.unload(partition)
-        broker.broker.transactions.load(partition)
+        broker.broker.transactions.shards.unload(partition)
+        broker.broker.transactions.shards.load(partition)
     broker.broker.actions.complete()
     broker.settle()
 

@@ -80,14 +80,6 @@ class GroupRuntime(ABC):
     def group_unloaded(self, group: Group) -> None:
         """Respond to the parked requests of a group that another broker coordinates now."""
 
-    def load(self, partition: Partition) -> None:
-        """Load the groups of a partition of __consumer_offsets that the broker leads from now on."""
-        self.shards.load(partition)
-
-    def unload(self, partition: Partition) -> None:
-        """Drop the groups of a partition that the broker no longer leads."""
-        self.shards.unload(partition)
-
     def error(self, group_id: str) -> ErrorCode:
         """Return NONE if this coordinator is active for the group, else the error for the client."""
         return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)

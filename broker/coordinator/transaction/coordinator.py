@@ -1,20 +1,20 @@
-"""The transaction coordinator: who may write under a transactional id, and how its transactions begin and end.
+"""The transaction coordinator: the current producer of each transactional id, and the course of its transactions.
 
-Theory of operation. Every request about a transactional id is judged by the metadata that is current; then the step is
-written to `__transaction_state`; when that is replicated, the new metadata is current and the request is answered. So
-what a method decides may be told later: it takes `done`, and calls it once. While a step is pending, others are told
-CONCURRENT_TRANSACTIONS, and come again. From the decision to commit or abort until all markers are written the last
+Theory of operation. Every request about a transactional id is checked against its current metadata. Then the step is
+written to `__transaction_state`. When that is replicated, the new metadata is current and the response is sent. So a
+method may finish later: it takes `done` and calls it once. While a step is pending, other requests fail with
+CONCURRENT_TRANSACTIONS and are retried. From the decision to commit or abort until all markers are written, the last
 step, to Complete*, is pending.
 
 EndTxn is answered when the decision is written, before the markers are.
 
-What aborts a transaction without being asked by its producer, a timeout or a new producer of the same id, takes its
-epoch away too.
+A transaction that is aborted by a timeout, or by a new producer of the same id, also loses its epoch: its producer is
+fenced.
 
-The broker has the ids of those partitions of `__transaction_state` that it leads. When it becomes the leader of one it
-reads there what is known, and completes what was decided: a Prepare* state has its markers written, again maybe, which
-changes nothing. When it is the leader no more, it forgets all that; steps that are pending then are never taken here,
-and whoever waits for one is told NOT_COORDINATOR.
+The broker has the ids in the partitions of `__transaction_state` that it leads. When it becomes the leader of one, it
+loads the ids and completes what was decided: in a Prepare* state the markers are written, possibly for a second time,
+which changes nothing. When it stops leading the partition, it drops its ids. Their pending steps are never made, and
+the requests that wait for one fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
 purpose: markers are written at once, in this process, and only wait to be replicated.
@@ -81,7 +81,7 @@ _END_OF_EPOCH_RAISING_CLIENT: dict[tuple[TransactionState, bool, bool], ErrorCod
 
 
 class ProducerResult(NamedTuple):
-    """What a producer is told: an error, or the id and epoch to go on with."""
+    """The result for a producer: an error, or the id and epoch to continue with."""
 
     error_code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -89,7 +89,7 @@ class ProducerResult(NamedTuple):
 
 
 class _Entry:
-    """One transactional id: what is known, the state it is going to, if a step is pending, and what that waits for."""
+    """A transactional id: its metadata, the state of its pending step, if any, and what that step waits for."""
 
     __slots__ = ("append", "current", "markers", "pending")
 
@@ -125,19 +125,11 @@ class TransactionCoordinator:
         return (entry.current for entry in self._entries.values())
 
     def get(self, transactional_id: str) -> TransactionMetadata | None:
-        """What is known of a transactional id, if anything is."""
+        """Return the metadata of a transactional id, if it has any."""
         entry = self._entries.get(transactional_id)
         return None if entry is None else entry.current
 
-    # Partitions that come and go
-
-    def load(self, partition: Partition) -> None:
-        """The broker leads this partition: its transactional ids are here from when they are loaded."""
-        self.shards.load(partition)
-
-    def unload(self, partition: Partition) -> None:
-        """It leads it no more: its ids are elsewhere, and whoever waits here is told so."""
-        self.shards.unload(partition)
+    # -- loading and unloading -----------------------------------------------------------------------------------------
 
     def _recover(self, partition: Partition) -> None:
         log = partition.log
@@ -152,21 +144,38 @@ class TransactionCoordinator:
                 self._complete(entry, completed(entry.current, self._now_ms()))
 
     def _resign(self, partition: Partition) -> None:
-        gone = [name for name in self._entries if self._log.partition_of(name).index == partition.index]
-        for entry in [self._entries.pop(name) for name in gone]:
+        unloaded = [name for name in self._entries if self._log.partition_of(name).index == partition.index]
+        for entry in [self._entries.pop(name) for name in unloaded]:
             if entry.markers is not None:
                 entry.markers.cancel()
             if entry.append is not None:
                 entry.append.force_complete()
 
-    def _unknown(self, transactional_id: str) -> ErrorCode:
-        """What is said to a producer of whose id nothing is known here."""
-        return self.shards.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
-
-    def _is_here(self, entry: _Entry) -> bool:
+    def _is_loaded(self, entry: _Entry) -> bool:
         return self._entries.get(entry.current.transactional_id) is entry
 
-    # What producers ask for
+    # -- requests of producers -----------------------------------------------------------------------------------------
+
+    def _find(self, transactional_id: str) -> _Entry | ErrorCode:
+        """Return a transactional id, or the error for its producer."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        entry = self._entries.get(transactional_id)
+        return entry or self.shards.error(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    def _find_or_create(self, transactional_id: str, timeout_ms: int) -> _Entry | ErrorCode:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if not 0 < timeout_ms <= self._max_timeout_ms:
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            error = self.shards.error(transactional_id)
+            if error:
+                return error
+            created = TransactionMetadata(transactional_id, self._host.new_producer_id(), timeout_ms, self._now_ms())
+            entry = self._entries[transactional_id] = _Entry(created)
+        return entry
 
     def init_producer_id(
         self,
@@ -175,41 +184,31 @@ class TransactionCoordinator:
         expected: tuple[int, int] | None,
         done: Callable[[ProducerResult], None],
     ) -> None:
-        """Gives the caller an epoch of its own; whoever had the id before is fenced, and its transaction aborted.
+        """Give a producer a new epoch. The producer that had the id before is fenced and its transaction aborted.
 
-        `expected`: id and epoch that the producer says it has (KIP-360).
+        `expected`: the producer id and epoch that the producer has already (KIP-360).
         """
-        if not transactional_id:
-            done(ProducerResult(ErrorCode.INVALID_REQUEST))
+        entry = self._find_or_create(transactional_id, timeout_ms)
+        if isinstance(entry, ErrorCode):
+            done(ProducerResult(entry))
             return
-        if not 0 < timeout_ms <= self._max_timeout_ms:
-            done(ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
-            return
-        entry = self._entries.get(transactional_id)
-        if entry is None:
-            error = self.shards.error(transactional_id)
-            if error:
-                done(ProducerResult(error))
-                return
-            created = TransactionMetadata(transactional_id, self._host.new_producer_id(), timeout_ms, self._now_ms())
-            entry = self._entries[transactional_id] = _Entry(created)
         current = entry.current
         if entry.pending is not None:
             done(ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS))
-        elif expected is not None and not _may_continue(current, *expected):
+        elif expected is not None and not _is_current_producer(current, *expected):
             done(ProducerResult(ErrorCode.PRODUCER_FENCED))
         elif current.state == ONGOING:
-            # The caller gets its epoch when it comes again.
+            # The producer gets its epoch when it retries.
             self._fence(entry, lambda code: done(ProducerResult(code or ErrorCode.CONCURRENT_TRANSACTIONS)))
         else:
-            target = self._initialized(current, timeout_ms, None if expected is None else expected[1])
+            target = self._with_new_epoch(current, timeout_ms, None if expected is None else expected[1])
             if isinstance(target, TransactionMetadata):
                 granted = ProducerResult(ErrorCode.NONE, target.producer_id, target.producer_epoch)
-                self._take_step(entry, target, lambda code: done(ProducerResult(code) if code else granted))
+                self._write_step(entry, target, lambda code: done(ProducerResult(code) if code else granted))
             else:
                 done(ProducerResult(target))
 
-    def _initialized(
+    def _with_new_epoch(
         self, current: TransactionMetadata, timeout_ms: int, expected_epoch: int | None
     ) -> TransactionMetadata | ErrorCode:
         if current.is_epoch_exhausted and expected_epoch in (None, current.producer_epoch):
@@ -226,41 +225,34 @@ class TransactionCoordinator:
         client_version: int,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        """Takes partitions into the transaction, which the first ones begin: all, or none."""
-        entry = self._entries.get(transactional_id)
-        if not transactional_id:
-            code = ErrorCode.INVALID_REQUEST
-        elif entry is None:
-            code = self._unknown(transactional_id)
+        """Add partitions to a transaction, which the first ones begin: all, or none."""
+        entry = self._find(transactional_id)
+        if isinstance(entry, ErrorCode):
+            done(entry)
         elif entry.pending is not None:
-            # Before the producer is looked at: it may have got its new id with the answer to EndTxn already.
-            code = ErrorCode.CONCURRENT_TRANSACTIONS
-        else:
-            code = _producer_error(entry.current, producer_id, producer_epoch)
-        if code or entry is None:
+            # Checked before the producer, which may have got its new id with the response to EndTxn already.
+            done(ErrorCode.CONCURRENT_TRANSACTIONS)
+        elif code := _producer_error(entry.current, producer_id, producer_epoch):
             done(code)
         elif entry.current.state == ONGOING and partitions <= entry.current.partitions:
             done(ErrorCode.NONE)
         else:
-            self._take_step(entry, with_partitions(entry.current, partitions, client_version, self._now_ms()), done)
+            self._write_step(entry, with_partitions(entry.current, partitions, client_version, self._now_ms()), done)
 
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether the producer may write to each of these now; changes nothing (KIP-890)."""
-        entry = self._entries.get(transactional_id)
-        if not transactional_id:
-            code = ErrorCode.INVALID_REQUEST
-        elif entry is None:
-            code = self._unknown(transactional_id)
-        else:
-            code = _producer_error(entry.current, producer_id, producer_epoch)
-            if not code and entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
-                code = ErrorCode.CONCURRENT_TRANSACTIONS
-        if code or entry is None:
+        """Return the error for each partition, NONE if the producer may write to it now (KIP-890)."""
+        entry = self._find(transactional_id)
+        if isinstance(entry, ErrorCode):
+            return dict.fromkeys(partitions, entry)
+        code = _producer_error(entry.current, producer_id, producer_epoch)
+        if not code and entry.current.state in (PREPARE_COMMIT, PREPARE_ABORT):
+            code = ErrorCode.CONCURRENT_TRANSACTIONS
+        if code:
             return dict.fromkeys(partitions, code)
-        inside = entry.current.partitions
-        return {one: ErrorCode.NONE if one in inside else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
+        added = entry.current.partitions
+        return {one: ErrorCode.NONE if one in added else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
 
     def end_transaction(
         self,
@@ -271,28 +263,25 @@ class TransactionCoordinator:
         client_version: int,
         done: Callable[[ProducerResult], None],
     ) -> None:
-        """Commits or aborts. A client of transaction version 2 is told the epoch of its next transaction."""
-        if not transactional_id:
-            done(ProducerResult(ErrorCode.INVALID_REQUEST))
-            return
-        entry = self._entries.get(transactional_id)
-        if entry is None:
-            done(ProducerResult(self._unknown(transactional_id)))
+        """Commit or abort. A client of transaction version 2 gets the epoch of its next transaction."""
+        entry = self._find(transactional_id)
+        if isinstance(entry, ErrorCode):
+            done(ProducerResult(entry))
             return
         raises_epoch = client_version >= EPOCH_RAISING_CLIENT
-        judge = _judge_end_of_epoch_raising_client if raises_epoch else _judge_end_of_legacy_client
-        code = judge(entry, producer_id, producer_epoch, committed)
+        end_error = _epoch_raising_end_error if raises_epoch else _legacy_end_error
+        code = end_error(entry, producer_id, producer_epoch, committed)
         if code is None:
             self._prepare(entry, entry.current, committed, client_version, done)
         elif code or not raises_epoch:
             done(ProducerResult(code))
-        else:  # the same answer again
+        else:  # the same response again
             done(ProducerResult(code, entry.current.producer_id, entry.current.producer_epoch))
 
-    # Ends of transactions
+    # -- ends of transactions ------------------------------------------------------------------------------------------
 
     def _fence(self, entry: _Entry, done: Callable[[ErrorCode], None]) -> None:
-        """Aborts a transaction and takes its producer's epoch away."""
+        """Abort a transaction and fence its producer."""
         current = entry.current
         if self._version < EPOCH_RAISING_CLIENT:
             current = fenced(current)
@@ -323,10 +312,10 @@ class TransactionCoordinator:
                 done(ProducerResult(code))
             self._complete(entry, complete)
 
-        self._take_step(entry, target, decided)
+        self._write_step(entry, target, decided)
 
     def _complete(self, entry: _Entry, complete: TransactionMetadata) -> None:
-        """Ends the transaction in its partitions; it is complete when that is replicated."""
+        """Write the markers of a transaction; it is complete when they are replicated."""
         current = entry.current
         entry.pending = complete.state
         marker = Marker(
@@ -339,24 +328,24 @@ class TransactionCoordinator:
 
         def written() -> None:
             entry.markers = None
-            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
+            self._write_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
         entry.markers = MarkerWriter(self._host, current.transactional_id, marker, written)
         entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
-        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # with its markers written there is no way back
+        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # its markers are written, so retry
             entry.pending = complete.state
             self._host.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
 
     def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
-        if self._is_here(entry):
-            self._take_step(entry, complete, lambda code: self._completed(entry, complete, code))
+        if self._is_loaded(entry):
+            self._write_step(entry, complete, lambda code: self._completed(entry, complete, code))
 
-    # What happens in time
+    # -- timeouts ------------------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """Aborts what has been open for longer than its producer said; the producer is fenced."""
+        """Abort transactions that have been open for longer than their timeout; fence their producers."""
         now_ms = self._now_ms()
         for entry in list(self._entries.values()):
             current = entry.current
@@ -365,7 +354,7 @@ class TransactionCoordinator:
         self._host.actions.complete()  # no read ends here that would wake who may read on
 
     def remove_expired(self) -> None:
-        """Forgets ids that nobody has used for transactional.id.expiration.ms."""
+        """Remove transactional ids that were not used for transactional.id.expiration.ms."""
         oldest_ms = self._now_ms() - self._expiration_ms
         for entry in list(self._entries.values()):
             current = entry.current
@@ -378,21 +367,21 @@ class TransactionCoordinator:
         def written(code: ErrorCode) -> None:
             entry.pending = None
             if not code:
-                self._note(entry.current, DEAD, entry.current.producer_id, entry.current.producer_epoch)
+                self._record_change(entry.current, DEAD, entry.current)
                 del self._entries[transactional_id]
 
         entry.pending = DEAD
         self._append(entry, None, MARKER_TIMEOUT_MS, written)
 
-    # The log
+    # -- the log -------------------------------------------------------------------------------------------------------
 
-    def _take_step(self, entry: _Entry, target: TransactionMetadata, done: Callable[[ErrorCode], None]) -> None:
-        """Writes the step down; when that is replicated, or has failed, nothing is pending and `done` is called."""
+    def _write_step(self, entry: _Entry, target: TransactionMetadata, done: Callable[[ErrorCode], None]) -> None:
+        """Write a step; when that is replicated or has failed, no step is pending and `done` is called."""
 
         def written(code: ErrorCode) -> None:
             entry.pending = None
             if not code:
-                self._note(entry.current, target.state, target.producer_id, target.producer_epoch)
+                self._record_change(entry.current, target.state, target)
                 entry.current = target
             done(code)
 
@@ -410,7 +399,7 @@ class TransactionCoordinator:
 
         def replicated(lost: Collection[Partition]) -> None:
             entry.append = None
-            if not self._is_here(entry) or partition.leader_epoch != leader_epoch:
+            if not self._is_loaded(entry) or partition.leader_epoch != leader_epoch:
                 done(ErrorCode.NOT_COORDINATOR)
             else:
                 done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
@@ -420,17 +409,17 @@ class TransactionCoordinator:
         if waiting is not None:
             entry.append = waiting
 
-    def _note(self, current: TransactionMetadata, state: TransactionState, producer_id: int, epoch: int) -> None:
-        """A step was taken, which the journal tells where the state is another."""
+    def _record_change(self, before: TransactionMetadata, state: TransactionState, after: TransactionMetadata) -> None:
+        """Record a change of the state in the journal."""
         journal = self._host.journal
-        if journal is not None and state is not current.state:
+        if journal is not None and state is not before.state:
             journal.note_of_cluster(
                 "transaction-state",
                 self._host.node_id,
-                transactional_id=current.transactional_id,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                before=current.state.label,
+                transactional_id=before.transactional_id,
+                producer_id=after.producer_id,
+                producer_epoch=after.producer_epoch,
+                before=before.state.label,
                 after=state.label,
             )
 
@@ -438,12 +427,12 @@ class TransactionCoordinator:
         return self._host.clock.wall_ms()
 
 
-def _may_continue(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:
-    """Whether a producer that has this id and epoch is not fenced; its epoch is looked at when it is raised."""
+def _is_current_producer(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:
+    """Return whether a producer with this id is not fenced; its epoch is checked when it is raised."""
     return (
-        current.producer_epoch == NO_PRODUCER_EPOCH  # nobody is initialized: the id was forgotten here
+        current.producer_epoch == NO_PRODUCER_EPOCH  # no producer is initialized: the id had expired
         or producer_id == current.producer_id
-        or (producer_id == current.previous_producer_id and is_exhausted(epoch))  # the answer was lost
+        or (producer_id == current.previous_producer_id and is_exhausted(epoch))  # the response was lost
     )
 
 
@@ -455,9 +444,7 @@ def _producer_error(current: TransactionMetadata, producer_id: int, producer_epo
     return ErrorCode.NONE
 
 
-def _judge_end_of_legacy_client(
-    entry: _Entry, producer_id: int, producer_epoch: int, committed: bool
-) -> ErrorCode | None:
+def _legacy_end_error(entry: _Entry, producer_id: int, producer_epoch: int, committed: bool) -> ErrorCode | None:
     current = entry.current
     if code := _producer_error(current, producer_id, producer_epoch):
         return code
@@ -466,9 +453,7 @@ def _judge_end_of_legacy_client(
     return _END_OF_LEGACY_CLIENT.get((current.state, committed), ErrorCode.INVALID_TXN_STATE)
 
 
-def _judge_end_of_epoch_raising_client(
-    entry: _Entry, producer_id: int, producer_epoch: int, committed: bool
-) -> ErrorCode | None:
+def _epoch_raising_end_error(entry: _Entry, producer_id: int, producer_epoch: int, committed: bool) -> ErrorCode | None:
     current = entry.current
     if entry.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
@@ -487,4 +472,4 @@ def _judge_end_of_epoch_raising_client(
 
 
 def _ignore(code: ErrorCode) -> None:
-    """What failed to time out is looked at again next time."""
+    """Ignore an error: the transaction is checked again after the next interval."""

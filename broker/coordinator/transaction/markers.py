@@ -1,5 +1,5 @@
-"""The ends of transactions, as they stand in the logs of partitions: Kafka's WriteTxnMarkers, and what the coordinator
-does with it, in one process.
+"""The markers that end transactions in the logs of partitions: what Kafka's coordinator does by WriteTxnMarkers, in one
+process.
 
 Follows TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler, without their network.
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("sluice.broker")
 
-# Kafka's request.timeout.ms: how long markers wait for their replicas before somebody is told.
+# Kafka's request.timeout.ms: how long markers wait for their replicas.
 MARKER_TIMEOUT_MS = 30_000
-# A partition that cannot take its marker now is asked again, as often as Kafka's sender looks what there is to send.
+# How soon the marker of a partition is written again after a retriable error: the poll interval of Kafka's sender.
 _RETRY_MS = 100
 _RETRIABLE = frozenset(
     {
@@ -36,7 +36,7 @@ _RETRIABLE = frozenset(
 
 
 class Marker(NamedTuple):
-    """What is written to each partition of a transaction."""
+    """The marker that is written to each partition of a transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -46,9 +46,7 @@ class Marker(NamedTuple):
 
 
 def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
-    """Ends the transaction in one partition, which this broker is to lead. Offsets that are committed with it belong
-    to the group from then on.
-    """
+    """End the transaction in one partition of this broker. Offsets that are committed with it become the group's."""
     if not host.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if len(partition.isr) < partition.min_isr:
@@ -73,10 +71,10 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 
 
 class MarkerWriter:
-    """The markers of one transaction on their way to all its partitions, wherever these are led.
+    """Writes the markers of one transaction to all its partitions, on whichever brokers lead them.
 
-    `done()` is called when all have theirs, and the replicas too; not where one of them says that somebody else has
-    ended the transaction there: then, as in Kafka, it hangs, and nothing more can be said about it.
+    `done()` is called when the markers are written and replicated. It is not called if a partition rejects its marker,
+    since the transaction was ended there otherwise: then it hangs, as in Kafka.
     """
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")
@@ -92,13 +90,13 @@ class MarkerWriter:
         self._waiting: DelayedOperation | None = None
 
     def cancel(self) -> None:
-        """The coordinator is another one, which writes them itself."""
+        """Stop: another broker is the coordinator now and writes the markers itself."""
         self._cancelled = True
         if self._waiting is not None:
             self._waiting.force_complete()
 
     def write(self, names: Collection[TopicPartition]) -> None:
-        """Writes them to these partitions; those that are deleted need none."""
+        """Write the markers to these partitions, except for deleted ones."""
         if self._cancelled:
             return
         written: dict[Partition, int] = {}
@@ -123,13 +121,13 @@ class MarkerWriter:
         self._await(written, left)
 
     def _await(self, written: Mapping[Partition, int], left: Sequence[TopicPartition]) -> None:
-        """Waits for the replicas of what is written; then the markers that are left are written, again maybe."""
+        """Await the replication of the written markers, then write those that are left or may be lost."""
         epochs = {partition: partition.leader_epoch for partition in written}
 
         def waited(missing: Collection[Partition]) -> None:
             if self._cancelled:
                 return
-            # Out of time, Kafka sends markers again; while the leader is the same they cannot have been lost.
+            # After a timeout Kafka sends markers again; while the leader is the same they cannot be lost.
             slow = {one: written[one] for one in missing if one.leader_epoch == epochs[one]}
             lost = [TopicPartition(one.topic.name, one.index) for one in missing if one not in slow]
             if slow:

@@ -206,7 +206,7 @@ def test_who_waits_for_the_replicas_of_a_step_is_told_to_look_elsewhere() -> Non
     broker = VirtualBroker("sluice.replication.delay.ms=1000")
     producer = Producer(broker)
     producer.client.send(init_request(), 5)
-    broker.broker.transactions.unload(CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx"))
+    broker.broker.transactions.shards.unload(CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx"))
     broker.settle()
     assert producer.client.answer().message.error_code == ErrorCode.NOT_COORDINATOR
     broker.advance(60_000)
