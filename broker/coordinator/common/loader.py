@@ -63,10 +63,6 @@ class CompactedState:
             self._add_batches(batches)
 
     def _add_batches(self, data: bytes) -> None:
-        """Add batches. Most are neither transactional nor compressed and are parsed in place: a log may have 100,000
-        records, and a client is waiting.
-        """
-        values, delete = self.values, self._delete
         position = 0
         while position < len(data):
             base_offset, length, _, _, _, attributes, _, _, _, _, _, _, count = HEADER.unpack_from(data, position)
@@ -74,26 +70,33 @@ class CompactedState:
             try:
                 if attributes & _NOT_PLAIN:
                     self._add_general(data[start:position])
-                    continue
-                at = start + HEADER_BYTES
-                for _ in range(count):
-                    size, at = read_varint(data, at)
-                    end = at + size
-                    at += 1  # attributes
-                    while data[at] > 127:  # timestamp
-                        at += 1
-                    delta, at = read_varint(data, at + 1)
-                    size, at = read_varint(data, at)
-                    key = data[at : at + size]
-                    size, at = read_varint(data, at + max(size, 0))
-                    if size >= 0:
-                        values[key] = StoredRecord(base_offset + delta, data[at : at + size])
-                    else:
-                        delete(key)
-                    at = end
+                else:
+                    self._add_plain(data, start + HEADER_BYTES, base_offset, count)
             except (InvalidRecords, IndexError, VarintError) as error:
                 where = {"partition": self._name, "offset": base_offset, "reason": repr(error)}
                 _logger.error("coordinator records cannot be read and are left out", extra=where)
+
+    def _add_plain(self, data: bytes, at: int, base_offset: int, count: int) -> None:
+        """Add the records of a batch that is neither transactional nor compressed, as most are.
+
+        They are parsed in place: a log may have 100,000 records, and a client is waiting.
+        """
+        values, delete = self.values, self._delete
+        for _ in range(count):
+            size, at = read_varint(data, at)
+            end = at + size
+            at += 1  # attributes
+            while data[at] > 127:  # timestamp
+                at += 1
+            delta, at = read_varint(data, at + 1)
+            size, at = read_varint(data, at)
+            key = data[at : at + size]
+            size, at = read_varint(data, at + max(size, 0))
+            if size >= 0:
+                values[key] = StoredRecord(base_offset + delta, data[at : at + size])
+            else:
+                delete(key)
+            at = end
 
     def _add_general(self, batch: bytes) -> None:
         header = read_header(batch)

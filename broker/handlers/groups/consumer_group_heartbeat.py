@@ -7,7 +7,7 @@ broker/coordinator/group/consumer/heartbeat.py.
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.group.consumer.heartbeat import HeartbeatError
+from sluice.broker.coordinator.group.consumer.heartbeat_validation import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse

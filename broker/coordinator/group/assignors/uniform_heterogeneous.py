@@ -1,10 +1,11 @@
 """The `uniform` assignor where members subscribe to different topics. Follows Kafka's
 UniformHeterogeneousAssignmentBuilder.
 
-Three steps. Members keep what they had of topics they still subscribe to. What nobody has goes, topic by topic, to the
-subscriber that has least. Then partitions move, topic by topic, from the subscriber with most to the one with least,
-until no topic can be balanced further: its subscribers differ by one at most, or those that have more have nothing of
-this topic. Balance comes before stickiness; but a move always makes the difference smaller.
+Three steps. Members keep the partitions that they have of topics they still subscribe to. Partitions without an owner
+are assigned, topic by topic, to the subscriber with the fewest. Then partitions move, topic by topic, from the
+subscriber with the most to the one with the fewest, until no topic can be balanced further: its subscribers differ by
+at most one, or those with more have none of this topic. Balance has precedence over stickiness, but every move reduces
+a difference.
 
 Topics are taken in this order: most partitions a subscriber first, then fewest subscribers, then by id.
 """
@@ -18,16 +19,16 @@ _MAX_ROUNDS = 16
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """The partitions of all members."""
-    builder = _Builder(group)
-    builder.keep()
+    """Return the partitions of all members."""
+    builder = _AssignmentBuilder(group)
+    builder.keep_assigned()
     builder.assign_unassigned()
     builder.balance()
     return builder.target()
 
 
-class _Builder:
-    """An assignment in the making. Members are numbers, in the order they have in the group."""
+class _AssignmentBuilder:
+    """Builds the assignment. Members are numbers, in the order they have in the group."""
 
     def __init__(self, group: GroupSpec) -> None:
         self._group = group
@@ -40,38 +41,37 @@ class _Builder:
         }
         self._sizes = [0] * len(group.members)  # how many partitions each member has
 
-    def keep(self) -> None:
-        """Leaves to members what they had of topics they subscribe to."""
+    def keep_assigned(self) -> None:
+        """Keep the partitions that members have of topics they still subscribe to."""
         for number, member in enumerate(self._group.members.values()):
-            for topic, partitions in member.assigned.items():
-                if topic in member.subscribed:
-                    for partition in partitions:
-                        self._give(topic, partition, number)
+            for topic in member.subscribed:
+                for partition in member.assigned.get(topic, ()):
+                    self._reassign(topic, partition, number)
 
     def assign_unassigned(self) -> None:
-        """Gives what nobody has to those who have least."""
+        """Assign the partitions without an owner to the subscribers with the fewest partitions."""
         free = {
             topic: [partition for partition, owner in enumerate(owners) if owner is None]
             for topic, owners in self._owners.items()
         }
-        for topic in self._in_order(topic for topic, partitions in free.items() if partitions):
+        for topic in self._ordered(topic for topic, partitions in free.items() if partitions):
             subscribers = _ByLoad(self._subscribers[topic], self._sizes)
             for partition in free[topic]:
-                self._give(topic, partition, subscribers.next_least_loaded())
+                self._reassign(topic, partition, subscribers.next_least_loaded())
 
     def balance(self) -> None:
-        """Moves partitions until nothing gets better."""
-        topics = self._in_order(topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1)
+        """Move partitions until no move improves the balance."""
+        topics = self._ordered(topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1)
         last_changed: bytes | None = None
         for _ in range(_MAX_ROUNDS):
             for topic in topics:
                 if topic == last_changed:
-                    return  # once around, and nothing moved since
+                    return  # no partition has moved in a whole round
                 if self._balance_topic(topic) or last_changed is None:
                     last_changed = topic
 
     def target(self) -> dict[str, Assignment]:
-        """What came of it."""
+        """Return the assignment of each member."""
         target: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in self._group.members}
         member_ids = list(target)
         for topic in self._group.partition_counts:
@@ -84,7 +84,7 @@ class _Builder:
         }
 
     def _balance_topic(self, topic: bytes) -> bool:
-        """Balances the subscribers of a topic, by its partitions alone; returns whether any of them moved."""
+        """Balance the subscribers of a topic by moving its partitions; return whether any was moved."""
         subscribers = _ByLoad(self._subscribers[topic], self._sizes)
         if subscribers.imbalance <= 1:
             return False
@@ -92,27 +92,27 @@ class _Builder:
         for partition, owner in enumerate(self._owners[topic]):
             owned.setdefault(owner, []).append(partition)
         moved = False
-        while not subscribers.is_balanced() and (giver := subscribers.next_most_loaded()) is not None:
-            if not owned.get(giver):
+        while not subscribers.is_balanced() and (source := subscribers.next_most_loaded()) is not None:
+            if not owned.get(source):
                 subscribers.exclude_most_loaded()
                 continue
-            partition = owned[giver].pop()
-            taker = subscribers.next_least_loaded()
+            partition = owned[source].pop()
+            receiver = subscribers.next_least_loaded()
             if subscribers.is_balanced():
                 break
-            self._give(topic, partition, taker)
+            self._reassign(topic, partition, receiver)
             moved = True
         return moved
 
-    def _give(self, topic: bytes, partition: int, taker: int) -> None:
+    def _reassign(self, topic: bytes, partition: int, receiver: int) -> None:
         owners = self._owners[topic]
-        giver = owners[partition]
-        if giver is not None:
-            self._sizes[giver] -= 1
-        owners[partition] = taker
-        self._sizes[taker] += 1
+        source = owners[partition]
+        if source is not None:
+            self._sizes[source] -= 1
+        owners[partition] = receiver
+        self._sizes[receiver] += 1
 
-    def _in_order(self, topics: Iterable[bytes]) -> list[bytes]:
+    def _ordered(self, topics: Iterable[bytes]) -> list[bytes]:
         def order(topic: bytes) -> tuple[float, int, int, int]:
             subscribers = len(self._subscribers[topic])
             # Ids are compared as Java compares them: two signed numbers.
@@ -164,11 +164,11 @@ class _ByLoad:
         self._next_right = len(members) - 1
 
     def is_balanced(self) -> bool:
-        """Whether moving another partition would make nothing better."""
+        """Return whether no further move would improve the balance."""
         return self._right_level - self._left_level <= 1
 
     def next_least_loaded(self) -> int:
-        """Who takes the next partition."""
+        """Return the member that receives the next partition."""
         if self._next_left >= self._left_end:
             self._left_level += 1
             while self._left_end < len(self._members) and self._size_at(self._left_end) == self._left_level:
@@ -178,10 +178,10 @@ class _ByLoad:
         return self._members[self._next_left - 1]
 
     def next_most_loaded(self) -> int | None:
-        """Who gives up the next one; None where nobody is left."""
+        """Return the member that gives up the next partition, or None if there is none."""
         if self._next_right < self._right_start:
             if self._right_end <= self._right_start and self._right_start > 0:
-                # All were excluded: the range begins anew with whoever is next, whatever the level.
+                # All were excluded: the range restarts with the next member, at that member's level.
                 self._right_level = self._size_at(self._right_start - 1)
             else:
                 self._right_level -= 1
@@ -194,7 +194,7 @@ class _ByLoad:
         return self._members[self._next_right + 1]
 
     def exclude_most_loaded(self) -> None:
-        """The member whose turn it was has nothing to give, neither now nor later."""
+        """Exclude the member of the last turn, which has no partition of the topic to give up."""
         members, position, last = self._members, self._next_right + 1, self._right_end - 1
         members[position], members[last] = members[last], members[position]
         self._right_end = last
