@@ -62,7 +62,7 @@ class Brokers:
 
     def _seen(self, node_id: int, server: SocketServer, elapsed_ms: float) -> BrokerNow:
         cluster = self._server.cluster
-        now = self._count(node_id, server)
+        now = self._count(node_id)
         before, self._counts[node_id] = self._counts.get(node_id, now), now
         state = cluster.controller.state(node_id)
 
@@ -77,17 +77,17 @@ class Brokers:
             listeners={endpoint.name: str(endpoint) for endpoint in server.endpoints},
             leads=self._leads[node_id],
             connections=len(server.connections),
-            throttled=server.broker.throttled.delayed,
+            throttled=self._server.brokers[node_id].throttled.delayed,
             requests_per_s=per_s(now.requests, before.requests),
             in_per_s=per_s(now.bytes_in, before.bytes_in),
             out_per_s=per_s(now.bytes_out, before.bytes_out),
         )
 
-    def _count(self, node_id: int, server: SocketServer) -> _Counts:
+    def _count(self, node_id: int) -> _Counts:
         topics = self._server.cluster.topics.values()
         traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
         return _Counts(
-            requests=sum(route.requests for route in server.broker.dispatcher.routes),
+            requests=sum(route.requests for route in self._server.brokers[node_id].dispatcher.routes),
             bytes_in=sum(each.bytes_in for each in traffic),
             bytes_out=sum(each.bytes_out for each in traffic),
         )

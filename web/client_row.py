@@ -1,10 +1,11 @@
 """A client as the page shows it: who it is, how it stands to its quotas, and its last two minutes."""
 
 from collections import deque
+from collections.abc import Mapping
 
 import msgspec
 
-from sluice.broker.network.socket_server import SocketServer
+from sluice.broker.server.broker import Broker
 from sluice.quotas.manager import ClientQuotaManager
 
 from .meter import Meter, MeterSeen
@@ -93,14 +94,13 @@ class ClientRow:
         return any(meter.rate or meter.held_until_ms for meter in self.meters)
 
     def read(
-        self, servers: dict[int, SocketServer], mutation: ClientQuotaManager | None, number: int, now_ms: float
+        self, brokers: Mapping[int, Broker], mutation: ClientQuotaManager | None, number: int, now_ms: float
     ) -> None:
         """Read what all brokers have recorded of the client."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0
         is_held = False
-        for node_id, server in servers.items():
-            broker = server.broker
+        for node_id, broker in brokers.items():
             wall_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
             managers = [*broker.quotas] if mutation is None else [*broker.quotas, mutation]
             mutation = None  # the controller's is no broker's: once is enough

@@ -70,7 +70,7 @@ class Clients:
         now_ms = self._server.cluster.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
         for row in {row.id: row for row in (*shown, *self._others(number))}.values():
-            row.read(self._server.servers, mutation, number, now_ms)
+            row.read(self._server.brokers, mutation, number, now_ms)
 
     def _others(self, number: int) -> list[ClientRow]:
         """Those that may have changed, the ones read longest ago first."""
@@ -99,7 +99,7 @@ class Clients:
     def _add_recorded(self) -> None:
         """Clients of which something is recorded though they have left."""
         users, client_ids = ({key[position] for key in self._rows} for position in (0, 1))
-        managers = (manager for server in self._server.servers.values() for manager in server.broker.quotas)
+        managers = (manager for broker in self._server.brokers.values() for manager in broker.quotas)
         for user, client_id in (bucket for manager in managers for bucket in manager.buckets()):
             key = (user or ANONYMOUS, client_id or "")
             if user is None:

@@ -60,9 +60,7 @@ class Snapshot:
                 version=sluice.__version__,
                 profile=server.config.text("quota.profile"),
                 bootstrap=bootstrap,
-                counting=any(
-                    manager.quotas_enabled for one in server.servers.values() for manager in one.broker.quotas
-                ),
+                counting=any(manager.quotas_enabled for broker in server.brokers.values() for manager in broker.quotas),
                 journal_size=0 if journal is None else journal.size,
                 looks_kept=POINTS,
             )

@@ -14,8 +14,8 @@ where Kafka looks twice a second.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from sluice.broker.server.broker import Broker
 from sluice.config.broker_config import Config
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -25,6 +25,9 @@ from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS
 from sluice.quotas.store import Address
 
 from .connection import Connection
+
+if TYPE_CHECKING:
+    from .services import NetworkHost
 
 MAX_CONNECTIONS = "max.connections"
 MAX_RATE = "max.connection.creation.rate"
@@ -129,7 +132,7 @@ class _Queue:
 class Acceptor:
     """The limits of one server's connections."""
 
-    def __init__(self, broker: Broker, listeners: Iterable[str], connections: Iterable[Connection]) -> None:
+    def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
         """`connections` are there already."""
         inter_broker = broker.config.value("inter.broker.listener.name")
         self.broker = broker
@@ -193,7 +196,7 @@ class Acceptor:
 
     def now_ms(self) -> int:
         """Wall-clock time for quotas."""
-        return self.broker.enforcement.time.at(self.broker.clock.wall_ms())
+        return self.broker.quota_time_ms()
 
     def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:
         journal = self.broker.journal

@@ -13,9 +13,9 @@ from sluice.broker.security.sasl.listener import SaslListener
 
 if TYPE_CHECKING:
     from sluice.broker.security.tls.principal_mapper import Rule
-    from sluice.broker.server.broker import Broker
 
     from .connection import Connection
+    from .services import NetworkHost
     from .tls_transport import TlsAcceptor, TlsTransport
 
 log = logging.getLogger("sluice.broker")
@@ -29,7 +29,7 @@ class ChannelBuilder:
 
     def __init__(
         self,
-        broker: "Broker",
+        broker: "NetworkHost",
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:

@@ -23,7 +23,7 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
 if TYPE_CHECKING:
-    from sluice.broker.dispatch.dispatcher import Dispatcher
+    from .services import ConnectionDispatcher
 
 log = logging.getLogger("sluice.broker")
 
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        dispatcher: "Dispatcher",
+        dispatcher: "ConnectionDispatcher",
         reader: FrameReader,
         advertised: Endpoint,
         defer: Callable[[Callable[[], None]], object],

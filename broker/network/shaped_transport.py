@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from .connection import Connection
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
-
+    from .services import NetworkHost
     from .tls_transport import TlsTransport
 
 # A limited transport moves what this time allows at once: to a client that is as good as steady.
@@ -53,7 +52,7 @@ class SetsOptions(Protocol):
     def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 
 
-def shape_transport(connection: Connection, broker: "Broker") -> "ShapedTransport | None":
+def shape_transport(connection: Connection, broker: "NetworkHost") -> "ShapedTransport | None":
     """Return the shaped transport under a connection, added if missing; None if the connection has ended."""
     from .tls_transport import TlsTransport
 
@@ -97,7 +96,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def __init__(
         self,
         above: "Connection | TlsTransport",
-        broker: "Broker",
+        broker: "NetworkHost",
         made: "Callable[[ShapedTransport], object] | None" = None,
     ) -> None:
         """`made` decides what is done to a client that has just come, before `above` hears of it (`tell_made`); without

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.server.broker import Broker
 from sluice.config.broker_config import Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.frame import FramePool, FrameReader
@@ -19,6 +18,7 @@ from .listener import Listener
 if TYPE_CHECKING:
     from .acceptor import Acceptor
     from .channel_builder import ChannelBuilder
+    from .services import NetworkHost
     from .shaped_transport import ShapedTransport
     from .tls_transport import TlsTransport
 
@@ -51,7 +51,7 @@ class _IdleCheck(DelayedOperation):
 class SocketServer:
     """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
 
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
         self.connections: dict[Connection, None] = {}  # a set that keeps the order in which they came

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sluice.broker.replica.fetch_session import FetchSessionCache
     from sluice.broker.security.acl.auth_helper import AuthHelper
     from sluice.broker.security.acl.authorizer import Authorizer
+    from sluice.broker.security.sasl.scram_credentials import ScramCredentials
     from sluice.protocol.apis.api_versions import ApiVersion
 
 # Kafka's Metrics looks for expired sensors this often.
@@ -110,6 +111,15 @@ class Broker:
                 _METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas)
             )
         cluster.join(self)
+
+    @property
+    def scram_credentials(self) -> "ScramCredentials":
+        """The SCRAM users of the cluster."""
+        return self.cluster.scram_credentials
+
+    def quota_time_ms(self) -> int:
+        """Return the time for quotas, wall-clock milliseconds that never go far back."""
+        return self.enforcement.time.at(self.clock.wall_ms())
 
     def leads(self, partition: Partition) -> bool:
         """Whether this broker is the one to write to and read from."""

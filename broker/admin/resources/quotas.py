@@ -12,7 +12,6 @@ from msgspec import Meta
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.network.connection import Connection
-from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.requests.session import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.errors import ErrorCode
@@ -105,20 +104,20 @@ def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation
         user=user,
         profile=server.config.text("quota.profile"),
         at_ms=server.cluster.clock.wall_ms(),
-        brokers=[_seen(node_id, one, client_id, user) for node_id, one in server.servers.items()],
+        brokers=[_seen(server, node_id, client_id, user) for node_id in server.servers],
     )
 
 
-def _seen(node_id: int, server: SocketServer, client_id: str, user: str) -> BrokerSeen:
-    broker = server.broker
-    mutation = broker.cluster.controller_quotas.mutation
+def _seen(server: ClusterServer, node_id: int, client_id: str, user: str) -> BrokerSeen:
+    broker = server.brokers[node_id]
+    mutation = server.cluster.controller_quotas.mutation
     now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
     return BrokerSeen(
         node_id=node_id,
         quotas=explain([*broker.quotas, *([] if mutation is None else [mutation])], user, client_id, now_ms),
         connections=[
             _connection(connection, now_ms)
-            for connection in server.connections
+            for connection in server.servers[node_id].connections
             if connection.ctx.session.client_id == client_id and connection.ctx.session.user == user
         ],
     )

@@ -46,8 +46,7 @@ from .listener import SaslListener
 from .mechanism import Mechanism, SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
-    from sluice.broker.network.connection import Connection
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.security.services import SaslConnection, SaslHost
 
 log = logging.getLogger("sluice.broker")
 
@@ -123,27 +122,27 @@ class _FailedAuthentication(DelayedOperation):
 
     __slots__ = ("_ctx", "_response")
 
-    def __init__(self, ctx: RequestContext, response: Message | None) -> None:
-        super().__init__(ctx.broker.config.integer("connection.failed.authentication.delay.ms"))
+    def __init__(self, ctx: RequestContext, response: Message | None, delay_ms: int) -> None:
+        super().__init__(delay_ms)
         self._ctx = ctx
         self._response = response
 
     def on_complete(self) -> None:
         if self._response is not None:
-            self._ctx.broker.dispatcher.answer(self._ctx, self._response)
+            self._ctx.responder.answer(self._ctx, self._response)
         self._ctx.connection.abort()
 
 
 class SaslAuthenticator:
-    """One connection's. It takes requests in place of the dispatcher (see `Requests` of the connection)."""
+    """The authentication of one connection: a RequestHandler in front of the dispatcher."""
 
     def __init__(
-        self, broker: "Broker", listener: SaslListener, connection: "Connection", counts: AuthenticationCounts
+        self, host: "SaslHost", listener: SaslListener, connection: "SaslConnection", counts: AuthenticationCounts
     ) -> None:
         self.state = State.INITIAL_REQUEST
         self.session_lifetime_ms = 0  # what the client is told of; 0: as long as the connection
-        self._broker = broker
-        self._dispatcher = broker.dispatcher
+        self._host = host
+        self._dispatcher = host.dispatcher
         self._listener = listener
         self._connection = connection
         self._counts = counts
@@ -257,9 +256,10 @@ class SaslAuthenticator:
                 "reason": reason,
             },
         )
-        operation = _FailedAuthentication(ctx, response)
+        delay_ms = self._host.config.integer("connection.failed.authentication.delay.ms")
+        operation = _FailedAuthentication(ctx, response, delay_ms)
         self._connection.park(operation.force_complete)
-        self._broker.scheduler.delay(operation)
+        self._host.scheduler.delay(operation)
         return PARKED
 
     # -- what happens to the session -----------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class SaslAuthenticator:
             self._counts.successful_again += 1
         self._user, self._mechanism = user, None
         ctx.session.set_user(user)
-        max_bytes = self._broker.config.integer("socket.request.max.bytes")
+        max_bytes = self._host.config.integer("socket.request.max.bytes")
         self._connection.limit_frames(max_bytes, "socket.request.max.bytes")
         lifetime_ms = self._listener.session_lifetime_ms(self._mechanism_name, credential_expires_at_ms, ctx.now_ms)
         self.session_lifetime_ms = lifetime_ms or 0

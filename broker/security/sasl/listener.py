@@ -17,7 +17,7 @@ from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, p
 from .mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
+    from sluice.broker.security.services import SaslHost
 
 _ENABLED = "sasl.enabled.mechanisms"
 _JAAS = "sasl.jaas.config"
@@ -42,9 +42,9 @@ NewMechanism = Callable[[], Mechanism]
 class SaslListener:
     """The mechanisms that are enabled, each with what begins an exchange, and the limits of those exchanges."""
 
-    def __init__(self, broker: "Broker", config: ListenerConfig) -> None:
+    def __init__(self, host: "SaslHost", config: ListenerConfig) -> None:
         """Raises ConfigError, a line that names the property, for what cannot work."""
-        self._broker = broker
+        self._host = host
         self._config = config
         self.name = config.listener
         self.max_receive_bytes = config.integer(_MAX_RECEIVE)
@@ -63,7 +63,7 @@ class SaslListener:
         return max(0, min(limits)) if limits else None
 
     def _enabled(self) -> list[str]:
-        release = self._broker.config.text("sluice.kafka.release")
+        release = self._host.config.text("sluice.kafka.release")
         served = [name for name in _MODULES if _had(release, name)]
         enabled = self._config.names(_ENABLED)
         if self._config.is_set(_ENABLED):
@@ -93,7 +93,7 @@ class SaslListener:
             for option, password in options.items()
             if option.startswith(_USER_OPTION)
         }
-        passwords = parse_users(self._broker.config.text(_USERS)) | of_module
+        passwords = parse_users(self._host.config.text(_USERS)) | of_module
         if not passwords and self._config.is_set(_ENABLED):
             problem = f'nobody can log in by PLAIN: must have user_NAME="PASSWORD" for {PLAIN_MODULE}, or set {_USERS}'
             raise self._config.wrong(_JAAS, problem, "PLAIN")
@@ -104,7 +104,7 @@ class SaslListener:
         from .scram_credentials import ScramMechanism
 
         mechanism = next(mechanism for mechanism in ScramMechanism if mechanism.sasl_name == name)
-        credentials, random_bytes = self._broker.cluster.scram_credentials, self._broker.random.randbytes
+        credentials, random_bytes = self._host.scram_credentials, self._host.random.randbytes
 
         def new_nonce() -> str:
             return b64encode(random_bytes(_NONCE_BYTES)).decode()
@@ -119,7 +119,7 @@ class SaslListener:
             validator = TokenValidator(options)
         except ValueError as error:
             raise self._config.wrong(_JAAS, str(error), "OAUTHBEARER") from None
-        return lambda: OAuthBearerMechanism(validator, self._broker.clock.wall_ms)
+        return lambda: OAuthBearerMechanism(validator, self._host.clock.wall_ms)
 
     def _options(self, mechanism: str) -> dict[str, str]:
         """The options of this mechanism's login module."""

@@ -1,0 +1,57 @@
+"""What the network uses of the broker that it serves. Imported by type checkers only."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.services import SaslDispatcher, SaslHost
+from sluice.config.broker_config import Endpoint
+from sluice.purgatory.timer import Timer
+from sluice.quotas.quota_managers import QuotaManagers
+from sluice.quotas.store import QuotaStores
+
+from .connection import Connection
+
+
+class ConnectionDispatcher(SaslDispatcher, Protocol):
+    """The dispatcher, which handles the requests of all connections."""
+
+    def context(self, connection: Connection) -> RequestContext: ...
+
+
+class ConnectionJournal(Protocol):
+    """The journal, as connections are recorded in it."""
+
+    def opened(self, ctx: RequestContext) -> None: ...
+    def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None: ...
+    def closed(self, ctx: RequestContext) -> None: ...
+
+
+class HostCluster(Protocol):
+    """The cluster of the broker."""
+
+    @property
+    def quota_stores(self) -> QuotaStores: ...
+
+
+class NetworkHost(SaslHost, Protocol):
+    """The broker that a socket server serves."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def cluster(self) -> HostCluster: ...
+    @property
+    def timer(self) -> Timer: ...
+    @property
+    def dispatcher(self) -> ConnectionDispatcher: ...
+    @property
+    def journal(self) -> ConnectionJournal | None: ...
+    @property
+    def quotas(self) -> QuotaManagers: ...
+    @property
+    def endpoints(self) -> dict[str, Endpoint]: ...
+    @property
+    def on_configured(self) -> list[Callable[[], None]]: ...
+    def quota_time_ms(self) -> int: ...
+    def close(self) -> None: ...

@@ -1,0 +1,45 @@
+"""What SASL uses of the broker and of a connection. Imported by type checkers only."""
+
+from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from typing import Protocol
+
+from sluice.broker.requests.channel import Channel
+from sluice.broker.requests.context import RequestContext, RequestHandler
+from sluice.broker.requests.route import ApiRoute
+from sluice.clock import Clock
+from sluice.config.broker_config import Config
+from sluice.purgatory.scheduler import Scheduler
+
+from .sasl.scram_credentials import ScramCredentials
+
+
+class SaslDispatcher(RequestHandler, Protocol):
+    """The dispatcher, which handles what the authenticator lets through."""
+
+    def route(self, api_and_version: int) -> ApiRoute | None: ...
+
+
+class SaslHost(Protocol):
+    """A broker with SASL listeners."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def random(self) -> Random: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def dispatcher(self) -> SaslDispatcher: ...
+    @property
+    def scram_credentials(self) -> ScramCredentials: ...
+
+
+class SaslConnection(Channel, Protocol):
+    """The connection of a client that authenticates."""
+
+    @property
+    def ctx(self) -> RequestContext: ...
+    def set_request_handler(self, handler: RequestHandler) -> None: ...
+    def limit_frames(self, max_bytes: int, name: str) -> None: ...
