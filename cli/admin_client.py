@@ -9,7 +9,6 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
-import click
 import msgspec
 
 from sluice.errors import ConfigError, SluiceError
@@ -20,19 +19,6 @@ TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
 _SENDER = {"X-Sluice-Request": "1", "Content-Type": "application/json"}
 
 _T = TypeVar("_T")
-
-
-def admin_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Where the admin port is, and what it asks for."""
-    command = click.option("--token", help="The token that the admin port asks for (sluice.admin.token).")(command)
-    return click.option(
-        "--admin",
-        envvar="SLUICE_ADMIN",
-        default="http://127.0.0.1:9644",
-        show_default=True,
-        show_envvar=True,
-        help="The broker's admin address.",
-    )(command)
 
 
 class AdminClient:

@@ -11,8 +11,7 @@ from sluice.config.broker_config import Config
 from sluice.config.setting import Setting
 
 from .commands import Group
-from .completion_values import properties
-from .output_format import format_option
+from .options import format_option, override_option
 from .text_table import terminal_width
 
 HIDDEN = "(hidden)"
@@ -27,14 +26,7 @@ def config() -> None:
 @config.command("list")
 @format_option
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="A server.properties file.")
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    shell_complete=properties,
-    help="As of `sluice serve`.",
-)
+@override_option("As of `sluice serve`.")
 def list_(output_format: str, file: Path | None, overrides: tuple[str, ...]) -> None:
     """Lists every property with its value in force."""
     settings = Config.load(file, overrides, os.environ).entries()

@@ -6,20 +6,14 @@ import click
 
 from .admin_client import admin_address, answer_to
 from .commands import Command
+from .options import admin_option
 
 # An answer from loopback takes milliseconds; a broker that needs longer is not well.
 _TIMEOUT_S = 2.0
 
 
 @click.command(cls=Command)
-@click.option(
-    "--admin",
-    envvar="SLUICE_ADMIN",
-    default="http://127.0.0.1:9644",
-    show_default=True,
-    show_envvar=True,
-    help="The broker's admin address.",
-)
+@admin_option
 def healthcheck(admin: str) -> None:
     """Exits with 0 if the broker is well, with 1 if not."""
     address = admin_address(admin)

@@ -1,11 +1,13 @@
 """How far streaming queries are, added up from what Spark tells of each of their batches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
 
 _POLL_S = 1
 _NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # what Spark has before it has seen an event
@@ -46,7 +48,7 @@ class Tally:
         return self.total
 
 
-def follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
+def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
     """Calls `show` now and then while they run, until the last has ended or one of them fails."""
     tallies = list(tallies)
     while any(query.isActive for query in queries):
@@ -56,6 +58,18 @@ def follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Ca
         show()
     for tally in tallies:
         tally.poll()
+
+
+def run_queries(
+    queries: Sequence[StreamingQuery], summary: Callable[[list[Tally]], str], out: Console, log: Console
+) -> None:
+    """Show the summary of the queries on `log` while they run, until they end or Ctrl-C, and then print it on `out`."""
+    tallies = [Tally(query) for query in queries]
+    with suppress(KeyboardInterrupt), log.status("") as status:
+        _follow(queries, tallies, lambda: status.update(summary(tallies)))
+    for query in queries:
+        query.stop()
+    out.print(summary(tallies), highlight=False)
 
 
 def _added(total: Progress, batch: StreamingQueryProgress) -> Progress:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sluice.cli.commands import Group
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 
 from .run import run
 

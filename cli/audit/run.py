@@ -11,7 +11,7 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

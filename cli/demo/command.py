@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from sluice.cli.commands import Command
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError

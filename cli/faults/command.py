@@ -2,10 +2,10 @@
 
 import click
 
-from sluice.cli.admin_client import AdminClient, admin_options
+from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import rules
-from sluice.cli.output_format import format_option
+from sluice.cli.options import admin_options, format_option
 
 _PATH = "/api/v1/faults"
 

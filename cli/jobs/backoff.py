@@ -1,23 +1,20 @@
 """`sluice pipeline backoff`: runs the job on the journal's topic or on exports of it, and shows what it found."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sluice.cli.commands import Command
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.did_you_mean import one_of
 
 from .interval import Interval
+from .journal_options import journal_options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from sluice.pipeline.backoff.files import Queries
     from sluice.pipeline.progress import Tally
 
 _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
@@ -25,15 +22,7 @@ _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 360
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
-@click.option(
-    "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
-    help="A broker's HOST:PORT.",
-)  # fmt: skip
-@click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
-@click.option(
-    "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
-    help="Where to begin, the first time.",
-)  # fmt: skip
+@journal_options
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=MS",
     help="What the clients are configured to, such as retry.backoff.ms=200; may come several times.  "
@@ -92,6 +81,7 @@ def backoff(
     from sluice.pipeline.failures import spark_errors_in_one_line
     from sluice.pipeline.journal_topic import Journal
     from sluice.pipeline.json_lines import json_lines
+    from sluice.pipeline.progress import run_queries
     from sluice.pipeline.throttle.table import show_quarantine
 
     job_settings = JobSettings(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
@@ -105,8 +95,8 @@ def backoff(
         if output is not None and inputs:
             show_all(counts(judge_files(session, inputs, job_settings, output)))
         else:
-            told = log if is_json else out
-            _follow(start(session, journal, job_settings, sinks, None if once else trigger), told, log)
+            queries = start(session, journal, job_settings, sinks, None if once else trigger)
+            run_queries(queries, _summary, log if is_json else out, log)
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:
@@ -140,23 +130,12 @@ def _nanoseconds(interval: str) -> int:
     return round(float(number) * _SECONDS[unit] * 1e9)
 
 
-def _follow(queries: "Queries", out: "Console", log: "Console") -> None:
-    from sluice.pipeline.progress import Tally, follow
-
-    tallies = [Tally(query) for query in queries]
-    with suppress(KeyboardInterrupt), log.status("") as status:
-        follow(queries, tallies, lambda: status.update(_summary(*tallies)))
-    for query in queries:
-        query.stop()
-    out.print(_summary(*tallies), highlight=False)
-
-
-def _summary(verdicts: "Tally", quarantine: "Tally") -> str:
-    found = verdicts.total
+def _summary(tallies: "list[Tally]") -> str:
+    found, quarantine = (tally.total for tally in tallies)
     parts = [
         f"{found.of('events'):,} events",
         f"{found.of('verdicts'):,} verdicts",
-        f"{quarantine.total.of('quarantined'):,} quarantined",
+        f"{quarantine.of('quarantined'):,} quarantined",
         f"{found.late:,} late",
     ]
     parts += [f"{found.of('lost'):,} lost before they were read"] if found.of("lost") else []

@@ -10,7 +10,7 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import profiles
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.cli.progress import progress
 from sluice.config.value_types import parse_rate

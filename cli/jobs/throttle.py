@@ -1,18 +1,18 @@
 """`sluice pipeline throttle`: runs the job and shows how far it is."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sluice.cli.commands import Command
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.cli.quota.client import QuotaClient, told
 from sluice.errors import ConfigError, SluiceError
 
 from .interval import Interval
+from .journal_options import journal_options
 
 if TYPE_CHECKING:
     from sluice.pipeline.progress import Tally
@@ -24,15 +24,7 @@ _DESCRIBE_CLIENT_QUOTAS = 48
 
 
 @click.command(cls=Command)
-@click.option(
-    "--bootstrap", envvar="SLUICE_BOOTSTRAP", default="127.0.0.1:9092", show_default=True, show_envvar=True,
-    help="A broker's HOST:PORT.",
-)  # fmt: skip
-@click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
-@click.option(
-    "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
-    help="Where to begin, the first time.",
-)  # fmt: skip
+@journal_options
 @click.option("--window", default="10s", show_default=True, type=Interval(), help="How long a window is.")
 @click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
 @click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
@@ -79,7 +71,7 @@ def throttle(
     from sluice.pipeline.failures import spark_errors_in_one_line
     from sluice.pipeline.journal_topic import Journal
     from sluice.pipeline.json_lines import json_lines
-    from sluice.pipeline.progress import Tally, follow
+    from sluice.pipeline.progress import run_queries
     from sluice.pipeline.throttle.job import Windows
     from sluice.pipeline.throttle.sinks import Sinks, start
     from sluice.pipeline.throttle.table import ORDER, show_quarantine, show_windows
@@ -97,12 +89,7 @@ def throttle(
     journal = Journal(bootstrap, topic, starting, skip_lost)
     with spark_errors_in_one_line():
         queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
-        tallies = [Tally(query) for query in queries.all]
-        with suppress(KeyboardInterrupt), log.status("") as status:
-            follow(queries.all, tallies, lambda: status.update(_summary(tallies)))
-        for query in queries.all:
-            query.stop()
-    (log if is_json else out).print(_summary(tallies), highlight=False)
+        run_queries(queries.all, _summary, log if is_json else out, log)
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":

@@ -5,10 +5,9 @@ from typing import TypeVar
 
 import click
 
-from sluice.cli.admin_client import admin_options
 from sluice.cli.commands import Group, Integer
 from sluice.cli.completion_values import apis, kinds
-from sluice.cli.output_format import format_option
+from sluice.cli.options import admin_options, format_option
 from sluice.cli.progress import progress
 from sluice.errors import SluiceError
 

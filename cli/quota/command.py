@@ -10,10 +10,9 @@ from typing import TypeVar
 
 import click
 
-from sluice.cli.admin_client import admin_options
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import keys_of_quotas, settings_of_quotas
-from sluice.cli.output_format import format_option
+from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 from sluice.text.did_you_mean import nearest, one_of
@@ -30,15 +29,6 @@ _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
 _WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip": ("address", "addresses")}
 
-_bootstrap = click.option(
-    "--bootstrap",
-    envvar="SLUICE_BOOTSTRAP",
-    default="127.0.0.1:9092",
-    show_default=True,
-    show_envvar=True,
-    help="A broker's HOST:PORT.",
-)
-
 
 def _entity_options(command: _F) -> _F:
     for option, (one, several) in reversed(_WORDS.items()):
@@ -53,7 +43,7 @@ def quota() -> None:
 
 
 @quota.command("list")
-@_bootstrap
+@bootstrap_option
 @_entity_options
 @format_option
 def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
@@ -90,7 +80,7 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
 
 
 @quota.command("set")
-@_bootstrap
+@bootstrap_option
 @_entity_options
 @format_option
 @click.argument(
@@ -118,7 +108,7 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
 
 
 @quota.command("delete")
-@_bootstrap
+@bootstrap_option
 @_entity_options
 @format_option
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)

@@ -4,7 +4,7 @@ import click
 
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import scenarios
-from sluice.cli.output_format import format_option
+from sluice.cli.options import format_option
 
 from .run_command import run
 

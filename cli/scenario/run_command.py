@@ -4,8 +4,8 @@ import click
 
 from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Command, Integer
-from sluice.cli.completion_values import properties, scenarios_and_files
-from sluice.cli.output_format import format_option
+from sluice.cli.completion_values import scenarios_and_files
+from sluice.cli.options import format_option, override_option
 
 from .text import as_json, summary
 
@@ -19,14 +19,7 @@ _OTHERS = ("token", "keep")
 @click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
 @click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
 @click.option("--admin-port", type=Integer(0, 65535), help="HTTP port; 0 picks a free one.  [default: 9644]")
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    shell_complete=properties,
-    help="Sets one property; may come several times.",
-)
+@override_option()
 @click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.  [default: the file's]")
 @click.option("--against", metavar="ADMIN_URL", help="Runs it on a running broker, which has this admin address.")
 @click.option("--token", help="With --against: what that asks for (sluice.admin.token).")

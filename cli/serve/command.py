@@ -3,7 +3,7 @@
 import click
 
 from sluice.cli.commands import Command, Integer
-from sluice.cli.completion_values import properties
+from sluice.cli.options import override_option
 from sluice.config.property_table import AS_RELEASES, MOST_BROKERS
 
 from .arguments import LOG_FORMATS, ServeArguments
@@ -42,14 +42,7 @@ from .arguments import LOG_FORMATS, ServeArguments
     type=click.Choice(AS_RELEASES),
     help="Serves the API versions that this release of Kafka did, and throttles as it did.",
 )
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    shell_complete=properties,
-    help="Sets one property; may come several times.",
-)
+@override_option()
 @click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.")
 @click.option(
     "--log-format",

@@ -5,9 +5,9 @@ from itertools import islice
 
 import click
 
-from sluice.cli.admin_client import AdminClient, admin_options
+from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Command
-from sluice.cli.output_format import format_option
+from sluice.cli.options import admin_options, format_option
 
 from .feed import SORTS, Source, View
 from .state import State
