@@ -49,7 +49,7 @@ class DesiredBrokerStates:
     def check(self, node_id: int, state: BrokerState) -> None:
         """Raise ClusterError if a broker in its current state cannot be brought to `state`."""
         if not self._desired.get(node_id) and node_id not in self._starting:
-            self._target.check_may(node_id, _EVENTS[state])
+            self._target.check_transition(node_id, _EVENTS[state])
 
     def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
         """Bring a broker to a state until the returned function is called; `controlled`: a controlled shutdown.

@@ -1,8 +1,8 @@
-"""The rules for connections: asked as one is made, as a broker begins to listen, and when they come into force.
+"""The rules for connections: applied to each new connection, to the listeners of a broker that starts, and to both when
+a rule comes into force.
 
-What a rule says of a client that is not known before the client has said something (its client id, its software, who it
-is, or how old the connection is) is checked again after each read until it matches: by a ShapedTransport
-that is put under the connection for that.
+Some conditions are unknown when a connection is made: the client id, the software, the principal, and the age of the
+connection. They are checked again after each read, by a ShapedTransport that is put under the connection for that.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.faults.actions.action import ConnectionAction
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.network.connection import Connection
+from sluice.broker.network.shaped_transport import shape_transport
 from sluice.broker.network.socket_server import SocketServer
 
 from .fault import Fault, RuleOwner
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionFaults:
-    """Those of one cluster that are in force, in their order."""
+    """The rules for connections of one cluster that are in force, in the order they were added."""
 
     def __init__(self, owner: RuleOwner, target: "FaultTarget") -> None:
         self._owner = owner
@@ -30,7 +31,7 @@ class ConnectionFaults:
         self._faults: dict[Fault, ConnectionAction] = {}
 
     def begin(self, fault: Fault) -> None:
-        """A rule comes into force."""
+        """Put a rule in force."""
         action = fault.action
         assert isinstance(action, ConnectionAction)
         self._faults[fault] = action
@@ -39,37 +40,37 @@ class ConnectionFaults:
             self._listen(fault, action, server)
             if action.HITS_OPEN:
                 for connection in [*server.connections]:
-                    self._ask(fault, action, server, connection)
+                    self._apply(fault, action, server, connection)
 
     def end(self, fault: Fault) -> None:
-        """A rule ends."""
+        """Forget a rule that ends."""
         self._faults.pop(fault, None)
 
     def started(self, server: SocketServer) -> None:
-        """A broker listens again."""
+        """Apply the rules to the listeners of a broker that was started again."""
         for fault, action in [*self._faults.items()]:
             if fault.match.hits_broker(server.broker.node_id):
                 self._listen(fault, action, server)
 
     def connected(self, server: SocketServer, connection: Connection) -> None:
-        """A connection was made."""
+        """Apply the rules to a new connection."""
         for fault, action in [*self._faults.items()]:
-            self._ask(fault, action, server, connection)
+            self._apply(fault, action, server, connection)
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone: there is nothing to undo any more."""
+        """Forget a connection that ended: nothing is left to undo."""
         for fault in self._faults:
             fault.undo.pop(connection, None)
 
     def _listen(self, fault: Fault, action: ConnectionAction, server: SocketServer) -> None:
-        undo = self._done(
+        undo = self._run(
             fault, partial(action.listening, fault, server, partial(self._matches_at_accept, fault, server))
         )
         if undo is not None:
             fault.undo[server] = undo
 
     def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
-        """Whether a rule hits a client of which only its listener is known, or the listener itself."""
+        """Whether a rule hits a listener, or a client of which only the listener is known."""
         if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
             return False
         node_id = server.broker.node_id
@@ -77,21 +78,21 @@ class ConnectionFaults:
         self._owner.record_broker_hit(node_id, fault)
         return True
 
-    def _ask(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
+    def _apply(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
         listener = connection.advertised.name
         if not (fault.match.hits_broker(server.broker.node_id) and fault.match.hits_listener(listener)):
             return
         if not action.applies_to_listener(server, listener):
             return
         if fault.match.names_client or fault.match.needs_age:
-            self._watch(fault, action, server, connection)
+            self._hit_on_match(fault, action, server, connection)
         else:
             self._hit(fault, action, server, connection)
 
-    def _watch(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
-        """Hits the connection when its client turns out to be one that the rule is about."""
-        from sluice.broker.network.shaped_transport import shape_transport
-
+    def _hit_on_match(
+        self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection
+    ) -> None:
+        """Hit the connection as soon as the rule matches its client."""
         transport = shape_transport(connection, server.broker)
         if transport is None:
             return
@@ -111,24 +112,24 @@ class ConnectionFaults:
             return
         if not action.REPORTS_HITS:
             fault.hit_connection(server.broker.node_id, connection)
-        undo = self._done(fault, partial(action.connected, fault, server, connection))
+        undo = self._run(fault, partial(action.connected, fault, server, connection))
         if undo is not None and not connection.closed:
             fault.undo[connection] = undo
 
     def _should_fire(self, fault: Fault) -> bool:
-        """Whether it hits one that it matches; a rule that lasts from its first hit on begins to."""
+        """Whether to hit a match. The first hit of a rule with `during` schedules its end."""
         is_first = not fault.matched
-        chosen = fault.should_fire(self._now_ms())
-        if is_first and chosen and fault.rule.during is not None:
+        fires = fault.should_fire(self._now_ms())
+        if is_first and fires and fault.rule.during is not None:
             during_ms = parse_ms(fault.rule.during, "during")
             self._target.cluster.scheduler.schedule_once(during_ms, partial(self._owner.end, fault))
-        return chosen
+        return fires
 
     def _now_ms(self) -> float:
         return self._target.cluster.clock.monotonic_ms()
 
-    def _done(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
-        """Has a rule act; one that goes wrong ends."""
+    def _run(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
+        """Run an action. An error disables its rule."""
         try:
             return act()
         except Exception as error:

@@ -1,15 +1,15 @@
-"""The fault rules of a cluster: added, listed and removed while it runs; asked by brokers only where they may hit.
+"""The fault rules of a cluster, which can be added, listed and removed while it runs.
 
-Theory of operation. A rule is checked when it is added, against everything that is known of it then: a rule that was
-taken can work. It then belongs to a class, by its action (actions/action.py):
+A rule is checked when it is added, so a rule in force can work. The class of its action (actions/action.py) decides how
+it is applied:
 
-- rules for requests are put on the routes that they may hit (route_faults.py), and a request that one hits takes its
-  execution (fault_execution.py). Routes without rules are as if there were none;
-- rules for connections are asked as one is made;
-- states are brought about now, or when their time has come, and undone when it is over or the rule is removed.
+- rules for requests are put on the routes that they may hit (route_faults.py). A request that one hits is run by a
+  FaultExecution (fault_execution.py). A route without rules keeps its own handler;
+- rules for connections are applied when a connection is made;
+- states are brought about now or at the time that the rule sets, and undone when the rule ends.
 
-Chance is each rule's own, from its seed, and each decision is taken in the order of the requests: the same seed and the
-same traffic give the same faults. Whatever goes wrong with a rule ends that rule and nothing else.
+Each rule has its own random generator, and decisions are made in the order of the requests: the same seed and traffic
+give the same faults. An error in a rule ends that rule only.
 """
 
 import logging
@@ -33,7 +33,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
 from .connection_faults import ConnectionFaults
-from .fault import Fault, lasts_ms
+from .fault import Fault, state_duration_ms
 from .rule import Rule, parse_rule
 from .target import FaultedBroker, FaultTarget
 
@@ -41,27 +41,27 @@ log = logging.getLogger("sluice.broker")
 
 _SEED_BITS = 64
 _LONGEST_ID = 200
-_MOST_TOLD = 20  # of the ids there are, where one is asked for that is not
+_MOST_LISTED = 20  # ids in the error about an unknown one
 
 
 class FaultEngine:
     """The rules of one cluster, in the order they were added."""
 
     def __init__(self, target: FaultTarget, seed: int) -> None:
-        """`seed` is what rules that have none derive theirs from."""
-        self.disabled = 0  # rules that went wrong, ever
+        """`seed`: The seed of rules without one is derived from it."""
+        self.disabled = 0  # number of rules that were disabled
         self._target = target
         self._cluster = target.cluster
         self._seed = seed
-        self._given = 0  # the number in the last id that was made up
+        self._last_number = 0  # the number in the last generated id
         self._faults: dict[str, Fault] = {}
-        self._of_connections = ConnectionFaults(self, target)
+        self._connection_faults = ConnectionFaults(self, target)
         self.broker_states = DesiredBrokerStates(target)
-        self._of_routes: dict[int, dict[Route, RouteFaults]] = {}  # by node id
+        self._route_faults: dict[int, dict[Route, RouteFaults]] = {}  # by node id
         for node_id, broker in target.brokers.items():
             self.attach_broker(broker, target.servers[node_id])
 
-    # -- what those who make faults call -------------------------------------------------------------------------------
+    # -- rules ---------------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self.list())
@@ -70,45 +70,45 @@ class FaultEngine:
         return len(self._faults)
 
     def list(self) -> "list[Fault]":
-        """The rules, those that are over or disabled included."""
+        """Return the rules, including those that are over or disabled."""
         return [*self._faults.values()]
 
     def get(self, fault_id: str) -> Fault:
-        """A rule by its id. Raises FaultError."""
+        """Return a rule by its id. Raises FaultError if it does not exist."""
         found = self._faults.get(fault_id)
         if found is None:
-            raise FaultError("id", f"there is no fault rule {fault_id!r}; {self._those_there_are()}")
+            raise FaultError("id", f"there is no fault rule {fault_id!r}; {self._listing()}")
         return found
 
     def check(self, given: object, at: str = "fault") -> Rule:
-        """The rule, if it can work here; else raises FaultError, which names the place from `at` on."""
+        """Return the rule, or raise FaultError, whose path begins with `at`, if it cannot work here."""
         rule = parse_rule(given, at)
-        self._made(rule, rule.id or "fault", at)
+        self._new_fault(rule, rule.id or "fault", at)
         return rule
 
     def add(self, given: object, at: str = "fault") -> Fault:
-        """Puts a rule in force: a Rule, or a mapping of its fields. Raises FaultError as `check` does."""
+        """Put a rule in force: a Rule, or a mapping of its fields. Raises FaultError as `check` does."""
         rule = parse_rule(given, at)
         number = self._next_number()
         fault_id = rule.id or f"fault-{number}"
         if fault_id in self._faults:
             raise FaultError(f"{at}.id", f"there is a fault rule {fault_id!r} already")
-        fault = self._made(rule, fault_id, at)
+        fault = self._new_fault(rule, fault_id, at)
         if isinstance(fault.action, StateAction):
-            self._bring_about(fault, at)
+            self._begin_state(fault, at)
         elif isinstance(fault.action, ConnectionAction):
-            self._later(fault, self._of_connections.begin)
+            self._when_in_force(fault, self._connection_faults.begin)
         else:
             self._put_on_routes(fault)
         if fault.until_ms < inf and not isinstance(fault.action, RequestAction):
             self._cluster.scheduler.schedule_once(fault.until_ms - self._now_ms(), partial(self.end, fault))
-        self._given = self._given if rule.id else number
+        self._last_number = self._last_number if rule.id else number
         self._faults[fault_id] = fault
         log.info("fault rule added", extra={"rule": fault_id, "action": fault.action.kind})
         return fault
 
     def remove(self, fault_id: str) -> None:
-        """Ends a rule. Requests that wait because of it go on at once. Raises FaultError where there is none."""
+        """End a rule. Requests that it delays continue at once. Raises FaultError if it does not exist."""
         fault = self.get(fault_id)
         del self._faults[fault_id]
         fault.is_removed = True
@@ -116,29 +116,29 @@ class FaultEngine:
         log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
 
     def clear(self) -> None:
-        """Removes all rules, the newest first."""
+        """Remove all rules, the newest first."""
         for fault_id in reversed([*self._faults]):
             self.remove(fault_id)
 
-    # -- what brokers call ---------------------------------------------------------------------------------------------
+    # -- brokers -------------------------------------------------------------------------------------------------------
 
     def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
         """Apply the rules to the requests and connections of a broker, also of one that was started again."""
-        self._of_routes[broker.node_id] = {}
+        self._route_faults[broker.node_id] = {}
         broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
         for route in broker.dispatcher.routes:
             self._route_opened(broker, route)
-        server.on_connected = partial(self._of_connections.connected, server)
-        server.on_disconnected = self._of_connections.lost
+        server.on_connected = partial(self._connection_faults.connected, server)
+        server.on_disconnected = self._connection_faults.lost
 
     def started(self, server: SocketServer) -> None:
-        """A broker listens again that was stopped."""
-        self._of_connections.started(server)
+        """Apply the rules for listeners to a broker that listens again."""
+        self._connection_faults.started(server)
 
-    # -- what rules call -----------------------------------------------------------------------------------------------
+    # -- RuleOwner -----------------------------------------------------------------------------------------------------
 
     def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
-        """Where a broker's requests wait because of rules."""
+        """Return the purgatory in which requests of a broker wait because of rules."""
         if broker.fault_waits is None:
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
         return broker.fault_waits
@@ -159,7 +159,7 @@ class FaultEngine:
             self._cluster.journal.throttle_told(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
-        """A rule went wrong: it ends, stays in the list, and what it hit goes on without it."""
+        """End a rule because of an error. It stays in the list; what it hit continues without it."""
         if not fault.enabled:
             return
         fault.enabled = False
@@ -169,9 +169,9 @@ class FaultEngine:
         self.end(fault)
 
     def end(self, fault: Fault) -> None:
-        """Lets go of all that a rule holds."""
+        """Release everything that a rule holds."""
         self.take_off_routes(fault)
-        self._of_connections.end(fault)
+        self._connection_faults.end(fault)
         for broker in self._target.brokers.values():
             if broker.fault_waits is not None:
                 broker.fault_waits.check_and_complete(fault)
@@ -183,27 +183,27 @@ class FaultEngine:
                 self.disable(fault, error)
 
     def take_off_routes(self, fault: Fault) -> None:
-        """A rule hits no requests any more."""
-        for of_routes in self._of_routes.values():
-            for route, faults in [*of_routes.items()]:
+        """Remove a rule from all routes: it hits no more requests."""
+        for by_route in self._route_faults.values():
+            for route, faults in [*by_route.items()]:
                 faults.discard(fault)
                 if not faults.faults:
-                    del of_routes[route]
+                    del by_route[route]
                     route.handle = route.serve
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _those_there_are(self) -> str:
+    def _listing(self) -> str:
         if not self._faults:
             return "there is none"
-        more = len(self._faults) - _MOST_TOLD
-        told = ", ".join(islice(self._faults, _MOST_TOLD)) + (f" and {more} more" if more > 0 else "")
-        return f"those there are: {told}"
+        more = len(self._faults) - _MOST_LISTED
+        listed = ", ".join(islice(self._faults, _MOST_LISTED)) + (f" and {more} more" if more > 0 else "")
+        return f"those there are: {listed}"
 
     def _next_number(self) -> int:
-        return next(number for number in count(self._given + 1) if f"fault-{number}" not in self._faults)
+        return next(number for number in count(self._last_number + 1) if f"fault-{number}" not in self._faults)
 
-    def _made(self, rule: Rule, fault_id: str, at: str) -> Fault:
+    def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
             fault = Fault(self, rule, fault_id, random, self._now_ms())
@@ -229,16 +229,16 @@ class FaultEngine:
             and fault.match.hits_route(broker.node_id, route.api_key, route.version)
             and action.can_hit(route.api_key, route.version)
         ):
-            of_routes = self._of_routes[broker.node_id]
-            if route not in of_routes:
-                of_routes[route] = RouteFaults(self, broker, route)
-                route.handle = of_routes[route].handle
-            of_routes[route].add(fault)
+            by_route = self._route_faults[broker.node_id]
+            if route not in by_route:
+                by_route[route] = RouteFaults(self, broker, route)
+                route.handle = by_route[route].handle
+            by_route[route].add(fault)
 
-    def _bring_about(self, fault: Fault, at: str) -> None:
-        """Brings a state about: now, when what is wrong with it is the caller's to hear, or later."""
+    def _begin_state(self, fault: Fault, at: str) -> None:
+        """Bring a state about, now or later. Only an error now is raised."""
         if fault.from_ms > self._now_ms():
-            self._later(fault, self._begin_or_disable)
+            self._when_in_force(fault, self._begin_or_disable)
             return
         try:
             self._begin(fault)
@@ -258,31 +258,31 @@ class FaultEngine:
         for node_id in fault.nodes(self._target):
             fault.count(node_id)
             self.record_broker_hit(node_id, fault)
-        during_ms = lasts_ms(fault)
+        during_ms = state_duration_ms(fault)
         if during_ms < inf:
             self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
 
-    def _later(self, fault: Fault, happen: Callable[[Fault], None]) -> None:
-        """At the moment from which the rule is in force."""
+    def _when_in_force(self, fault: Fault, begin: Callable[[Fault], None]) -> None:
+        """Call `begin` when the rule comes into force."""
         delay_ms = fault.from_ms - self._now_ms()
         if delay_ms <= 0:
-            happen(fault)
+            begin(fault)
         else:
-            self._cluster.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else happen(fault))
+            self._cluster.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else begin(fault))
 
     def _now_ms(self) -> float:
         return self._cluster.clock.monotonic_ms()
 
 
 def seed_of(state: tuple[object, ...]) -> int:
-    """A seed that follows from the state of a generator."""
+    """Return a seed that is derived from the state of a random generator."""
     own = Random()  # noqa: S311  (its state is set next)
     own.setstate(state)
     return own.getrandbits(_SEED_BITS)
 
 
 def check_rule(rule: Rule, config: Config, at: str) -> None:
-    """Raises FaultError, which names the place from `at` on, for a rule that cannot work in such a cluster."""
+    """Raise FaultError, whose path begins with `at`, for a rule that cannot work in a cluster with this config."""
     try:
         _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
@@ -303,7 +303,7 @@ def _check(fault: Fault, config: Config) -> None:
 
 
 def _check_fields(rule: Rule) -> None:
-    """Raises RuleProblem for a name that is hard to tell, and for a field that means nothing for the rule's action."""
+    """Raise RuleProblem for an invalid id, and for a field that has no meaning for the rule's action."""
     if rule.id is not None and not _is_name(rule.id):
         raise RuleProblem(
             "id", f"must be text of 1 to {_LONGEST_ID} characters that can be printed, without / and blanks"
@@ -316,12 +316,12 @@ def _check_fields(rule: Rule) -> None:
 
 
 def _is_name(text: str) -> bool:
-    """Whether it can stand in a path, in a metric, and in a line of a table or a log."""
+    """Whether an id is valid in a path, a metric label, and a line of a table or a log."""
     return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not {"/", " "} & {*text}
 
 
 def _check_apis(fault: Fault, action: RequestAction) -> None:
-    """Raises RuleProblem for an action that can do nothing to any API that is named."""
+    """Raise RuleProblem for an action without effect on an API that the rule names."""
     match = fault.match
     first, last = match.versions
     for key in match.named_apis:

@@ -1,4 +1,4 @@
-"""A rule in force: what it hits, how often it has, and whether it goes on."""
+"""A rule in force: what it hits, its counters, and its end."""
 
 from collections.abc import Callable
 from math import inf
@@ -62,11 +62,11 @@ class Fault:
         self.rule = rule
         self.action: Action = rule.the_action
         self.match = Match(rule)
-        self.matched = 0  # those that match it, hit or not
+        self.matched = 0  # matches, hit or not
         self.hits = 0
-        self.hits_on: dict[int, int] = {}  # the same by node id
+        self.hits_on: dict[int, int] = {}  # hits by node id
         self.enabled = True
-        self.problem = ""  # what went wrong as it was applied, which has disabled it
+        self.problem = ""  # the error that disabled it
         self.is_removed = False
         self._is_late = False
         self.random = random
@@ -89,25 +89,28 @@ class Fault:
             self.from_ms > now_ms or self.until_ms < inf or self.match.needs_age or isinstance(self._schedule, During)
         )
         self.free_at_ms: dict[int, float] = {}  # when each broker's disk is free, for `slow-disk`
-        self.undo: dict[object, Callable[[], None]] = {}  # what ends with the rule, by what it was done to
+        self.undo: dict[object, Callable[[], None]] = {}  # called at the end of the rule, by what it was applied to
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was removed or disabled: then what waits because of it goes on."""
+        """Whether it was removed or disabled. Requests that it delays then continue."""
         return self.is_removed or not self.enabled
 
     @property
     def is_over(self) -> bool:
-        """Whether it will hit nothing any more."""
+        """Whether it will never hit again."""
         return self.has_ended or self._is_late or self._schedule.is_over
 
     def remove(self) -> None:
-        """Ends the rule: what waits because of it goes on, and what it brought about is undone."""
+        """End the rule: requests that it delays continue, and its states are undone."""
         if self._owner is not None and not self.is_removed:
             self._owner.remove(self.id)
 
     def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
-        """Whether it hits a request that its route and client match; `named` where it is about something named."""
+        """Whether it hits a request whose route and client match, and count the hit.
+
+        `named`: what the request names, if the rule has conditions on that.
+        """
         match = self.match
         if named is not None and not match.hits_names(named):
             return False
@@ -171,7 +174,7 @@ class Fault:
         return self._schedule.hits(now_ms)
 
     def _count(self, ctx: RequestContext) -> int:
-        """The number of a request among those of its connection that match."""
+        """Return the number of a request among the matching ones of its connection."""
         counts = ctx.session.fault_counts
         if counts is None:
             counts = ctx.session.fault_counts = {}
@@ -179,8 +182,8 @@ class Fault:
         return number
 
 
-def lasts_ms(fault: Fault) -> float:
-    """How long a state is in force, from when it is brought about."""
+def state_duration_ms(fault: Fault) -> float:
+    """Return how long a state is in force, from when it is brought about."""
     rule = fault.rule
     during_ms = inf if rule.during is None else parse_ms(rule.during, "during")
     return min(during_ms, fault.until_ms - fault.from_ms)

@@ -1,4 +1,4 @@
-"""Undoing several things as one."""
+"""Combine several undo functions into one."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +6,7 @@ Undo = Callable[[], None]
 
 
 def undo_all(undos: Iterable[Undo]) -> Undo:
-    """What undoes all of them, the last first; those that were done are undone at once where the next cannot be."""
+    """Return a function that calls all of them, the last first. If the next one fails to be made, undo the others."""
     done: list[Undo] = []
 
     def undo() -> None:

@@ -92,7 +92,7 @@ class ClusterServer:
 
     def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
         """Stops a broker: it gives up what it leads first, or, not `controlled`, it is gone as if it had crashed."""
-        controller = self._may(node_id, "stop")
+        controller = self._checked_controller(node_id, "stop")
         if controlled and controller.is_running(node_id):
             controller.shut_down(node_id)
         else:
@@ -106,7 +106,7 @@ class ClusterServer:
 
     async def start_broker(self, node_id: int) -> None:
         """Starts a broker that was stopped, where it was before: a new one, which knows only what all know."""
-        controller = self._may(node_id, "start")
+        controller = self._checked_controller(node_id, "start")
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
         server = SocketServer(broker, self._loop)
@@ -122,8 +122,8 @@ class ClusterServer:
         if self.faults_in_use is not None:
             self.faults_in_use.started(server)
 
-    def start_broker_soon(self, node_id: int, told: Callable[[SluiceError | None], None]) -> None:
-        """The same for who does not wait: `told` it is done, or why it cannot be."""
+    def start_broker_soon(self, node_id: int, on_started: Callable[[SluiceError | None], None]) -> None:
+        """Start a broker as `start_broker` does, and call `on_started` with None or the error."""
 
         async def start() -> None:
             problem = None
@@ -131,7 +131,7 @@ class ClusterServer:
                 await self.start_broker(node_id)
             except SluiceError as error:
                 problem = error
-            told(problem)
+            on_started(problem)
 
         task = self._loop.create_task(start())
         self._starting.add(task)  # the loop itself would let go of it
@@ -139,11 +139,11 @@ class ClusterServer:
 
     def isolate_broker(self, node_id: int) -> None:
         """Clients still reach the broker; the controller and the other brokers do not."""
-        self._may(node_id, "isolate").isolate(node_id)
+        self._checked_controller(node_id, "isolate").isolate(node_id)
 
     def rejoin_broker(self, node_id: int) -> None:
         """All reach a broker again that was isolated."""
-        self._may(node_id, "rejoin").rejoin(node_id)
+        self._checked_controller(node_id, "rejoin").rejoin(node_id)
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
         """Makes a broker that is in sync the leader of a partition."""
@@ -167,16 +167,16 @@ class ClusterServer:
             raise UnknownResourceError(f"{topic} has partitions 0 to {len(found.partitions) - 1}, not {index}")
         return partition
 
-    def check_may(self, node_id: int, happening: str) -> None:
-        """Raises ClusterError where that cannot happen to a broker, as it is; `happening` is one of TRANSITIONS."""
-        self._may(node_id, happening)
+    def check_transition(self, node_id: int, event: str) -> None:
+        """Raise ClusterError if an event of TRANSITIONS is not possible in the broker's current state."""
+        self._checked_controller(node_id, event)
 
-    def _may(self, node_id: int, happening: str) -> Controller:
+    def _checked_controller(self, node_id: int, event: str) -> Controller:
         if node_id not in self.servers:
             raise UnknownResourceError(
                 f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
             )
-        problem = self.cluster.controller.refusal(node_id, happening)
+        problem = self.cluster.controller.refusal(node_id, event)
         if problem is not None:
             raise ClusterError(problem)
         return self.cluster.controller

@@ -17,6 +17,7 @@ from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
 
 from .action import ConnectionAction
+from .stalled_sasl import StalledSasl
 
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import ActiveRule
@@ -159,8 +160,6 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
     def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
-        from .stalled_sasl import StalledSasl
-
         assert connection.ctx.authenticator is not None
         stalled = StalledSasl(connection, connection.ctx.authenticator, self.at)
         connection.set_request_handler(stalled)

@@ -95,7 +95,7 @@ class Error(RequestAction, frozen=True, tag="error"):
             return None
         if level.name == TOP:
             return _failed_as_a_whole(intercepted, hit, code)
-        fails, topics_by_id = hit.fault.match.hits_part, intercepted.broker.cluster.topics_by_id
+        fails, topics_by_id = hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id
         divided = None
         if api_key not in _TELLS_MORE or (level.is_asked and ctx.version >= _NO_TOPICS_SINCE):
             divided = split(api_key, ctx.version, level, intercepted.request, code, fails, topics_by_id)
@@ -125,7 +125,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         level = self._level(intercepted, hit)
         if level.name == TOP:
             outcome = whole(ctx.route.api_key, intercepted.request, code)
-        elif not overwrite(level, outcome, code, hit.fault.match.hits_part, intercepted.broker.cluster.topics_by_id):
+        elif not overwrite(level, outcome, code, hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id):
             return outcome
         ctx.error_code = ctx.error_code or code
         return outcome

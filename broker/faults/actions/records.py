@@ -77,7 +77,7 @@ def _change_records(
 ) -> None:
     """Changes what a fetch is answered, in those partitions that the rule is about."""
     assert isinstance(outcome, FetchResponse)
-    topics_by_id = intercepted.broker.cluster.topics_by_id
+    topics_by_id = intercepted.broker.metadata.topics_by_id
     for topic in outcome.responses:
         name = topic.topic or name_of(topic.topic_id, topics_by_id)
         for item in topic.partitions:

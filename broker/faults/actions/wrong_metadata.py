@@ -48,7 +48,7 @@ _MAX_OFFSET = 2**63 - 1
 _LATEST, _EARLIEST = (-1,), (-2, -4)
 _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
 
-_Told = MetadataResponsePartition | DescribeTopicPartitionsResponsePartition
+_MetadataPartition = MetadataResponsePartition | DescribeTopicPartitionsResponsePartition
 _Hinted = PartitionProduceResponse | PartitionData
 Leader = Annotated[int | None, msgspec.Meta(description="node id that is told; left out: another replica's")]
 
@@ -66,7 +66,7 @@ class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
     SUMMARY: ClassVar[str] = "Tells of partitions that they have no leader (LEADER_NOT_AVAILABLE)."
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        for partition in _partitions_told(outcome, hit.fault.match):
+        for partition in _matched_partitions(outcome, hit.fault.match):
             partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
             partition.leader_id = NO_LEADER
             intercepted.ctx.error_code = intercepted.ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
@@ -89,7 +89,7 @@ class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         nodes = [*intercepted.broker.cluster.brokers]
-        for partition in _partitions_told(outcome, hit.fault.match):
+        for partition in _matched_partitions(outcome, hit.fault.match):
             if partition.leader_id != NO_LEADER:
                 partition.leader_id = _other(partition, nodes) if self.leader is None else self.leader
                 partition.leader_epoch = max(0, partition.leader_epoch + _STEPS[self.epoch])
@@ -197,7 +197,7 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
             for one in topic.partitions:
                 where = topic.name, one.partition_index
                 if not one.error_code and hit.fault.match.hits_partition(*where) and self._is_of(asked.get(where, 0)):
-                    self._lie(one)
+                    self._change(one)
         return outcome
 
     def _is_of(self, timestamp: int) -> bool:
@@ -205,43 +205,45 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
             return timestamp >= 0
         return self.of == "any" or timestamp in _TIMESTAMPS[self.of]
 
-    def _lie(self, one: ListOffsetsPartitionResponse) -> None:
+    def _change(self, one: ListOffsetsPartitionResponse) -> None:
         if one.old_style_offsets:  # version 0
-            one.old_style_offsets = [self._told(offset) for offset in one.old_style_offsets]
+            one.old_style_offsets = [self._changed(offset) for offset in one.old_style_offsets]
         elif one.offset >= 0 or self.offset is not None:
-            one.offset = self._told(one.offset)
+            one.offset = self._changed(one.offset)
 
-    def _told(self, offset: int) -> int:
+    def _changed(self, offset: int) -> int:
         return self.offset if self.offset is not None else min(max(0, offset + (self.shift or 0)), _MAX_OFFSET)
 
 
-def _partitions_told(outcome: Message | Outcome, match: Match) -> Iterator[_Told]:
+def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_MetadataPartition]:
     """The partitions in an answer that a rule is about, those of which something is told."""
-    if isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
-        for topic in outcome.topics:
-            for partition in topic.partitions:
-                if match.hits_partition(topic.name or "", partition.partition_index):
-                    yield partition
+    if not isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
+        return
+    for topic in outcome.topics:
+        for partition in topic.partitions:
+            if match.hits_partition(topic.name or "", partition.partition_index):
+                yield partition
 
 
 def _hints(broker: "FaultedBroker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
-    """The partitions in an answer that a rule is about, those whose leader is named."""
-    topics_by_id = broker.cluster.topics_by_id
+    """Yield the partitions of a response that name their leader and that the rule matches."""
+    for topic, index, partition in _hintable(outcome):
+        name = topic if isinstance(topic, str) else name_of(topic, broker.metadata.topics_by_id)
+        if partition.current_leader is not None and match.hits_partition(name, index):
+            yield partition
+
+
+def _hintable(outcome: Message | Outcome) -> Iterator[tuple[str | bytes, int, _Hinted]]:
+    """Yield the name or id of the topic, the index, and the partition of a Produce or Fetch response."""
     if isinstance(outcome, ProduceResponse):
         for topic in outcome.responses:
-            name = topic.name or name_of(topic.topic_id, topics_by_id)
-            for one in topic.partition_responses:
-                if one.current_leader is not None and match.hits_partition(name, one.index):
-                    yield one
+            yield from ((topic.name or topic.topic_id, one.index, one) for one in topic.partition_responses)
     elif isinstance(outcome, FetchResponse):
         for fetched in outcome.responses:
-            name = fetched.topic or name_of(fetched.topic_id, topics_by_id)
-            for each in fetched.partitions:
-                if each.current_leader is not None and match.hits_partition(name, each.partition_index):
-                    yield each
+            yield from ((fetched.topic or fetched.topic_id, one.partition_index, one) for one in fetched.partitions)
 
 
-def _other(partition: _Told, nodes: list[int]) -> int:
+def _other(partition: _MetadataPartition, nodes: list[int]) -> int:
     """A broker that does not lead a partition, one of its replicas if it has others."""
     others = [*partition.replica_nodes, *nodes]
     return next(node_id for node_id in others if node_id != partition.leader_id)

@@ -1,11 +1,11 @@
-"""The way of one request that rules hit.
+"""The execution of one request that rules hit.
 
     rules that match, in the order they were added: before -> the request is handled -> after, of each that hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-Each of the first steps may park the request; whoever ends the wait comes back by `Dispatcher.complete`. A rule that
-answers or ends the request is the last that is tried. A request that is parked before it was handled must not refer to
-the buffer that it was read into, which is used again: its records are copied.
+Each of the first steps may park the request; what ends the wait resumes it with `Responder.complete`. A rule that
+answers or ends the request is the last one that is tried. A request that is parked before it is handled must not refer
+to the read buffer, which is reused: its records are copied.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
 
 class _Wait(DelayedOperation):
-    """A request that a rule holds up; should the rule end, it goes on."""
+    """A request that a rule delays. It continues if the rule ends."""
 
-    __slots__ = ("_course", "_fault", "_go_on")
+    __slots__ = ("_execution", "_fault", "_resume")
 
     def __init__(
-        self, execution: "FaultExecution", fault: "ActiveRule", delay_ms: float, go_on: Callable[[], Message | Outcome]
+        self, execution: "FaultExecution", fault: "ActiveRule", delay_ms: float, resume: Callable[[], Message | Outcome]
     ) -> None:
         super().__init__(delay_ms)
-        self._course = execution
+        self._execution = execution
         self._fault = fault
-        self._go_on = go_on
+        self._resume = resume
 
     def try_complete(self) -> bool:
         return self._fault.has_ended and self.force_complete()
 
     def on_complete(self) -> None:
-        ctx = self._course.ctx
-        ctx.responder.complete(ctx, self._go_on)
+        ctx = self._execution.ctx
+        ctx.responder.complete(ctx, self._resume)
 
 
 class _Muted(DelayedOperation):
-    """A connection that a rule keeps from being read; should the rule end, it is."""
+    """A connection that a rule mutes. It is unmuted if the rule ends."""
 
     __slots__ = ("_connection", "_fault")
 
@@ -72,7 +72,7 @@ class _Muted(DelayedOperation):
 
 
 class SplitOffPart:
-    """What of a request fails and is not handled with the rest."""
+    """The part of a request that fails and is not handled with the rest."""
 
     __slots__ = ("code", "failed", "level", "request")
 
@@ -84,7 +84,7 @@ class SplitOffPart:
 
 
 class FaultExecution:
-    """One request on its way: `ctx.fault`, until its answer leaves."""
+    """One request that rules hit: `ctx.fault` until its response is sent."""
 
     def __init__(
         self,
@@ -105,17 +105,17 @@ class FaultExecution:
         self._failed_partitions: list[tuple[ActiveRule, ErrorCode]] = []
         self._owner = owner
         self._handle = handle
-        self._coming = hits
+        self._pending = hits
         self._hits: list[RuleHit] = []
-        self._finished = 0  # of the hits, those that had their turn after the request was handled
+        self._finished = 0  # number of hits whose `after` was called
         self._split_off: list[SplitOffPart] = []
         self._repeats = 0
 
-    # -- the way -------------------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def begin(self) -> Message | Outcome:
         """Run the request until its response, or until it is parked."""
-        for hit in self._coming:
+        for hit in self._pending:
             self._hits.append(hit)
             try:
                 outcome = hit.action.before(self, hit)
@@ -128,7 +128,7 @@ class FaultExecution:
         return outcome if outcome is PARKED else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
-        """The request was handled; what was done is not done again."""
+        """Continue after the request was handled, or resume there; each hit acts once."""
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
@@ -149,7 +149,7 @@ class FaultExecution:
         return outcome
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        """What is answered, in place of this."""
+        """Return the encoded response in place of `body`."""
         for hit in self._hits:
             try:
                 body = hit.action.answering(self, hit, body)
@@ -158,7 +158,7 @@ class FaultExecution:
         return body
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        """The answer leaves."""
+        """Send the response, or what replaces it."""
         frame = ResponseFrame(b"".join((head, *body)))
         for hit in self._hits:
             try:
@@ -177,19 +177,19 @@ class FaultExecution:
             except Exception as error:
                 hit.fault.disable(error)
 
-    # -- what actions do -----------------------------------------------------------------------------------------------
+    # -- InterceptedRequest --------------------------------------------------------------------------------------------
 
     def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
-        """Parks the request; then it goes on to be handled."""
-        self._keep()
+        """Park the request, then continue with its handling."""
+        self._copy_request()
         return self._park(rule, delay_ms, self.begin)
 
     def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        """Parks the request, which has been handled; then it goes on to be answered."""
+        """Park the request after its handling, then continue with its response."""
         return self._park(rule, delay_ms, partial(self.after, outcome))
 
     def close(self, rule: "ActiveRule", how: How) -> Outcome:
-        """Ends the connection; the request has no answer."""
+        """Close the connection; the request is not answered."""
         reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.connection.reset(reason)
@@ -198,12 +198,12 @@ class FaultExecution:
         return PARKED
 
     def repeat(self) -> None:
-        """The request is handled once more, when it has been; its first answer is nobody's."""
-        self._keep()
+        """Handle the request once more, and discard the first response."""
+        self._copy_request()
         self._repeats += 1
 
     def mute(self, rule: "ActiveRule", delay_ms: float) -> None:
-        """What comes on the connection next waits; unless a quota makes it wait as well, which then says how long."""
+        """Stop reading the connection for a time. If a quota mutes it as well, the quota sets the time."""
         connection = self.ctx.connection
         operation = _Muted(connection, rule, delay_ms)
         connection.park(operation.force_complete)
@@ -211,18 +211,18 @@ class FaultExecution:
         self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
-        """The answer, with this throttle time, which the journal tells of it, too."""
+        """Return the response with this throttle time, which the journal records as well."""
         ctx, route = self.ctx, self.ctx.route
         view = memoryview(b"".join(body))
         answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
-        answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # it is asked for only where there is one
+        answer.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]  # called only if the response has this field
         changed: list[bytes | memoryview] = []
         route.encode(answer, changed)
         self._owner.record_throttle_time(ctx, throttle_ms)
         return changed
 
     def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
-        """Only the rest of the request is handled; `failed` is what is answered to the other part of it."""
+        """Handle only `rest` of the request; `failed` is the response to the other part."""
         self._split_off.append(SplitOffPart(level, self.request, failed, code))
         self.request = rest
 
@@ -235,17 +235,17 @@ class FaultExecution:
         return rule in self._overwriting
 
     def request_without(self, level: ErrorLevel) -> Message:
-        """The request, but it asks for nothing of what the level lists."""
+        """Return the request without the items that the level lists."""
         rest = copy(self.request)
         setattr(rest, level.steps[0].asked, [])
         return rest
 
-    def fail_partitions(self, fault: "ActiveRule", code: ErrorCode) -> None:
+    def fail_partitions(self, rule: "ActiveRule", code: ErrorCode) -> None:
         """Let a fetch find this error in the partitions that the rule matches."""
-        self._failed_partitions.append((fault, code))
+        self._failed_partitions.append((rule, code))
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
-        """A failure, told to a client that wants no answer in the only way there is: its connection ends."""
+        """Return a failed outcome. Close the connection of a Produce with acks=0, which gets no response."""
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
             return outcome
@@ -263,9 +263,9 @@ class FaultExecution:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _park(self, rule: "ActiveRule", delay_ms: float, go_on: Callable[[], Message | Outcome]) -> Outcome:
+    def _park(self, rule: "ActiveRule", delay_ms: float, resume: Callable[[], Message | Outcome]) -> Outcome:
         ctx = self.ctx
-        return ctx.park(_Wait(self, rule, delay_ms, go_on), self._owner.waiting_on(self.broker), [rule])
+        return ctx.park(_Wait(self, rule, delay_ms, resume), self._owner.waiting_on(self.broker), [rule])
 
     def _merge_back(self, taken: SplitOffPart, outcome: Message | Outcome) -> Message | Outcome:
         self.ctx.error_code = self.ctx.error_code or taken.code
@@ -274,18 +274,18 @@ class FaultExecution:
         merge(taken.level, taken.request, outcome, taken.failed)
         return outcome
 
-    def _keep(self) -> None:
-        """Makes the request its own."""
+    def _copy_request(self) -> None:
+        """Copy the request and its records out of the read buffer."""
         request = self.request
         if self.ctx.route.api_key != PRODUCE:
             return
         assert isinstance(request, ProduceRequest)
-        self.request = kept = copy(request)
-        kept.topic_data = []
+        self.request = copied = copy(request)
+        copied.topic_data = []
         for topic in request.topic_data:
             own = copy(topic)
             own.partition_data = [copy(item) for item in topic.partition_data]
             for item in own.partition_data:
                 if item.records is not None:
                     item.records = memoryview(bytes(item.records))  # type: ignore[arg-type]  # the decoder gives bytes
-            kept.topic_data.append(own)
+            copied.topic_data.append(own)

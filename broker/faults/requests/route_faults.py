@@ -1,12 +1,12 @@
-"""The rules that may hit requests of one API and version on one broker, indexed: what cannot match costs nothing.
+"""The rules that may hit requests of one API and version on one broker, indexed: rules that cannot match cost nothing.
 
-A route without rules is as it was. One with rules has `RouteFaults.handle` in place of its handler, which asks
+A route without rules keeps its handler. A route with rules has `RouteFaults.handle` in its place, which looks up
 
-- who sends: for each client id, software, principal and listener it is remembered which rules may hit them;
-- what is named: of those rules, which are about a topic, partition, group or transactional id is remembered for each;
-  and of Produce, nearly every request of which names one partition, for all that it names together.
+- the client: the rules that may hit it are cached by client id, software, principal and listener;
+- what the request names: of those rules, the ones with conditions on topics, partitions, groups and transactional ids
+  are cached for each name. For Produce, nearly every request of which names one partition, one key covers all names.
 
-Only rules that are left then are asked about the request itself.
+Only the remaining rules are matched with the request itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from sluice.broker.faults.target import FaultedBroker
     from sluice.broker.handlers.services import AllServices
 
-# How many clients, and names of topics and the like for each, are remembered before all are forgotten.
-_MOST_REMEMBERED = 4096
-# What a produce request with one partition names: the topic's name or id, the partition, the transactional id.
-_One = tuple[str | bytes, int, str | None]
-_Who = tuple[str, tuple[str, str], str, str]
+# Size of each cache, by clients and by names for each; a full cache is cleared.
+_MOST_CACHED = 4096
+# The names in a produce request with one partition: the topic's name or id, the partition, the transactional id.
+_ProduceKey = tuple[str | bytes, int, str | None]
+_ClientKey = tuple[str, tuple[str, str], str, str]
 
 
 class RouteFaults:
@@ -48,39 +48,40 @@ class RouteFaults:
         self._is_produce = route.api_key == PRODUCE
         self._read = reader_of(route.api_key)
         self._selects_all = all_topics_selector(route.api_key)
-        self._of_clients: dict[_Who, _OfClient | None] = {}
+        self._by_client: dict[_ClientKey, _ClientRules | None] = {}
 
     def add(self, fault: Fault) -> None:
         self.faults[fault] = None
-        self._of_clients.clear()
+        self._by_client.clear()
 
     def discard(self, fault: Fault) -> None:
         if fault in self.faults:
             del self.faults[fault]
-            self._of_clients.clear()
+            self._by_client.clear()
 
     def handle(self, ctx: RequestContext, request: Message, services: "AllServices") -> Message | Outcome:
         """Handle a request in place of the route's handler."""
-        who = (ctx.session.client_id, ctx.session.client_software, ctx.session.user, ctx.connection.advertised.name)
+        session = ctx.session
+        client_key = (session.client_id, session.client_software, session.user, ctx.connection.advertised.name)
         try:
-            of_client = self._of_clients[who]
+            rules = self._by_client[client_key]
         except KeyError:
-            of_client = self._look_at(who)
-        if of_client is None:
+            rules = self._rules_of(client_key)
+        if rules is None:
             return self._route.serve(ctx, request, services)
         key = None
         if self._is_produce:
             key = _one_partition(request)  # type: ignore[arg-type]  # of that type
-            if key in of_client.hit_nothing:
+            if key in rules.unmatched:
                 return self._route.serve(ctx, request, services)
         named = None
-        faults: Sequence[Fault] = of_client.of_any
-        if of_client.of_names:
+        faults: Sequence[Fault] = rules.unnamed
+        if rules.with_names:
             named = self._entities(ctx, request)
-            faults = of_client.about(named)
+            faults = rules.matching(named)
             if not faults and key is not None:
-                of_client.remember(key)
-        if not faults or (JOURNAL_TOPIC in self._broker.cluster.topics and self._watches(ctx, request)):
+                rules.add_unmatched(key)
+        if not faults or (JOURNAL_TOPIC in self._broker.metadata.topics and self._reads_journal(ctx, request)):
             return self._route.serve(ctx, request, services)
         hits = self._hits(ctx, faults, named)
         first = next(hits, None)
@@ -109,71 +110,71 @@ class RouteFaults:
                 self._owner.record_hit(ctx, fault)
                 yield hit
 
-    def _watches(self, ctx: RequestContext, request: Message) -> bool:
+    def _reads_journal(self, ctx: RequestContext, request: Message) -> bool:
         """Return whether a request is about the journal's own topic alone. Its readers see faults, and are not hit."""
         partitions = self._entities(ctx, request).partitions
         return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
 
     def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
         """Return what a request names, and for a fetch also the partitions of its session."""
-        partitions, groups, transactional_ids = self._read(request, self._broker.cluster.topics_by_id)
+        partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
             sessions = self._broker.fetch_sessions_in_use
             if sessions is not None:
                 partitions = [*partitions, *sessions.partitions_of(request.session_id)]
         return RequestEntities(partitions, groups, transactional_ids, self._selects_all(request, ctx.version))
 
-    def _look_at(self, who: _Who) -> "_OfClient | None":
-        if len(self._of_clients) >= _MOST_REMEMBERED:
-            self._of_clients.clear()
-        client_id, software, user, listener = who
+    def _rules_of(self, client_key: _ClientKey) -> "_ClientRules | None":
+        if len(self._by_client) >= _MOST_CACHED:
+            self._by_client.clear()
+        client_id, software, user, listener = client_key
         client = (client_id, *software, f"User:{user}", listener)
         faults = [fault for fault in self.faults if fault.match.hits_client(client)]
-        of_client = self._of_clients[who] = _OfClient(faults) if faults else None
-        return of_client
+        rules = self._by_client[client_key] = _ClientRules(faults) if faults else None
+        return rules
 
 
-class _OfClient:
-    """The rules of a route that may hit one client."""
+class _ClientRules:
+    """The rules of a route that may hit one client: those without and those with conditions on names."""
 
-    __slots__ = ("_named", "_number", "hit_nothing", "of_any", "of_names")
+    __slots__ = ("_named", "_number", "unmatched", "unnamed", "with_names")
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.of_any = tuple(fault for fault in faults if not fault.match.names)
-        self.of_names = [fault for fault in faults if fault.match.names]
+        self.unnamed = tuple(fault for fault in faults if not fault.match.names)
+        self.with_names = [fault for fault in faults if fault.match.names]
         self._number = {fault: number for number, fault in enumerate(faults)}
         self._named: dict[tuple[str, object], tuple[Fault, ...]] = {}
-        self.hit_nothing: set[_One | None] = set()  # what requests name that no rule is about
+        self.unmatched: set[_ProduceKey | None] = set()  # the names in requests that no rule matches
 
-    def about(self, named: RequestEntities) -> Sequence[Fault]:
-        """Those that may hit a request that names this, in their order."""
+    def matching(self, named: RequestEntities) -> Sequence[Fault]:
+        """Return the rules that may hit a request with these names, in the order they were added."""
         if named.all_topics:
-            return (*self.of_any, *self.of_names) if self.of_any else self.of_names
+            return (*self.unnamed, *self.with_names) if self.unnamed else self.with_names
         keys: list[tuple[str, object]] = [("partition", each) for each in named.partitions]
         keys += [("group", each) for each in named.groups]
         keys += [("transactional_id", each) for each in named.transactional_ids]
-        found = {fault: None for key in keys for fault in self._about(key)}
-        if not self.of_any and len(found) < 2:
+        found = {fault: None for key in keys for fault in self._by_name(key)}
+        if not self.unnamed and len(found) < 2:
             return tuple(found)
-        return sorted((*self.of_any, *found), key=self._number.__getitem__)
+        return sorted((*self.unnamed, *found), key=self._number.__getitem__)
 
-    def remember(self, key: _One) -> None:
-        """No rule is about requests that name this."""
-        if len(self.hit_nothing) >= _MOST_REMEMBERED:
-            self.hit_nothing.clear()
-        self.hit_nothing.add(key)
+    def add_unmatched(self, key: _ProduceKey) -> None:
+        """Cache that no rule matches requests with these names."""
+        if len(self.unmatched) >= _MOST_CACHED:
+            self.unmatched.clear()
+        self.unmatched.add(key)
 
-    def _about(self, key: tuple[str, object]) -> tuple[Fault, ...]:
+    def _by_name(self, key: tuple[str, object]) -> tuple[Fault, ...]:
         known = self._named.get(key)
         if known is None:
-            if len(self._named) >= _MOST_REMEMBERED:
+            if len(self._named) >= _MOST_CACHED:
                 self._named.clear()
-            known = self._named[key] = tuple(fault for fault in self.of_names if _is_about(fault, *key))
+            known = self._named[key] = tuple(fault for fault in self.with_names if _matches_name(fault, *key))
         return known
 
 
-def _is_about(fault: Fault, kind: str, name: object) -> bool:
-    """Whether a rule is about what is named. One that is about several kinds is found by the first of them."""
+def _matches_name(fault: Fault, kind: str, name: object) -> bool:
+    """Whether a rule matches a name. A rule with conditions on several kinds is found by the first of them."""
     match = fault.match
     first = match.names[0]
     if kind == "partition":
@@ -183,8 +184,8 @@ def _is_about(fault: Fault, kind: str, name: object) -> bool:
     return first == kind and (match.hits_group(name) if kind == "group" else match.hits_transactional_id(name))
 
 
-def _one_partition(request: ProduceRequest) -> _One | None:
-    """What it names; None where that is more than one partition."""
+def _one_partition(request: ProduceRequest) -> _ProduceKey | None:
+    """Return the names in a request with one partition; None for others."""
     topic_data = request.topic_data
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
         return None
