@@ -16,7 +16,7 @@ from random import Random
 from time import perf_counter
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.server.broker import Broker
 from sluice.broker.server.log_dir_recovery import take_up
 from sluice.clock import ManualClock

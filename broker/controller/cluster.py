@@ -10,10 +10,12 @@ from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING
 
+from sluice.broker.controller.topic_validation import TopicRules
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.cache import MetadataCache
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
     GROUP_METADATA_TOPIC,
@@ -36,8 +38,6 @@ from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import ControllerQuotas
 from sluice.quotas.store import QuotaStores
 
-from .topic_validation import NewTopic, TopicError, TopicRules
-
 if TYPE_CHECKING:
     from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
     from sluice.broker.controller.configs.group_configs import GroupConfigs
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from sluice.broker.security.acl.acl import Acl
     from sluice.broker.security.acl.acl_store import Acls
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
-    from sluice.broker.server.broker import Broker
     from sluice.quotas.client_quotas import ClientQuotas
 
     from .controller import Controller
+    from .services import BrokerNode
 
 # How often it is looked for what has been flushed, and what is to be deleted.
 _DIRECTORY_TICK_MS = 1000
@@ -65,7 +65,7 @@ class Cluster:
         """Without brokers: each joins as it is made. Topics take their defaults from `config`, the first broker's."""
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
-        self.brokers: dict[int, Broker] = {}  # by node id; those that are down, too
+        self.brokers: dict[int, BrokerNode] = {}  # by node id; those that are down, too
         self.fenced: set[int] = set()  # node ids of those that the controller takes for dead
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
@@ -126,7 +126,7 @@ class Cluster:
         """The id of the next broker to join: they count on from node.id."""
         return self.config.integer("node.id") + len(self.brokers)
 
-    def join(self, broker: "Broker") -> None:
+    def join(self, broker: "BrokerNode") -> None:
         """A broker is there, for the first time or again: what was altered for it holds."""
         self.brokers[broker.node_id] = broker
         own, everybody_s = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
@@ -149,7 +149,7 @@ class Cluster:
             return NO_LEADER
         return self.metadata.controller_id
 
-    def leader_of(self, partition: Partition) -> "Broker | None":
+    def leader_of(self, partition: Partition) -> "BrokerNode | None":
         """The broker that leads a partition, None if none does."""
         return self.brokers.get(partition.leader)
 

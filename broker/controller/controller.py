@@ -30,19 +30,17 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
+from sluice.broker.metadata.topic import NO_LEADER, FollowerLag, Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
 from .elections import Election, elect
-from .isolation import FORWARDED, IsolatedMetadata
+from .isolation import IsolatedMetadata
 from .metadata_publisher import MetadataPublisher
 from .reassignment import Plan, Replicas, completed
-from .replication import Behind, Replication
+from .replication import Replication
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
-
-    from .cluster import Cluster
+    from .services import BrokerNode, ClusterState
 
 
 class BrokerState(Enum):
@@ -68,7 +66,7 @@ _LOST_ELECTION_MS = 100
 class Controller:
     """The controller of a cluster. It is none of the brokers, and fails only where a fault rule says so."""
 
-    def __init__(self, cluster: "Cluster") -> None:
+    def __init__(self, cluster: "ClusterState") -> None:
         config = cluster.config
         self.replication = Replication(cluster, self)
         self.publisher = MetadataPublisher(cluster)
@@ -122,7 +120,7 @@ class Controller:
         self._hold_forwarded(broker)
         self._away(node_id, ISOLATED)
 
-    def started(self, broker: "Broker") -> None:
+    def started(self, broker: "BrokerNode") -> None:
         """A broker runs again, as a new one of its id."""
         node_id = broker.node_id
         self.publisher.begin(broker)
@@ -224,8 +222,8 @@ class Controller:
         for broker in self._cluster.brokers.values():
             self._hold_forwarded(broker)
 
-    def _hold_forwarded(self, broker: "Broker") -> None:
-        broker.dispatcher.hold(FORWARDED if self.is_lost or broker.is_isolated else ())
+    def _hold_forwarded(self, broker: "BrokerNode") -> None:
+        broker.hold_forwarded(hold=self.is_lost or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
         """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
@@ -248,7 +246,7 @@ class Controller:
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log
         end = log.batch_start(max(log.log_start_offset, log.log_end_offset - records))
-        partition.behind[chosen] = Behind(end, self._cluster.clock.monotonic_ms())
+        partition.lagging_followers[chosen] = FollowerLag(end, self._cluster.clock.monotonic_ms())
         self._change(partition, chosen, (chosen,))
 
     def _unclean_candidates(self, partition: Partition, node_id: int | None) -> list[int]:
@@ -408,7 +406,7 @@ class Controller:
         partition.replicas, partition.adding, partition.removing = plan
         partition.partition_epoch += 1
         for node_id in plan.adding:
-            if node_id not in partition.isr and node_id not in partition.behind:
+            if node_id not in partition.isr and node_id not in partition.lagging_followers:
                 self.replication.add(partition, node_id)
         self._changed(partition)
         self.replication.follow(partition, plan.adding)
@@ -425,7 +423,9 @@ class Controller:
         replicas, isr = settled
         gone = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()
-        partition.behind = {node_id: one for node_id, one in partition.behind.items() if node_id in replicas}
+        partition.lagging_followers = {
+            node_id: one for node_id, one in partition.lagging_followers.items() if node_id in replicas
+        }
         elected = elect(self._online(partition), partition.leader, replicas, isr, self.is_live)
         if elected.leader == partition.leader and gone:
             # So that what still believes in another replica learns better, the epoch is another all the same.
@@ -438,7 +438,7 @@ class Controller:
         partition.epoch_start_offset = partition.log.log_end_offset
         self.replication.new_leader(partition)
 
-    def _broker(self, node_id: int) -> "Broker | None":
+    def _broker(self, node_id: int) -> "BrokerNode | None":
         return self._cluster.brokers.get(node_id)
 
     def _partitions(self) -> Iterator[Partition]:

@@ -17,26 +17,8 @@ from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
-from sluice.protocol.apis import API_KEYS
 from sluice.protocol.errors import ErrorCode
 
-# What a broker forwards to the controller.
-_FORWARDED_APIS = {
-    "AlterClientQuotas",
-    "AlterConfigs",
-    "AlterPartitionReassignments",
-    "AlterUserScramCredentials",
-    "CreateAcls",
-    "CreatePartitions",
-    "CreateTopics",
-    "DeleteAcls",
-    "DeleteTopics",
-    "ElectLeaders",
-    "IncrementalAlterConfigs",
-    "ListPartitionReassignments",
-    "UpdateFeatures",
-}
-FORWARDED = frozenset(api.key for api in API_KEYS.values() if api.name in _FORWARDED_APIS)
 # What a stranded leader may take: it is lost anyway, and a producer that writes more has not noticed for long.
 _STRANDED_BYTES = 64 * 1024 * 1024
 

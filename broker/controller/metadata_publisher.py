@@ -14,22 +14,20 @@ from sluice.broker.metadata.image import MetadataImage, leadership_of
 from sluice.broker.metadata.topic import Partition
 
 if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
-
-    from .cluster import Cluster
+    from .services import BrokerNode, ClusterState
 
 
 class MetadataPublisher:
     """Brings what changed to the brokers."""
 
-    def __init__(self, cluster: "Cluster") -> None:
+    def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
         self._lag_ms = cluster.config.integer("sluice.metadata.lag.ms")
         self._delays_ms: dict[int, list[float]] = {}  # by how much, for each who wants that, by node id
         for broker in cluster.brokers.values():
             self.begin(broker)
 
-    def begin(self, broker: "Broker") -> None:
+    def begin(self, broker: "BrokerNode") -> None:
         """A broker starts, or is back: it loads what there is before it takes requests."""
         if self._lag_of(broker.node_id):
             topics = self._cluster.topics.values()

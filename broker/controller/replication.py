@@ -5,8 +5,9 @@ log, the leader's; of a follower only an offset is known. Theory of operation:
 
 - A follower *fetches* while it and the leader run and reach each other. Then it has what was appended
   `sluice.replication.delay.ms` ago: `Partition.replicated_offset`, without a delay all there is.
-- Any other follower is in `Partition.behind`, with how far it got. One that begins to fetch again, or for the first
-  time, or from another leader, has caught up when the delay is over; it leaves `behind`, and joins the ISR.
+- Any other follower is in `Partition.lagging_followers`, with its offset. One that begins to fetch again, or for the
+  first time, or from another leader, has caught up when the delay is over; it leaves
+  `lagging_followers`, and joins the ISR.
 - The high watermark is the least that any replica of the ISR has. It stays where fewer are in sync than
   min.insync.replicas asks for, and while a follower catches up, who would else never be as far as it.
   `PartitionLog.has_followers` says that appends do not move it by themselves.
@@ -18,27 +19,18 @@ A cluster of one has the delay, too: as if there were a follower that never fail
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.topic import NO_LEADER, Partition
+from sluice.broker.metadata.topic import NO_LEADER, FollowerLag, Partition
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
-    from .controller import Controller
-
-
-class Behind(NamedTuple):
-    """A follower that has less than the others."""
-
-    offset: int  # where its log ends
-    since_ms: float  # since when, monotonic
-    target: int | None = None  # where it will end once it has caught up, if it fetches
+    from .services import ClusterState, LeaderElection
 
 
 class Replication:
     """The followers of all partitions of a cluster."""
 
-    def __init__(self, cluster: "Cluster", controller: "Controller") -> None:
+    def __init__(self, cluster: "ClusterState", controller: "LeaderElection") -> None:
         self._cluster = cluster
         self._controller = controller
         self._delay_ms = cluster.config.integer("sluice.replication.delay.ms")
@@ -50,7 +42,7 @@ class Replication:
             if node_id != partition.leader and node_id not in partition.isr:
                 self.add(partition, node_id)
         self.update(partition)
-        if partition.behind:  # not now: what is loaded from disk is not complete yet
+        if partition.lagging_followers:  # not now: what is loaded from disk is not complete yet
             self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
@@ -65,7 +57,7 @@ class Replication:
         Of their own topics coordinators acknowledge what they wrote before it is replicated; so that none of it is
         lost, followers that fetch have all of it.
         """
-        behind = partition.behind.get(node_id)
+        behind = partition.lagging_followers.get(node_id)
         if behind is not None and node_id != partition.leader:
             return behind.offset
         has_all = node_id == partition.leader or partition.leader == NO_LEADER  # the last that led is not behind
@@ -93,12 +85,12 @@ class Replication:
     def new_leader(self, partition: Partition) -> None:
         """Another leads from the end of the log as it is now: all others fetch from there."""
         end, now_ms = partition.log.log_end_offset, self._now_ms()
-        fetched = Behind(partition.replicated_offset if self._delay_ms else end, now_ms)
-        partition.behind = {
-            node_id: Behind(min(behind.offset, end), behind.since_ms)
+        fetched = FollowerLag(partition.replicated_offset if self._delay_ms else end, now_ms)
+        partition.lagging_followers = {
+            node_id: FollowerLag(min(behind.offset, end), behind.since_ms)
             for node_id in partition.replicas
             if node_id != partition.leader
-            for behind in (partition.behind.get(node_id, fetched),)
+            for behind in (partition.lagging_followers.get(node_id, fetched),)
         }
         partition.replicated_offset = end
         self.follow(partition, partition.replicas)
@@ -106,12 +98,12 @@ class Replication:
     def follow(self, partition: Partition, followers: tuple[int, ...]) -> None:
         """These, of those that are behind, fetch from the leader if they can, until they have what is there now."""
         for node_id in followers:
-            behind = partition.behind.get(node_id)
+            behind = partition.lagging_followers.get(node_id)
             if behind is None or not self._fetches(partition, node_id):
                 continue
             end = partition.log.log_end_offset
             caught_up = partial(self._caught_up, partition, node_id, end, partition.leader_epoch)
-            partition.behind[node_id] = behind._replace(target=end)
+            partition.lagging_followers[node_id] = behind._replace(target=end)
             if self._delay_ms and behind.offset < end:
                 self._cluster.scheduler.schedule_once(self._delay_ms, caught_up)
             else:
@@ -123,12 +115,12 @@ class Replication:
         for topic in list(self._cluster.topics.values()):
             for partition in topic.partitions:
                 for node_id in partition.replicas:
-                    if node_id not in partition.behind and self._fetches(partition, node_id):
+                    if node_id not in partition.lagging_followers and self._fetches(partition, node_id):
                         self._controller.caught_up(partition, node_id)
 
     def add(self, partition: Partition, node_id: int) -> None:
         """A broker gets a replica, empty as yet."""
-        partition.behind[node_id] = Behind(partition.log.log_start_offset, self._now_ms())
+        partition.lagging_followers[node_id] = FollowerLag(partition.log.log_start_offset, self._now_ms())
 
     # What follows
 
@@ -137,11 +129,19 @@ class Replication:
         log, isr = partition.log, partition.isr
         followers = [node_id for node_id in isr if node_id != partition.leader]
         simulated = self._delay_ms > 0 and (followers or len(self._cluster.brokers) == 1)
-        stays = len(isr) < partition.min_isr or any(one.target is not None for one in partition.behind.values())
-        log.has_followers = bool(simulated) or stays or any(node_id in partition.behind for node_id in followers)
+        stays = len(isr) < partition.min_isr or any(
+            one.target is not None for one in partition.lagging_followers.values()
+        )
+        log.has_followers = (
+            bool(simulated) or stays or any(node_id in partition.lagging_followers for node_id in followers)
+        )
         if stays or partition.deleted:
             return
-        ends = [partition.behind[node_id].offset for node_id in followers if node_id in partition.behind]
+        ends = [
+            partition.lagging_followers[node_id].offset
+            for node_id in followers
+            if node_id in partition.lagging_followers
+        ]
         ends.append(partition.replicated_offset if simulated else log.log_end_offset)
         if log.advance_high_watermark(min(ends)):
             self._cluster.high_watermark_moved(partition)
@@ -154,9 +154,9 @@ class Replication:
 
     def _caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
         """A follower has what there was as it began to fetch."""
-        behind = partition.behind.get(node_id)
+        behind = partition.lagging_followers.get(node_id)
         if behind is not None and behind.target == offset and self._is_of(partition, leader_epoch):
-            del partition.behind[node_id]
+            del partition.lagging_followers[node_id]
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self._controller.caught_up(partition, node_id)
             self.update(partition)
@@ -166,7 +166,7 @@ class Replication:
         waits = False
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):
-            behind = partition.behind.get(node_id)
+            behind = partition.lagging_followers.get(node_id)
             if behind is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
                 continue
             lags = behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset
@@ -178,9 +178,9 @@ class Replication:
             self._cluster.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
     def _leave_behind(self, partition: Partition, node_id: int) -> None:
-        behind = partition.behind.get(node_id)
+        behind = partition.lagging_followers.get(node_id)
         since_ms = self._now_ms() if behind is None else behind.since_ms
-        partition.behind[node_id] = Behind(self.offset_of(partition, node_id), since_ms)
+        partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:
         """Whether a follower and the leader reach each other."""

@@ -4,44 +4,19 @@ Follows Kafka's ReplicationControlManager (the checks of createTopics and create
 (names).
 """
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.config.broker_config import Config, refused_topic_configs
 from sluice.protocol.errors import ErrorCode
 
 from .replica_placement import assignment_problem, place, placement_problem
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
-
-# Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
-MAX_TOPIC_NAME_CHARS = 249
-_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-class TopicError(NamedTuple):
-    """Why a topic was not created, deleted or found."""
-
-    code: ErrorCode
-    message: str | None  # None: what the code says
-
-
-class NewTopic(NamedTuple):
-    """What a topic to be created should be. -1 partitions or replicas: the broker's default (KIP-464)."""
-
-    name: str
-    num_partitions: int = -1
-    replication_factor: int = -1
-    assignments: Mapping[int, Collection[int]] = {}  # partition -> broker ids; excludes the two numbers above
-    configs: Mapping[str, str | None] = {}
-
-    @property
-    def own_configs(self) -> dict[str, str]:
-        """Those that have a value."""
-        return {name: value for name, value in self.configs.items() if value is not None}
+    from .services import ClusterState
 
 
 class TopicRules:
@@ -49,7 +24,7 @@ class TopicRules:
 
     __slots__ = ("_cluster", "_config", "_random")
 
-    def __init__(self, cluster: "Cluster", config: Config, random: Random) -> None:
+    def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
         """`random` chooses with which broker the placing of a topic begins."""
         self._cluster = cluster
         self._config = config
@@ -155,18 +130,3 @@ class TopicRules:
         """Why there cannot be so many replicas, None if there can."""
         registered = len(self._cluster.brokers)
         return placement_problem(registered - len(self._cluster.fenced), registered, replication_factor)
-
-
-def invalid_topic_name(name: str) -> str | None:
-    """What is wrong with a topic's name (Kafka's Topic.validate), None if nothing is."""
-    if not name:
-        return "Topic name is invalid: the empty string is not allowed"
-    if name in {".", ".."}:
-        return "Topic name is invalid: '.' or '..' is not allowed"
-    if len(name) > MAX_TOPIC_NAME_CHARS:
-        allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
-        return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"
-    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
-        legal = "ASCII alphanumerics, '.', '_' and '-'"
-        return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
-    return None

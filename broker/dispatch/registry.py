@@ -89,3 +89,21 @@ HANDLERS = {
         Handler(75, 0, 0, "topics"),  # DescribeTopicPartitions
     )
 }
+
+# The APIs that a broker forwards to the controller.
+_FORWARDED_APIS = {
+    "AlterClientQuotas",
+    "AlterConfigs",
+    "AlterPartitionReassignments",
+    "AlterUserScramCredentials",
+    "CreateAcls",
+    "CreatePartitions",
+    "CreateTopics",
+    "DeleteAcls",
+    "DeleteTopics",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "ListPartitionReassignments",
+    "UpdateFeatures",
+}
+FORWARDED = frozenset(api.key for api in API_KEYS.values() if api.name in _FORWARDED_APIS)

@@ -6,9 +6,9 @@ from typing import Protocol
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.client_metrics_manager import Telemetry
 from sluice.broker.controller.configs.control import ConfigurationControl
-from sluice.broker.controller.topic_validation import TopicError
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.auth_helper import AuthHelper

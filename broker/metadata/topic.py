@@ -4,14 +4,12 @@ Follows Kafka's Partition and TopicImage. Different on purpose: a partition has 
 leader appends to it; of followers it is known how far they have fetched (replication.py).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import NamedTuple
 
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.config.broker_config import TopicConfig
 from sluice.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from sluice.broker.controller.replication import Behind
 
 # Topics that Kafka keeps for itself, in which its coordinators write down what they know: clients are told so.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
@@ -21,6 +19,9 @@ COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 JOURNAL_TOPIC = "__sluice_journal"
 INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
 NO_LEADER = -1
+# Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
+MAX_TOPIC_NAME_CHARS = 249
+_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Traffic:
@@ -53,6 +54,14 @@ class PartitionState(NamedTuple):
     removing: tuple[int, ...] = ()
 
 
+class FollowerLag(NamedTuple):
+    """A follower that has less than the leader."""
+
+    offset: int  # the end of its log
+    since_ms: float  # monotonic
+    target: int | None = None  # the end of its log once it has caught up, if it fetches
+
+
 class Partition:
     """One partition. It is also the key under which operations wait for it.
 
@@ -63,11 +72,11 @@ class Partition:
 
     __slots__ = (
         "adding",
-        "behind",
         "deleted",
         "epoch_start_offset",
         "index",
         "isr",
+        "lagging_followers",
         "leader",
         "leader_epoch",
         "log",
@@ -88,7 +97,7 @@ class Partition:
             state
         )
         self.traffic = topic.traffic_on(self.leader)
-        self.behind: dict[int, Behind] = {}
+        self.lagging_followers: dict[int, FollowerLag] = {}
         self.replicated_offset = log.high_watermark
         self.epoch_start_offset = log.high_watermark  # where the leader's log ended as it began to lead
         self.deleted = False
@@ -178,3 +187,18 @@ class Topic:
     def partition(self, index: int) -> Partition | None:
         """The partition of that index, None where there is none."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+def invalid_topic_name(name: str) -> str | None:
+    """What is wrong with a topic's name (Kafka's Topic.validate), None if nothing is."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in {".", ".."}:
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > MAX_TOPIC_NAME_CHARS:
+        allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
+        return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"
+    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
+        legal = "ASCII alphanumerics, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
+    return None

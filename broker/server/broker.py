@@ -3,17 +3,18 @@
 What it has in common with the other brokers of the process is the cluster's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.topic_validation import TopicError
 from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
 from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.dispatch.registry import FORWARDED
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
+from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition, Topic
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import RulesOfQuotas
@@ -129,7 +130,7 @@ class Broker:
         """Return the leader of a partition as this broker knows it, or None without a live one."""
         leadership = self.metadata.leadership(partition)
         leader = None if leadership is None else self.metadata.leader(leadership)
-        return None if leader is None else self.cluster.brokers[leader.node_id]
+        return None if leader is None else brokers_of(self.cluster)[leader.node_id]
 
     @property
     def controller_id(self) -> int:
@@ -156,6 +157,10 @@ class Broker:
         isolated, self.metadata = self.metadata, self._new_metadata()
         self.is_isolated = False
         return isolated
+
+    def hold_forwarded(self, *, hold: bool) -> None:
+        """Make requests for the controller wait while this broker does not reach it, or handle those that waited."""
+        self.dispatcher.hold(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
         cluster = self.cluster
@@ -342,3 +347,8 @@ class Broker:
         self.enforcement.throttle_times.expire(now_ms)
         if self.cluster.controller_quotas.mutation is not None:
             self.cluster.controller_quotas.mutation.expire(now_ms)
+
+
+def brokers_of(cluster: Cluster) -> Mapping[int, Broker]:
+    """Return the brokers of a cluster, by node id. The cluster itself refers to what the controller uses of them."""
+    return cast("Mapping[int, Broker]", cluster.brokers)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import POLL_MS, SLICE, JournalReader, Wanted
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import JOURNAL_TOPIC, NO_LEADER, Partition
 from sluice.journal_events import AnyEvent, ClientEvent
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
+
+from .broker import brokers_of
 
 if TYPE_CHECKING:
     from sluice.broker.controller.cluster import Cluster
@@ -61,7 +63,7 @@ class JournalTopic:
     def _write(self, events: list[AnyEvent]) -> bool:
         """Whether they are written: not while nobody leads the partition, nor where the disk fails."""
         partition = self._partition()
-        leader = None if partition is None else self._cluster.leader_of(partition)
+        leader = None if partition is None else brokers_of(self._cluster).get(partition.leader)
         if partition is None or leader is None:
             return False
         log, now_ms = partition.log, self._cluster.clock.wall_ms()

@@ -25,7 +25,7 @@ from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScra
 from sluice.protocol.metadata.topics import PartitionRecord
 from sluice.protocol.uuids import random_uuid
 
-from .broker import Broker
+from .broker import Broker, brokers_of
 
 log = logging.getLogger("sluice.broker")
 
@@ -37,14 +37,14 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
 
     Raises SluiceError with one line where that cannot be.
     """
-    first = next(iter(cluster.brokers.values()))
+    first = next(iter(brokers_of(cluster).values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
     metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms)
     metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.scheduler.schedule_once, 0))
     registrations = [
         _registration(broker, number, metadata.end_offset + number, directory_id)
-        for number, broker in enumerate(cluster.brokers.values())
+        for number, broker in enumerate(brokers_of(cluster).values())
     ]
     if metadata.append([*registrations, *_elections(metadata, cluster.brokers.keys())]):
         raise SluiceError(f"{log_dir}: the metadata log cannot be written")
@@ -143,8 +143,8 @@ def _add_topic(cluster: Cluster, topic: TopicImage, configs: Mapping[str, str]) 
 
 
 def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -> list[str]:
-    some_broker = next(iter(cluster.brokers.values()))
-    broker = cluster.brokers.get(int(name)) if kind == BROKER and name.isdecimal() else some_broker
+    some_broker = next(iter(brokers_of(cluster).values()))
+    broker = brokers_of(cluster).get(int(name)) if kind == BROKER and name.isdecimal() else some_broker
     if broker is None:  # one that is not here, its configs neither
         return []
     store = broker.configs.stores[kind]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError
-from sluice.broker.controller.topic_validation import NewTopic, TopicError
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import written

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED
 from sluice.broker.controller.elections import Election
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, produce
@@ -119,7 +119,7 @@ class Elections(RuleBasedStateMachine):
         if partition.leader != NO_LEADER:
             assert partition.leader in partition.isr
         assert partition.isr, "somebody is always the last in sync"
-        for node_id, broker in self.cluster.cluster.brokers.items():
+        for node_id, broker in self.cluster.cluster_server.brokers.items():
             believed = broker.metadata.partition("t", 0)
             if self.controller.state(node_id) is ISOLATED and believed is not None and broker.leads(believed):
                 assert self.leaders.setdefault(believed.leader_epoch, node_id) == node_id

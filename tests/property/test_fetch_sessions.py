@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest

@@ -203,7 +203,7 @@ class Transactions(RuleBasedStateMachine):
     def start(self) -> None:
         self.broker, self.client = self.broker_and_client()
         self.broker.topic(partitions=len(PARTITIONS))
-        for broker in self.broker.cluster.brokers.values():
+        for broker in self.broker.cluster_server.brokers.values():
             assert list(broker.transactions) == []  # its checks count from now on
         self.ids: dict[str, ModelId] = {}
         self.partitions = [ModelPartition() for _ in PARTITIONS]

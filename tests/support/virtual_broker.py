@@ -12,7 +12,7 @@ from random import Random
 from socket import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.shaped_transport import ShapedTransport
@@ -364,7 +364,7 @@ class VirtualBroker:
         self.cluster_server = ClusterServer(config, self.clock, Random(0), self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
         self.cluster = self.cluster_server.cluster
         self.run(self.cluster_server.start())
-        self.broker: Broker = next(iter(self.cluster.brokers.values()))
+        self.broker: Broker = next(iter(self.cluster_server.brokers.values()))
         self.server = self.cluster_server.servers[self.broker.node_id]
         self._next_port = 40_000
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.property_table import TOPIC_PROPERTIES
 from sluice.config.setting import Setting

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.topic_validation import invalid_topic_name
+from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_producers import (

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.topic_validation import TopicError
+from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType

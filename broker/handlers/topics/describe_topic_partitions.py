@@ -7,8 +7,7 @@ is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.topic_validation import invalid_topic_name
-from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_topic_partitions import (

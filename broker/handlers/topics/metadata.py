@@ -8,9 +8,8 @@ once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client a
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.topic_validation import invalid_topic_name
 from sluice.broker.metadata.cache import Node
-from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.metadata import (

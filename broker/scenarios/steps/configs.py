@@ -93,7 +93,7 @@ def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str,
 def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
     """As this broker has it; where none is named, as one that lives."""
     cluster = context.server.cluster
-    broker = cluster.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
+    broker = context.server.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
     if broker is None:
         raise ClusterError("no broker runs that could alter configs")
     return broker.configs

@@ -6,8 +6,8 @@ from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.controller.replica_placement import assignment_problem
-from sluice.broker.controller.topic_validation import NewTopic, TopicError, invalid_topic_name
-from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, invalid_topic_name
 from sluice.broker.scenarios.model import CreateTopic, Elect, MoveLeader, config_texts
 from sluice.config.broker_config import refused_topic_configs
 from sluice.errors import NotDurableError

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import NO_LEADER, Topic
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -118,11 +118,11 @@ def test_a_broker_that_is_started_before_it_was_missed_is_another_one() -> None:
 def test_a_broker_that_is_started_again_listens_where_it_did_and_has_forgotten_its_clients() -> None:
     cluster = three("quota.producer.default=1000")
     ports = [server.endpoints[0].port for server in cluster.cluster_server.servers.values()]
-    before = cluster.cluster.brokers[2]
+    before = cluster.cluster_server.brokers[2]
     before.quotas.produce.record("ANONYMOUS", "client", 100_000.0, 0)
     stop(cluster, 2)
     start(cluster, 2)
-    after = cluster.cluster.brokers[2]
+    after = cluster.cluster_server.brokers[2]
     assert [server.endpoints[0].port for server in cluster.cluster_server.servers.values()] == ports
     assert after is not before
     assert after.quotas.produce.record("ANONYMOUS", "client", 1.0, 0) == 0
@@ -133,7 +133,7 @@ def test_quotas_that_were_set_hold_on_a_broker_that_is_started_again() -> None:
     cluster.cluster.client_quotas.alter({"client-id": "client"}, {"producer_byte_rate": 1000.0})
     stop(cluster, 2)
     start(cluster, 2)
-    assert cluster.cluster.brokers[2].quotas.produce.record("ANONYMOUS", "client", 25_000.0, 0) > 0
+    assert cluster.cluster_server.brokers[2].quotas.produce.record("ANONYMOUS", "client", 25_000.0, 0) > 0
 
 
 def test_without_a_replica_in_sync_a_partition_is_offline_until_one_is_back() -> None:
@@ -145,7 +145,9 @@ def test_without_a_replica_in_sync_a_partition_is_offline_until_one_is_back() ->
     (topic,) = cluster.client(node_id=2).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
     (told,) = topic.partitions
     assert (told.error_code, told.leader_id, told.offline_replicas) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
-    counted = {route.label: route.errors for route in cluster.cluster.brokers[2].dispatcher.routes if route.errors}
+    counted = {
+        route.label: route.errors for route in cluster.cluster_server.brokers[2].dispatcher.routes if route.errors
+    }
     assert list(counted.values()) == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "what a partition's answer says is counted"
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     start(cluster, 1)

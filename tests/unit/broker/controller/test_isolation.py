@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.controller.isolation import IsolatedLog, IsolatedMetadata
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode

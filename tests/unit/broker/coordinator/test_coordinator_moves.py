@@ -234,7 +234,7 @@ def test_a_broker_lists_its_own_groups_and_transactions() -> None:
 
 
 def group_on(broker: VirtualBroker, node_id: int) -> ClassicGroup:
-    group = broker.cluster.brokers[node_id].groups.groups["group"]
+    group = broker.cluster_server.brokers[node_id].groups.groups["group"]
     assert isinstance(group, ClassicGroup)
     return group
 
@@ -262,7 +262,7 @@ def test_a_group_rides_over_a_move_without_a_rebalance() -> None:
     before, after = partition.leader, elsewhere(partition)
     broker.advance(4_000)
     move_leader(broker, partition, after)
-    assert broker.cluster.brokers[before].groups.groups == {}
+    assert broker.cluster_server.brokers[before].groups.groups == {}
     assert [member.heartbeat() for member in members] == [ErrorCode.NOT_COORDINATOR] * 4
     for member in members:
         member.client = broker.client(node_id=after)
@@ -296,7 +296,7 @@ def test_timers_go_with_the_coordinator() -> None:
     broker = three()
     members_of(broker, None)
     partition = of_groups(broker)
-    before = broker.cluster.brokers[partition.leader].groups
+    before = broker.cluster_server.brokers[partition.leader].groups
     move_leader(broker, partition, elsewhere(partition))
     assert (len(before.heartbeats), len(before.rebalances)) == (0, 0)
 
@@ -463,7 +463,7 @@ def test_the_markers_of_an_earlier_coordinator_are_refused() -> None:
     move_leader(broker, of_transactions(broker), elsewhere(of_transactions(broker)))
     producer = producer_of(broker, LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
-    leader = broker.cluster.brokers[partition.leader]
+    leader = broker.cluster_server.brokers[partition.leader]
     late = Marker(producer.producer_id, producer.epoch, False, 0, 0)
     assert write_marker(leader, partition, late, 0) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 

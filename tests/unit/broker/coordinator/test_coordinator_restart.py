@@ -21,7 +21,7 @@ def start(directory: Path) -> VirtualBroker:
 
 
 def stop(broker: VirtualBroker) -> None:
-    for one in broker.cluster.brokers.values():
+    for one in broker.cluster_server.brokers.values():
         one.close()
     broker.cluster.close()
 

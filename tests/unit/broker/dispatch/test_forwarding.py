@@ -2,9 +2,8 @@
 
 import pytest
 
-from sluice.broker.controller.isolation import FORWARDED
 from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource

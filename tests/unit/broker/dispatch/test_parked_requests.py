@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -237,7 +237,7 @@ def test_a_quota_that_is_set_at_one_broker_holds_on_each(asked: int) -> None:
     entity = [EntityData(entity_type="client-id", entity_name="client")]
     change = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
     cluster.client(node_id=asked).ask(AlterClientQuotasRequest(entries=[change]), 1)
-    managers = [broker.quotas.produce for broker in cluster.cluster.brokers.values()]
+    managers = [broker.quotas.produce for broker in cluster.cluster_server.brokers.values()]
     assert [manager.record("ANONYMOUS", "client", 25_000.0, 0) > 0 for manager in managers] == [True] * 3
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.controller.topic_validation import TopicError
+from sluice.broker.metadata.new_topic import TopicError
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.admin.server import application
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.faults.actions.disks import SlowDisk
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, commit_request

@@ -2,12 +2,12 @@
 
 import pytest
 
-from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.faults.actions.leaders import CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.broker.journal.reader import JournalReader
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.journal_events import LeaderChange
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.faults.actions.wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, WrongLeader
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import NO_LEADER, Topic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

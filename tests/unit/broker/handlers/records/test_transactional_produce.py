@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.controller.topic_validation import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.controller.topic_validation import NewTopic
 from sluice.broker.log.cleaner.log_cleaner import TURN_MS, LogCleaner
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.clock import ManualClock
 from sluice.protocol.records.batch import HEADER_BYTES
