@@ -12,6 +12,7 @@ Kafka's `bytes` and `records` carry an underscore here: the bare names are a bui
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated
 
 Segments = Sequence["bytes | memoryview"]
@@ -52,7 +53,9 @@ class Range:
         return self.first <= version <= self.last
 
 
-EVERY_VERSION, NO_VERSION = Range("0+"), Range("none")
+# Declarations repeat few ranges, many times.
+_range = cache(Range)
+EVERY_VERSION, NO_VERSION = _range("0+"), _range("none")
 
 
 class Versions:
@@ -71,12 +74,12 @@ class Versions:
     def __init__(
         self, valid: str, flexible: str, *, latest_unstable: bool = False, client_throttles: str | None = None
     ) -> None:
-        versions = Range(valid)
+        versions = _range(valid)
         self.min = versions.first
         self.max = versions.last
-        self.flexible = Range(flexible)
+        self.flexible = _range(flexible)
         self.latest_unstable = latest_unstable
-        self.client_throttles = NO_VERSION if client_throttles is None else Range(client_throttles)
+        self.client_throttles = NO_VERSION if client_throttles is None else _range(client_throttles)
 
 
 class V:
@@ -132,8 +135,8 @@ class V:
         errors_fall_back: bool = True,
         on_error: int | str | None = "default",
     ) -> None:
-        self.versions = EVERY_VERSION if versions is None else Range(versions)
-        self.null = NO_VERSION if null is None else Range(null)
+        self.versions = EVERY_VERSION if versions is None else _range(versions)
+        self.null = NO_VERSION if null is None else _range(null)
         self.tag = tag
         self.compact = compact
         self.entity = entity
