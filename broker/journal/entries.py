@@ -1,7 +1,6 @@
 """What is in the journal's ring, for those who read it: names for the fields of its tuples, and events made of them."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from sluice.broker.requests.route import ApiRoute
@@ -16,7 +15,6 @@ from sluice.broker.requests.trace import (
 from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import name_of
-from sluice.protocol.message import fields_of
 
 from .about import producer_in
 from .journal import REQUEST, UNANSWERED, Journal
@@ -110,7 +108,7 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         received_ms, started_ms = annotations.received_ms, annotations.begun_ms
     else:
         started_ms = max(started_ms, journal.ms(found.before))
-    tells = found.response_bytes > 0 and _tells_throttle_time(route.api_key, route.version)
+    tells = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
     software_name, software_version = identity.client_software
     return Request(
         seq=number + 1,
@@ -168,10 +166,3 @@ def _key(one: TopicPartition) -> str:
     if one.producer_id == NOBODY:
         return where
     return f"{where}@{one.producer_id}.{one.producer_epoch}.{one.base_sequence}"
-
-
-@lru_cache(1024)
-def _tells_throttle_time(api_key: int, version: int) -> bool:
-    """Whether answers of this version have a throttle time."""
-    fields = fields_of(API_KEYS[api_key].response)
-    return any(field.name == "throttle_time_ms" and version in field.versions for field in fields)

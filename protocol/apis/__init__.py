@@ -8,7 +8,7 @@ are first asked for. A test holds rows and classes together.
 import re
 from importlib import import_module
 
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import Versions
 
 _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
@@ -59,6 +59,10 @@ class Api:
         0 for every ApiVersions response (KIP-511): its reader cannot know yet which versions the broker speaks.
         """
         return 1 if version >= self.flexible_since and self.key != API_VERSIONS else 0
+
+    def has_throttle_time(self, version: int) -> bool:
+        """Return whether a response of `version` has a throttle time."""
+        return any(field.name == "throttle_time_ms" and version in field.versions for field in fields_of(self.response))
 
     def client_throttles(self, version: int) -> bool:
         """Return whether a client waits out the throttle time of a response of `version` itself (KIP-219)."""

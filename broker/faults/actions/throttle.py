@@ -1,6 +1,5 @@
 """`throttle`: answers tell a throttle time that no quota demands. Does the client obey?"""
 
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
@@ -9,7 +8,6 @@ from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.message import fields_of
 
 from .action import RequestAction, RuleHit
 
@@ -36,7 +34,7 @@ class Throttle(RequestAction, frozen=True, tag="throttle"):
             )
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        return _tells_throttle_time(api_key, version)
+        return API_KEYS[api_key].has_throttle_time(version)
 
     def answering(
         self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
@@ -50,9 +48,3 @@ class Throttle(RequestAction, frozen=True, tag="throttle"):
     @property
     def _ms(self) -> float:
         return parse_ms(self.throttle_time_ms, "action.throttle_time_ms")
-
-
-@cache
-def _tells_throttle_time(api_key: int, version: int) -> bool:
-    fields = fields_of(API_KEYS[api_key].response)
-    return any(field.name == "throttle_time_ms" and version in field.versions for field in fields)

@@ -34,3 +34,23 @@ def test_header_versions(key: int, version: int, request_header: int, response_h
 
 def test_only_init_producer_id_has_an_unstable_version() -> None:
     assert [api.name for api in API_KEYS.values() if api.latest_unstable] == ["InitProducerId"]
+
+
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [
+        pytest.param(PRODUCE, 1, id="Produce"),
+        pytest.param(API_VERSIONS, 1, id="ApiVersions"),
+        (11, 2),
+        (19, 2),
+        (12, 1),
+    ],
+)
+def test_responses_have_a_throttle_time_since(key: int, first: int) -> None:
+    api = API_KEYS[key]
+    versions = [version for version in range(api.max_version + 1) if api.has_throttle_time(version)]
+    assert versions == list(range(first, api.max_version + 1))
+
+
+def test_some_responses_never_have_a_throttle_time() -> None:
+    assert not any(API_KEYS[36].has_throttle_time(version) for version in range(3))
