@@ -244,36 +244,37 @@ class Fetcher:
     # -- handing out -------------------------------------------------------------------------------------------------
 
     def collect(self, most: int) -> list[ConsumerRecord]:
-        """Up to `most` records that have come. Raises what the application has to know: with no records in hand."""
+        """Return up to `most` received records. An error of a partition is raised by the call that has no records."""
         records: list[ConsumerRecord] = []
-        held: list[CompletedFetch] = []
-        buffer = self._buffer
+        paused: list[CompletedFetch] = []
         try:
-            while buffer and len(records) < most:
-                fetch = buffer[0]
-                state = self._subscriptions.get(fetch.partition)
-                if state is None or not self._is_of_now(state, fetch):
-                    buffer.popleft()
-                elif not state.is_fetchable:
-                    held.append(buffer.popleft())
-                elif fetch.data.error_code:
-                    if records:
-                        break  # it may have to be raised
-                    buffer.popleft()
-                    self._subscriptions.moved_to_end(fetch.partition)
-                    self._failed(state, fetch)
-                elif not self._take(state, fetch, records, most):
-                    buffer.popleft()
+            while self._buffer and len(records) < most and self._collect_first(records, most, paused):
+                pass
         except KafkaException:
             if not records:
-                raise  # and again, the next time: what cannot be read stays until somebody seeks past it
+                raise  # the next call raises it again: an unreadable record stays until the application seeks past it
         finally:
-            buffer.extendleft(reversed(held))
+            self._buffer.extendleft(reversed(paused))
         return records
 
-    def _is_of_now(self, state: PartitionState, fetch: CompletedFetch) -> bool:
-        """Whether what came goes on where the partition is: nobody sought elsewhere meanwhile."""
-        return state.position is not None and state.position.offset == fetch.next_offset
+    def _collect_first(self, records: list[ConsumerRecord], most: int, paused: list[CompletedFetch]) -> bool:
+        """Collect from the first completed fetch; return False if it has to wait for the next call."""
+        fetch = self._buffer[0]
+        state = self._subscriptions.get(fetch.partition)
+        if state is None or state.position is None or state.position.offset != fetch.next_offset:
+            self._buffer.popleft()  # the application sought elsewhere
+        elif not state.is_fetchable:
+            paused.append(self._buffer.popleft())
+        elif not fetch.data.error_code:
+            if not self._take(state, fetch, records, most):
+                self._buffer.popleft()
+        elif records:
+            return False
+        else:
+            self._buffer.popleft()
+            self._subscriptions.moved_to_end(fetch.partition)
+            self._failed(state, fetch)
+        return True
 
     def _take(self, state: PartitionState, fetch: CompletedFetch, records: list[ConsumerRecord], most: int) -> bool:
         """Takes records; whether there may be more."""
