@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Never
 
 import click
 
-from sluice import __version__
 from sluice.errors import ConfigError, SluiceError
+from sluice.version import __version__
 
 from .commands import Group, no_such_option
 

@@ -8,14 +8,12 @@ without symlinks), the repository's root is added to where this package looks fo
 import os.path  # not pathlib: it takes 5 ms, and a start takes 100
 from typing import TYPE_CHECKING
 
+from .version import __version__ as __version__
+
 if TYPE_CHECKING:
     from sluice.embedded.broker import Broker
     from sluice.embedded.sync_broker import SyncBroker
 
-try:
-    from ._version import __version__ as __version__  # written when it is built or installed, from the tag
-except ImportError:  # a checkout that was never installed
-    __version__ = "0.1.0.dev0"
 __all__ = ["Broker", "SyncBroker"]
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import msgspec
 
-import sluice
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import EVERYWHERE
+from sluice.version import __version__
 
 from . import panels
 from .brokers import Brokers
@@ -57,7 +57,7 @@ class Snapshot:
         return msgspec.json.encode(
             ClusterSeen(
                 cluster_id=server.cluster.cluster_id,
-                version=sluice.__version__,
+                version=__version__,
                 profile=server.config.text("quota.profile"),
                 bootstrap=bootstrap,
                 counting=any(manager.quotas_enabled for broker in server.brokers.values() for manager in broker.quotas),

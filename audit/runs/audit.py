@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
-from sluice import __version__
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
 from sluice.clock import Clock, LoopClock
 from sluice.errors import ConfigError, SluiceError
+from sluice.version import __version__
 
 from .progress import DEFAULT_BUDGET, Budget, Progress
 from .role_detection import detect_role

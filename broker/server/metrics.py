@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-import sluice
 from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.throttling.throttle_histogram import OTHER
@@ -30,6 +29,7 @@ from sluice.quotas.entity import sanitize
 from sluice.quotas.manager import ClientQuotaManager, ClientUsage
 from sluice.quotas.mutation_quota import MutationUsage
 from sluice.quotas.sensor import UNLIMITED
+from sluice.version import __version__
 
 from .broker import Broker
 from .cluster_server import ClusterServer
@@ -75,7 +75,7 @@ class BrokerCollector(Collector):
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
-        yield _gauge("sluice_build_info", [([sluice.__version__], 1)])
+        yield _gauge("sluice_build_info", [([__version__], 1)])
         yield _gauge("sluice_connections", [([], len(server.connections))])
         yield _counter("sluice_connections_total", [([], server.accepted)])
         yield _gauge("sluice_throttled_connections", [([], len(broker.throttled))])

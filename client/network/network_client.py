@@ -45,7 +45,6 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from struct import Struct
 from typing import Protocol
 
-from sluice import __version__
 from sluice.client.config import ClientConfig
 from sluice.client.errors import AuthenticationException, UnsupportedVersionException
 from sluice.client.metadata.cluster import Node
@@ -58,6 +57,7 @@ from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.version import __version__
 
 from . import sasl
 from .connection import AnswerPool, Cancelable, Connection

@@ -35,6 +35,7 @@ LIGHT = [
     "sluice.errors",
     "sluice.text",
     "sluice.text.did_you_mean",
+    "sluice.version",
 ]
 
 

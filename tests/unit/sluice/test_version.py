@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_an_archive_of_the_tree_has_a_version_too(tree: Path) -> None:
     assert built(tree) == NOBODY_KNOWS
-    assert f'__version__ = "{NOBODY_KNOWS}"' in (ROOT / "sluice/__init__.py").read_text()
+    assert f'__version__ = "{NOBODY_KNOWS}"' in (ROOT / "sluice/version.py").read_text()
     assert f"ARG VERSION={NOBODY_KNOWS}\n" in (ROOT / "Dockerfile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["tool"]["hatch"]["version"]["fallback-version"] == NOBODY_KNOWS
