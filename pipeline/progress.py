@@ -51,8 +51,8 @@ class Tally:
 def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
     """Calls `show` now and then while they run, until the last has ended or one of them fails."""
     tallies = list(tallies)
-    while any(query.isActive for query in queries):
-        next(query for query in queries if query.isActive).awaitTermination(_POLL_S)
+    while active := [query for query in queries if query.isActive]:
+        active[0].awaitTermination(_POLL_S)
         for tally in tallies:
             tally.poll()
         show()
