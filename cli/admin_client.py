@@ -1,4 +1,4 @@
-"""Asks the admin port of a running broker, as JSON."""
+"""A client of the admin port of a running broker, which sends and receives JSON."""
 
 import json
 from collections.abc import Iterator
@@ -22,37 +22,37 @@ _T = TypeVar("_T")
 
 
 class AdminClient:
-    """The admin port of one broker. What cannot be had raises SluiceError, one line; ConfigError if it is our doing."""
+    """A client of the admin port of one broker. A failed request raises SluiceError; wrong usage raises ConfigError."""
 
     def __init__(self, admin: str, token: str | None, option: str = "--admin") -> None:
-        """`option` is what names it on the command line."""
+        """`option` is the name of the address on the command line."""
         self._admin = admin_address(admin, option)
         self._headers = _SENDER | token_header(token)
 
     def get(self, path: str, answer: type[_T]) -> _T:
         """What is there."""
-        return self._ask("GET", path, None, answer)
+        return self._send("GET", path, None, answer)
 
     def post(self, path: str, body: object, answer: type[_T]) -> _T:
         """What came of it."""
-        return self._ask("POST", path, msgspec.json.encode(body), answer)
+        return self._send("POST", path, msgspec.json.encode(body), answer)
 
     def put(self, path: str, body: object, answer: type[_T]) -> _T:
         """What is there now."""
-        return self._ask("PUT", path, msgspec.json.encode(body), answer)
+        return self._send("PUT", path, msgspec.json.encode(body), answer)
 
     def delete(self, path: str, answer: type[_T]) -> _T:
         """What was there."""
-        return self._ask("DELETE", path, None, answer)
+        return self._send("DELETE", path, None, answer)
 
-    def _ask(self, method: str, path: str, body: bytes | None, answer: type[_T]) -> _T:
+    def _send(self, method: str, path: str, body: bytes | None, answer: type[_T]) -> _T:
         request = Request(f"{self._admin}{quote(path)}", data=body, headers=self._headers, method=method)  # noqa: S310  (by admin_address)
-        with answer_to(request, self._admin) as response:
+        with open_response(request, self._admin) as response:
             return msgspec.json.decode(response.read(), type=answer)
 
 
 def admin_address(given: str, option: str = "--admin") -> str:
-    """What paths are put behind: an address as a browser shows it may end with a slash. Raises ConfigError."""
+    """Return the address without a trailing slash, which a browser shows. Raises ConfigError."""
     try:
         parts = urlsplit(given)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -64,33 +64,33 @@ def admin_address(given: str, option: str = "--admin") -> str:
 
 
 def token_header(token: str | None) -> dict[str, str]:
-    """What shows the token, where there is one."""
+    """Return the header with the token; empty without a token."""
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
 @contextmanager
-def answer_to(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
-    """The answer, to be read; SluiceError where there is none, or what is read is none."""
+def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+    """Open a response to be read. Raises SluiceError, also for what is wrong when it is read."""
     try:
         with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
             yield answer
     except HTTPError as error:
-        raise _refusal(admin, error) from None
+        raise _error_of_response(admin, error) from None
     except (OSError, HTTPException, msgspec.MsgspecError) as error:
-        raise SluiceError(f"{admin}: {_why(error)}") from None
+        raise SluiceError(f"{admin}: {_describe(error)}") from None
 
 
-def _refusal(admin: str, error: HTTPError) -> SluiceError:
-    """Why the admin port does not do it, as it says itself."""
+def _error_of_response(admin: str, error: HTTPError) -> SluiceError:
+    """Return the error with the reason that the admin port gave."""
     try:
-        told = str(json.loads(error.read())["error"])
+        reason = str(json.loads(error.read())["error"])
     except (ValueError, KeyError, TypeError):
-        told = error.reason
-    # What the broker cannot take was given here: wrong usage.
-    return ConfigError(told) if error.code == 400 else SluiceError(f"{admin}: {error.code}: {told}")
+        reason = error.reason
+    # 400: the values came from the command line, so this is wrong usage.
+    return ConfigError(reason) if error.code == 400 else SluiceError(f"{admin}: {error.code}: {reason}")
 
 
-def _why(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, URLError):
         reason = error.reason
         return f"no connection: {(reason.strerror if isinstance(reason, OSError) else None) or reason}"

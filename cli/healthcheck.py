@@ -4,7 +4,7 @@ from urllib.request import Request
 
 import click
 
-from .admin_client import admin_address, answer_to
+from .admin_client import admin_address, open_response
 from .commands import Command
 from .options import admin_option
 
@@ -17,5 +17,5 @@ _TIMEOUT_S = 2.0
 def healthcheck(admin: str) -> None:
     """Exits with 0 if the broker is well, with 1 if not."""
     address = admin_address(admin)
-    with answer_to(Request(f"{address}/healthz"), address, _TIMEOUT_S) as answer:  # noqa: S310  (by admin_address)
+    with open_response(Request(f"{address}/healthz"), address, _TIMEOUT_S) as answer:  # noqa: S310  (by admin_address)
         click.echo(answer.read().decode())

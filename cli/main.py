@@ -78,16 +78,16 @@ class LazyGroup(Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        with _told_in_one_line():
+        with _errors_in_one_line():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        with _told_in_one_line():
+        with _errors_in_one_line():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _told_in_one_line() -> Iterator[None]:
+def _errors_in_one_line() -> Iterator[None]:
     try:
         yield
     except ConfigError as error:

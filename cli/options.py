@@ -51,7 +51,7 @@ def override_option(
 def format_option(command: click.decorators.FC) -> click.decorators.FC:
     """Add `--format text|json` and its short form `--json`, as the parameter `output_format`."""
     command = click.option(
-        "--json", is_flag=True, is_eager=True, expose_value=False, callback=_noted, help="Short for --format json."
+        "--json", is_flag=True, is_eager=True, expose_value=False, callback=_note_json, help="Short for --format json."
     )(command)
     return click.option(
         "--format",
@@ -59,16 +59,16 @@ def format_option(command: click.decorators.FC) -> click.decorators.FC:
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        callback=_chosen,
+        callback=_resolve_format,
         help="How it is printed: for people, or for programs.",
     )(command)
 
 
-def _noted(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[_JSON] = value
 
 
-def _chosen(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def _resolve_format(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not ctx.meta.get(_JSON):
         return value
     if value == "text" and ctx.get_parameter_source("output_format") is click.core.ParameterSource.COMMANDLINE:

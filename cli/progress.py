@@ -12,7 +12,7 @@ Tell = Callable[[str, int, int], None]
 
 @contextmanager
 def progress() -> Iterator[Tell]:
-    """What to tell; each new text begins anew."""
+    """What to report; each new text begins anew."""
     if not sys.stderr.isatty():
         yield lambda what, done, of: None
         return
@@ -23,7 +23,7 @@ def progress() -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("starting", total=None)
 
-        def tell(what: str, done: int, of: int) -> None:
+        def report(what: str, done: int, of: int) -> None:
             bars.update(task, description=what, completed=done, total=of)
 
-        yield tell
+        yield report

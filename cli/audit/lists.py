@@ -19,8 +19,8 @@ def as_text(what: str) -> str:
 
 def as_json(what: str) -> str:
     """The same for machines: an object with a list for each."""
-    told = {name: _LISTS[name]() for name in _names(what)}
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+    lists = {name: _LISTS[name]() for name in _names(what)}
+    return msgspec.json.format(msgspec.json.encode(lists), indent=2).decode()
 
 
 def _names(what: str) -> list[str]:

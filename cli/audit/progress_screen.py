@@ -61,13 +61,13 @@ class _Bars:
 class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: dict[str, tuple[str, float]] = {}
+        self._printed: dict[str, tuple[str, float]] = {}
 
     def show(self, progress: Progress) -> None:
-        phase, at_s = self._told.get(progress.subject, ("", 0.0))
+        phase, at_s = self._printed.get(progress.subject, ("", 0.0))
         if phase == progress.phase and progress.seconds < at_s + _LINE_EVERY_S:
             return
-        self._told[progress.subject] = (progress.phase, progress.seconds)
+        self._printed[progress.subject] = (progress.phase, progress.seconds)
         self._console.print(progress_line(progress), markup=False, highlight=False, soft_wrap=True)
 
 

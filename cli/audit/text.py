@@ -77,8 +77,8 @@ def _colored(style: VerdictStyle, text: str) -> str:
 
 def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
     """The same for machines; report.json has everything."""
-    told = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+    report = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
 def _as_dict(result: SubjectResult) -> dict[str, object]:

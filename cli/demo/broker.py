@@ -94,8 +94,8 @@ async def _ready(process: asyncio.subprocess.Process, log: IO[bytes]) -> DemoBro
     word, _, addresses = line.decode().partition(" ")
     if word != "ready":
         log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
-        raise SluiceError("the broker did not start" + (f": {said[-1]}" if said else ""))
+        lines = log.read().decode(errors="replace").strip().splitlines()
+        raise SluiceError("the broker did not start" + (f": {lines[-1]}" if lines else ""))
     ready = json.loads(addresses)
     return DemoBroker(ready["bootstrap"], ready["admin"])
 

@@ -32,13 +32,19 @@ def printed(found: FaultList, output_format: str) -> str:
     if not found.faults:
         return "no fault rules"
     rows = [
-        (one.id, one.state, str(one.matched), str(one.hits), " ".join(filter(None, (rule_words(one.rule), _told(one)))))
+        (
+            one.id,
+            one.state,
+            str(one.matched),
+            str(one.hits),
+            " ".join(filter(None, (rule_words(one.rule), _notes(one)))),
+        )
         for one in found.faults
     ]
     return "\n".join(table(("RULE", "STATE", "MATCHED", "HITS", "WHAT IT DOES"), rows))
 
 
-def _told(shown: FaultShown) -> str:
+def _notes(shown: FaultShown) -> str:
     return f"- {shown.problem}" if shown.problem else ""
 
 

@@ -107,7 +107,7 @@ def plan(
     settings = Settings(tuple(sorted(set(quota))), profile, loop, by, limits)  # type: ignore[arg-type]  # click's choice
     with progress() as on_progress:
         found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), on_progress)
-    click.echo(_as_json(output, found) if output_format == "json" else _in_words(output, found))
+    click.echo(_as_json(output, found) if output_format == "json" else _as_text(output, found))
 
 
 def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Engine":
@@ -138,7 +138,7 @@ def _check_profiles(names: tuple[str, ...]) -> None:
             raise ConfigError(f"--profile {name}: {one_of(name, PROFILES)}")
 
 
-def _in_words(output: str, found: "Plan") -> str:
+def _as_text(output: str, found: "Plan") -> str:
     lines = [f"{name}: {number:,}" for name, number in sorted(found.counts.items()) if number]
     for each in found.recommendations:
         total = len(each.others) + len(each.overrides)
@@ -161,8 +161,8 @@ def _as_json(output: str, found: "Plan") -> str:
         }
         for each in found.recommendations
     ]
-    told = {"output": output, "read": dict(found.counts), "recommendations": recommendations}
-    return json.dumps(told, indent=2)
+    report = {"output": output, "read": dict(found.counts), "recommendations": recommendations}
+    return json.dumps(report, indent=2)
 
 
 def _name(need: "Need") -> str:

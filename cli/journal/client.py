@@ -8,7 +8,7 @@ from urllib.request import Request
 
 import msgspec
 
-from sluice.cli.admin_client import admin_address, answer_to, token_header
+from sluice.cli.admin_client import admin_address, open_response, token_header
 
 _PAGE = 1000
 
@@ -28,18 +28,18 @@ class JournalClient:
         self._admin = admin_address(admin)
         self._headers = token_header(token)
 
-    def lines(self, filters: Filters, told: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
-        """The events that are there now, oldest first; `told` hears the `seq` up to which they came, and the last."""
-        asked = {**filters, "limit": _PAGE}
+    def lines(self, filters: Filters, on_page: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
+        """Yield the events so far, oldest first; `on_page` receives the `seq` that was reached and the last one."""
+        query = {**filters, "limit": _PAGE}
         end: int | None = None
         while True:
-            page = self._page(asked)
+            page = self._page(query)
             yield from (bytes(event).decode() for event in page.events)
             end = page.last if end is None else end  # what comes meanwhile is not waited for
-            told(min(page.after, end), end)
+            on_page(min(page.after, end), end)
             if page.after >= end:
                 return
-            asked = {**filters, "last": None, "after": page.after, "limit": _PAGE}
+            query = {**filters, "last": None, "after": page.after, "limit": _PAGE}
 
     def follow(self, filters: Filters) -> Iterator[str]:
         """The events that are there, and those that come, until the broker stops."""
@@ -48,11 +48,11 @@ class JournalClient:
                 if line.strip():
                     yield line.decode().rstrip("\n")
 
-    def _page(self, asked: Mapping[str, object]) -> _Page:
-        with self._open(asked) as answer:
+    def _page(self, query: Mapping[str, object]) -> _Page:
+        with self._open(query) as answer:
             return msgspec.json.decode(answer.read(), type=_Page)
 
-    def _open(self, asked: Mapping[str, object]) -> AbstractContextManager[HTTPResponse]:
-        given = {name: value for name, value in asked.items() if value is not None}
+    def _open(self, query: Mapping[str, object]) -> AbstractContextManager[HTTPResponse]:
+        given = {name: value for name, value in query.items() if value is not None}
         request = Request(f"{self._admin}/api/v1/journal?{urlencode(given, doseq=True)}", headers=self._headers)  # noqa: S310  (by admin_address)
-        return answer_to(request, self._admin)
+        return open_response(request, self._admin)

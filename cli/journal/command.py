@@ -76,8 +76,8 @@ def export(file: str, admin: str, token: str | None, **filters: tuple[str | int,
 
     write = writer_of(file)  # before anything is asked: a name that cannot be is wrong usage
     try:
-        with progress() as tell:
-            lines = JournalClient(admin, token).lines(filters, lambda seq, last: tell("events", seq, last))
+        with progress() as report:
+            lines = JournalClient(admin, token).lines(filters, lambda seq, last: report("events", seq, last))
             count, lost = write(file, lines)
     except OSError as error:
         raise SluiceError(f"{file}: {error.strerror or error}") from None

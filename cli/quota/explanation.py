@@ -6,7 +6,7 @@ from urllib.request import Request
 
 import msgspec
 
-from sluice.cli.admin_client import admin_address, answer_to, token_header
+from sluice.cli.admin_client import admin_address, open_response, token_header
 from sluice.quotas.explain import Candidate, ConnectionSeen, Explanation, QuotaExplanation, SampleSeen
 
 
@@ -15,7 +15,7 @@ def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation
     address = admin_address(admin)
     query = urlencode({"client_id": client_id, "user": user})
     request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)
-    with answer_to(request, address) as answer:
+    with open_response(request, address) as answer:
         return msgspec.json.decode(answer.read(), type=Explanation)
 
 

@@ -15,7 +15,7 @@ from sluice.broker.scenarios.report import RunReport, StepDone
 from sluice.broker.scenarios.run import Run
 from sluice.broker.scenarios.timeline import broker_properties
 from sluice.cli.logs import set_up_logging
-from sluice.cli.serve.run import SEEDS, listener_pairs, say_ready, stop_by_signal
+from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stop_by_signal
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
 from sluice.web import load as load_page
@@ -48,15 +48,15 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
 
-    def tell(step: StepDone) -> None:
+    def print_step(step: StepDone) -> None:
         click.echo(step_line(step, run.duration_ms), err=True)
 
-    run = Run(scenario, server, on_step=tell, keep=True)  # the brokers end with it
+    run = Run(scenario, server, on_step=print_step, keep=True)  # the brokers end with it
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
     stop_by_signal(run.stop)
-    say_ready(server)  # with the topics that the scenario has from the beginning
+    print_ready(server)  # with the topics that the scenario has from the beginning
     await run.wait()
     report = run.report()
     await server.stop()

@@ -22,12 +22,12 @@ def run_against(client: AdminClient, scenario: Scenario, *, keep: bool) -> RunRe
     click.echo(f"scenario {scenario.name}, {report.id}: {scenario.description}", err=True)
     for difference in report.differences:
         click.echo(f"the brokers were not started for it: {difference}", err=True)
-    told = 0
+    printed = 0
     pause = Event()
     while True:
-        for step in report.steps[told:]:
+        for step in report.steps[printed:]:
             click.echo(step_line(step, report.duration_ms), err=True)
-        told = len(report.steps)
+        printed = len(report.steps)
         if report.done:
             return report
         try:

@@ -1,4 +1,4 @@
-"""What `sluice serve` does: a cluster in the foreground, mostly of one broker, until it is told to stop.
+"""`sluice serve`: run a cluster in the foreground, mostly of one broker, until a signal arrives.
 
 Everything imported here is on the way to the first answer, which is why click is not.
 """
@@ -78,7 +78,7 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
-    say_ready(server)
+    print_ready(server)
     # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
     gc.freeze()
     gc.enable()
@@ -99,8 +99,8 @@ def stop_by_signal(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, stop)
 
 
-def say_ready(server: BrokerProcess) -> None:
-    """Prints the one line that says where the brokers are."""
+def print_ready(server: BrokerProcess) -> None:
+    """Print the one line with the addresses of the brokers."""
     sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
     sys.stdout.flush()
 

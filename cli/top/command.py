@@ -31,7 +31,7 @@ def top(sort: str, search: str, once: bool, admin: str, token: str | None, outpu
     """
     from rich.console import Console
 
-    from .screen import Look, plain
+    from .screen import Display, plain
 
     client, source = AdminClient(admin, token), Source(admin, token)
     console = Console(highlight=False)
@@ -50,4 +50,4 @@ def top(sort: str, search: str, once: bool, admin: str, token: str | None, outpu
         return
     from .live import Top
 
-    Top(client, source, Look(sort=sort, search=search)).run(console)
+    Top(client, source, Display(sort=sort, search=search)).run(console)

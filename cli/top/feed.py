@@ -7,7 +7,7 @@ from urllib.request import Request
 
 import msgspec
 
-from sluice.cli.admin_client import admin_address, answer_to, token_header
+from sluice.cli.admin_client import admin_address, open_response, token_header
 from sluice.errors import SluiceError
 
 from .state import Message
@@ -34,9 +34,9 @@ class Source:
 
     def messages(self, view: View) -> Iterator[Message | None]:
         """Each message as it comes, None for a sign of life. Raises SluiceError, one line, ConfigError among them."""
-        asked = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
-        request = Request(f"{self.admin}/api/v1/stream?{asked}", headers=self._headers)  # noqa: S310  (by admin_address)
-        with answer_to(request, self.admin) as answer:  # which shows twice a second that it lives
+        query = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
+        request = Request(f"{self.admin}/api/v1/stream?{query}", headers=self._headers)  # noqa: S310  (by admin_address)
+        with open_response(request, self.admin) as answer:  # which shows twice a second that it lives
             for line in answer:
                 if line.startswith(_DATA):
                     yield msgspec.json.decode(line[len(_DATA) :], type=Message)
@@ -72,7 +72,7 @@ class Feed:
         self._ended.set()
 
     def take(self) -> list[Message | SluiceError]:
-        """What has come since the last time; an error where the broker does not answer, which is asked again."""
+        """What has come since the last time; an error where the broker does not answer, which is query again."""
         with self._lock:
             news, self._news = self._news, []
         return news
@@ -81,14 +81,14 @@ class Feed:
         while True:
             try:
                 for message in self._source.messages(view):
-                    if not self._tell(message, number):
+                    if not self._deliver(message, number):
                         return
             except SluiceError as error:
-                if not self._tell(error, number) or self._ended.wait(_AGAIN_AFTER_S):
+                if not self._deliver(error, number) or self._ended.wait(_AGAIN_AFTER_S):
                     return
 
-    def _tell(self, news: Message | SluiceError | None, number: int) -> bool:
-        """Whether somebody still wants it."""
+    def _deliver(self, news: Message | SluiceError | None, number: int) -> bool:
+        """Return whether this thread is still the current one."""
         with self._lock:
             if number != self._number:
                 return False

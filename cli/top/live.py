@@ -18,7 +18,7 @@ from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 
 from .feed import SORTS, Feed, Source, View
-from .screen import Look, Prompt, rows, screen
+from .screen import Display, Prompt, rows, screen
 from .state import State
 
 # How soon a changed size of the terminal is noticed.
@@ -37,10 +37,10 @@ _BYTES = ("producer_byte_rate", "consumer_byte_rate")
 
 
 class Top:
-    """Somebody in front of a terminal."""
+    """The interactive screen: draws the state of a cluster and acts on keys."""
 
-    def __init__(self, client: AdminClient, source: Source, look: Look) -> None:
-        self.look = look
+    def __init__(self, client: AdminClient, source: Source, display: Display) -> None:
+        self.display = display
         self.state = State()
         self._client = client
         self._readable, self._writable = os.pipe()
@@ -53,10 +53,10 @@ class Top:
             _UP: lambda: self._choose(-1),
             _DOWN: lambda: self._choose(1),
             "s": self._sort,
-            "/": self._ask_filter,
-            "u": self._ask_quota,
-            "f": self._ask_fault,
-            "x": self._ask_removal,
+            "/": self._prompt_filter,
+            "u": self._prompt_quota,
+            "f": self._prompt_fault,
+            "x": self._prompt_removal,
             "p": self._pause,
             "h": self._help,
             "?": self._help,
@@ -69,7 +69,7 @@ class Top:
         with _keys(), Live(console=console, screen=True, auto_refresh=False) as live:
             try:
                 while not self._is_over:
-                    live.update(screen(self._shown, self.look, console.width, console.height), refresh=True)
+                    live.update(screen(self._shown, self.display, console.width, console.height), refresh=True)
                     self._wait()
             except KeyboardInterrupt:
                 pass
@@ -92,9 +92,9 @@ class Top:
     def _take(self) -> None:
         for news in self._feed.take():
             if isinstance(news, SluiceError):
-                self.look.problem = str(news)
+                self.display.problem = str(news)
             else:
-                self.look.problem = ""
+                self.display.problem = ""
                 self.state.take(news)
 
     def _wake(self) -> None:
@@ -109,99 +109,99 @@ class Top:
 
     def press(self, key: str) -> None:
         """What a key does."""
-        look = self.look
-        look.said = ""
-        if look.help:
-            look.help = False
-        elif look.prompt is not None:
-            self._type(look.prompt, key)
+        display = self.display
+        display.message = ""
+        if display.help:
+            display.help = False
+        elif display.prompt is not None:
+            self._type(display.prompt, key)
         elif key in self._does:
             self._does[key]()
 
     def _type(self, prompt: Prompt, key: str) -> None:
         if key == _ENTER:
-            self.look.prompt = None
+            self.display.prompt = None
             try:
                 self._enter(prompt.text.strip())
             except SluiceError as error:
-                self.look.said = str(error)
+                self.display.message = str(error)
         elif key == _ESCAPE:
-            self.look.prompt = None
+            self.display.prompt = None
         elif key == _DELETE:
             prompt.text = prompt.text[:-1]
         elif len(key) == 1 and key.isprintable():
             prompt.text += key
 
     def _choose(self, by: int) -> None:
-        self.look.chosen = max(0, min(self.look.chosen + by, len(rows(self._shown)) - 1))
+        self.display.chosen = max(0, min(self.display.chosen + by, len(rows(self._shown)) - 1))
 
     def _sort(self) -> None:
-        self.look.sort = SORTS[(SORTS.index(self.look.sort) + 1) % len(SORTS)]
+        self.display.sort = SORTS[(SORTS.index(self.display.sort) + 1) % len(SORTS)]
         self._watch()
 
     def _pause(self) -> None:
-        self.look.paused = not self.look.paused
+        self.display.paused = not self.display.paused
         self._frozen = None
-        if self.look.paused:
+        if self.display.paused:
             self._frozen, self.state = self.state, State()
             self._watch()  # which fills the other one
 
     def _help(self) -> None:
-        self.look.help = True
+        self.display.help = True
 
     def _quit(self) -> None:
         self._is_over = True
 
-    def _ask(self, label: str, text: str, enter: Callable[[str], None]) -> None:
-        self.look.prompt, self._enter = Prompt(label, text), enter
+    def _prompt(self, label: str, text: str, enter: Callable[[str], None]) -> None:
+        self.display.prompt, self._enter = Prompt(label, text), enter
 
-    def _ask_filter(self) -> None:
-        self._ask("filter", self.look.search, self._filter)
+    def _prompt_filter(self) -> None:
+        self._prompt("filter", self.display.search, self._filter)
 
     def _filter(self, text: str) -> None:
-        self.look.search, self.look.chosen = text, 0
+        self.display.search, self.display.chosen = text, 0
         self._watch()
 
-    def _ask_quota(self) -> None:
+    def _prompt_quota(self) -> None:
         found = rows(self._shown)
         if not found:
-            self.look.said = "there is no client yet"
+            self.display.message = "there is no client yet"
             return
-        client, meter = found[min(self.look.chosen, len(found) - 1)]
+        client, meter = found[min(self.display.chosen, len(found) - 1)]
         key = _QUOTAS[meter.kind if meter is not None else "Produce"]
         bound = "" if meter is None or meter.bound is None else f"{meter.bound:.10g}"
-        self._ask(
+        self._prompt(
             f"{key} of client {client.client_id}", bound, lambda text: self._set_quota(client.client_id, key, text)
         )
 
     def _set_quota(self, client_id: str, key: str, text: str) -> None:
         value = _number(key, text) if text else None
         self._client.put("/api/v1/quotas", {"entity": {"client-id": client_id}, "quotas": {key: value}}, dict)
-        self.look.said = f"client {client_id}: {key} " + ("is removed" if value is None else f"= {value:.10g}")
+        self.display.message = f"client {client_id}: {key} " + ("is removed" if value is None else f"= {value:.10g}")
 
-    def _ask_fault(self) -> None:
-        self._ask("add a fault", "action=", self._add_fault)
+    def _prompt_fault(self) -> None:
+        self._prompt("add a fault", "action=", self._add_fault)
 
     def _add_fault(self, text: str) -> None:
         added = self._client.post("/api/v1/faults", rule_of([text]), FaultList)
-        self.look.said = f"added {', '.join(fault.id for fault in added.faults)}"
+        self.display.message = f"added {', '.join(fault.id for fault in added.faults)}"
 
-    def _ask_removal(self) -> None:
+    def _prompt_removal(self) -> None:
         faults = self._shown.faults
         if not faults:
-            self.look.said = "there is no fault rule"
+            self.display.message = "there is no fault rule"
             return
-        self._ask("remove a fault, or all", faults[0].id, self._remove_fault)
+        self._prompt("remove a fault, or all", faults[0].id, self._remove_fault)
 
     def _remove_fault(self, text: str) -> None:
         if text == "all":
             self._client.delete("/api/v1/faults", FaultList)
         else:
             self._client.delete(f"/api/v1/faults/{text}", FaultShown)
-        self.look.said = f"removed {text}"
+        self.display.message = f"removed {text}"
 
     def _watch(self) -> None:
-        self._feed.watch(View(self.look.search, self.look.sort))
+        self._feed.watch(View(self.display.search, self.display.sort))
 
 
 def parsed(typed: str) -> Iterator[str]:

@@ -42,8 +42,8 @@ class Prompt(Struct):
     text: str = ""
 
 
-class Look(Struct):
-    """What someone looks at, and does."""
+class Display(Struct):
+    """The choices of the user, and what the screen shows besides the state of the cluster."""
 
     sort: str = "activity"
     search: str = ""
@@ -51,20 +51,20 @@ class Look(Struct):
     paused: bool = False
     help: bool = False
     prompt: Prompt | None = None
-    said: str = ""  # what came of the last thing done
+    message: str = ""  # the outcome of the last action
     problem: str = ""  # why there is nothing new
 
 
-def screen(state: State, look: Look, width: int, height: int) -> RenderableType:
+def screen(state: State, display: Display, width: int, height: int) -> RenderableType:
     """The whole screen; each line fits, and so do all of them."""
-    if look.help:
+    if display.help:
         return _help(width, height)
     most = max(1, height // _PARTS)
-    head = [_title(state, look, width), *_brokers(state, width, most)]
+    head = [_title(state, display, width), *_brokers(state, width, most)]
     faults = list(_faults(state, most))
-    foot = [_foot(look, width)]
+    foot = [_foot(display, width)]
     room = max(1, height - len(head) - len(faults) - len(foot) - 2)  # the table has a head, and a line stays empty
-    table = _clients(state, look, width, room)
+    table = _clients(state, display, width, room)
     empty = [Text() for _ in range(room - len(rows(state)))]
     return Group(*head, Text(), table, *empty, *faults, *foot)
 
@@ -76,10 +76,10 @@ def rows(state: State) -> list[tuple[Client, Meter | None]]:
 
 def plain(state: State, width: int) -> Group:
     """All of it once, however many lines that are."""
-    look = Look(chosen=-1)
-    table = _clients(state, look, width, len(rows(state)))
+    display = Display(chosen=-1)
+    table = _clients(state, display, width, len(rows(state)))
     return Group(
-        _title(state, look, width),
+        _title(state, display, width),
         *_brokers(state, width, len(state.brokers)),
         Text(),
         table,
@@ -87,16 +87,16 @@ def plain(state: State, width: int) -> Group:
     )
 
 
-def _title(state: State, look: Look, width: int) -> Text:
+def _title(state: State, display: Display, width: int) -> Text:
     cluster = state.cluster
     if cluster is None:
-        return _line(look.problem or "waits for the broker", "yellow", width)
+        return _line(display.problem or "waits for the broker", "yellow", width)
     at = datetime.fromtimestamp(state.at_ms / 1000, UTC).strftime("%H:%M:%S")
     notes = [
-        *(["paused"] if look.paused else []),
-        *([f"filter {look.search!r}"] if look.search else []),
+        *(["paused"] if display.paused else []),
+        *([f"filter {display.search!r}"] if display.search else []),
         *([] if cluster.counting else ["no quota is set: rates are not counted"]),
-        *([look.problem] if look.problem else []),
+        *([display.problem] if display.problem else []),
     ]
     text = Text(f"sluice {cluster.version}  {at}  ", style="bold")
     if notes:
@@ -127,13 +127,15 @@ def _broker(broker: Broker, width: int) -> Text:
     return text
 
 
-def _clients(state: State, look: Look, width: int, room: int) -> Table:
+def _clients(state: State, display: Display, width: int, room: int) -> Table:
     found = rows(state)
-    chosen = max(0, min(look.chosen, len(found) - 1))
+    chosen = max(0, min(display.chosen, len(found) - 1))
     first = max(0, min(chosen - room // 2, len(found) - room))
     spark = max(_LEAST_SPARK, min(_MOST_SPARK, width - _OTHER_COLUMNS))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), width=width, header_style="reverse")
-    table.add_column(f"CLIENT {state.matched}/{state.total} by {look.sort}", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(
+        f"CLIENT {state.matched}/{state.total} by {display.sort}", no_wrap=True, overflow="ellipsis", ratio=1
+    )
     for title, least in _LEFT:
         table.add_column(title, no_wrap=True, min_width=least)
     for title, least in _RIGHT:
@@ -143,7 +145,7 @@ def _clients(state: State, look: Look, width: int, room: int) -> Table:
     table.add_column("IN ALL", no_wrap=True, min_width=6, justify="right")
     table.add_column("2 MINUTES", no_wrap=True, width=spark)
     for number, (client, meter) in enumerate(found[first : first + room], first):
-        style = "on grey23" if number == look.chosen else ""
+        style = "on grey23" if number == display.chosen else ""
         table.add_row(*_row(state, client, meter, spark), style=style)
     return table
 
@@ -193,11 +195,11 @@ def _fault(fault: FaultShown) -> Text:
     return text
 
 
-def _foot(look: Look, width: int) -> Text:
-    if look.prompt is not None:
-        line = f"{look.prompt.label}: {look.prompt.text}"
+def _foot(display: Display, width: int) -> Text:
+    if display.prompt is not None:
+        line = f"{display.prompt.label}: {display.prompt.text}"
         return Text(f"{line[-(width - 1) :]}█", style="bold", no_wrap=True)
-    return _line(look.said, "yellow", width) if look.said else _line(_FOOT, "dim", width)
+    return _line(display.message, "yellow", width) if display.message else _line(_FOOT, "dim", width)
 
 
 def _help(width: int, height: int) -> RenderableType:

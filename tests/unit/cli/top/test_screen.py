@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from sluice.cli.faults.text import FaultShown
-from sluice.cli.top.screen import Look, Prompt, plain, screen
+from sluice.cli.top.screen import Display, Prompt, plain, screen
 from sluice.cli.top.state import Broker, Client, Clients, Cluster, Faults, Message, Meter, State
 
 NOW_MS = 1_700_000_000_000
@@ -38,7 +38,7 @@ def state(clients: int = 3, brokers: int = 1, faults: int = 0, name: str = "clie
     return found
 
 
-def drawn(found: State, look: Look, width: int, height: int) -> list[str]:
+def drawn(found: State, look: Display, width: int, height: int) -> list[str]:
     console = Console(file=StringIO(), width=width, height=height, force_terminal=False)
     with console.capture() as capture:
         console.print(screen(found, look, width, height))
@@ -56,10 +56,10 @@ STATES = {
     "nothing yet": State(),
 }
 LOOKS = {
-    "as it is": Look(),
-    "with a prompt": Look(prompt=Prompt("filter", "x" * 300)),
-    "with the help": Look(help=True),
-    "with a problem": Look(problem="http://127.0.0.1:9644: Connection refused" * 5, said="y" * 300, paused=True),
+    "as it is": Display(),
+    "with a prompt": Display(prompt=Prompt("filter", "x" * 300)),
+    "with the help": Display(help=True),
+    "with a problem": Display(problem="http://127.0.0.1:9644: Connection refused" * 5, message="y" * 300, paused=True),
 }
 
 
@@ -76,7 +76,7 @@ def test_one_look_has_all_and_is_no_wider_than_it_may_be(width: int) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
 @pytest.mark.parametrize("found", STATES.values(), ids=STATES)
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-def test_it_fits(size: tuple[int, int], found: State, look: Look) -> None:
+def test_it_fits(size: tuple[int, int], found: State, look: Display) -> None:
     width, height = size
     lines = drawn(found, look, width, height)
     assert len(lines) <= height, "\n".join(lines)
@@ -85,7 +85,7 @@ def test_it_fits(size: tuple[int, int], found: State, look: Look) -> None:
 
 
 def test_a_row_has_the_client_and_its_quota() -> None:
-    lines = drawn(state(), Look(), 100, 24)
+    lines = drawn(state(), Display(), 100, 24)
     (row,) = [line for line in lines if line.startswith("client-1 1")]
     assert row.split()[2:7] == ["Produce", "50k", "100k", "50%", "━━━━━─────"]
     assert "800 ms" in row
@@ -93,5 +93,5 @@ def test_a_row_has_the_client_and_its_quota() -> None:
 
 
 def test_the_chosen_row_is_always_there() -> None:
-    lines = drawn(state(clients=100), Look(chosen=70), 80, 24)
+    lines = drawn(state(clients=100), Display(chosen=70), 80, 24)
     assert any(line.startswith("client-70") for line in lines)
