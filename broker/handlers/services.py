@@ -6,6 +6,9 @@ from typing import Protocol
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.client_metrics_manager import Telemetry
 from sluice.broker.controller.configs.control import ConfigurationControl
+from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+from sluice.broker.coordinator.services import CoordinatorHost
+from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
 from sluice.broker.metadata.new_topic import TopicError
@@ -20,8 +23,6 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 RecordServices = Broker
-GroupServices = Broker
-TransactionServices = Broker
 
 
 class Services(Protocol):
@@ -76,7 +77,21 @@ class ConfigServices(Services, Protocol):
     def telemetry(self) -> Telemetry: ...
 
 
-class AllServices(SecurityServices, TopicServices, ClusterServices, ConfigServices, Protocol):
+class GroupServices(Services, CoordinatorHost, Protocol):
+    """What the handlers of groups and committed offsets use."""
+
+    @property
+    def groups(self) -> GroupCoordinator: ...
+
+
+class TransactionServices(GroupServices, Protocol):
+    """What the handlers of transactions use."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+
+
+class AllServices(SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol):
     """What the dispatcher is given for its handlers."""
 
 
