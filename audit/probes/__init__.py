@@ -7,6 +7,8 @@ and which settings it has: waits are shorter than by default where a statement a
 minutes.
 """
 
+import msgspec
+
 from . import consuming, control_requests, delivering, outages, producing, reconnecting, throttling
 from .probe import GROUP, POLL_MS, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
 
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 PROBES: dict[str, Probe] = {
-    probe.name: probe
+    probe.name: msgspec.structs.replace(probe, cluster=msgspec.structs.replace(probe.cluster, name=probe.name))
     for module in (reconnecting, producing, control_requests, consuming, delivering, throttling, outages)
     for probe in module.PROBES
 }

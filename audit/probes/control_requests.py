@@ -1,7 +1,5 @@
 """What a client asks before and beside its work: metadata, a producer id, an admin's calls (KIP-580)."""
 
-from sluice.audit.judge.model.observation import Role
-
 from .incidents import ADMIN, FIVE_OF_SIX, PRODUCER, RAMP, broken, closing, cluster, error
 from .probe import Begin, Call, Probe, Produce
 
@@ -9,23 +7,16 @@ PROBES = (
     Probe(
         name="metadata-unknown-topic",
         what="Metadata say that the topic is unknown, to clients that have just begun.",
-        role=Role.PRODUCER,
         workload=Produce(lifetime_ms=4500),
-        cluster=cluster(
-            "metadata-unknown-topic",
-            14,
-            broken(0, 13.5, error("UNKNOWN_TOPIC_OR_PARTITION", "Metadata", "7 fail, 1 pass, repeat")),
-        ),
+        cluster=cluster(14, broken(0, 13.5, error("UNKNOWN_TOPIC_OR_PARTITION", "Metadata", "7 fail, 1 pass, repeat"))),
         begins=Begin.AT_ONCE,
         settings=PRODUCER,
     ),
     Probe(
         name="metadata-leader-not-available",
         what="A leader denies that it leads, and Metadata say that nobody does (LEADER_NOT_AVAILABLE).",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "metadata-leader-not-available",
             9,
             broken(
                 0,
@@ -39,10 +30,8 @@ PROBES = (
     Probe(
         name="metadata-disconnect",
         what="A leader denies that it leads, and who asks for metadata is disconnected.",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "metadata-disconnect",
             9,
             broken(
                 0,
@@ -56,26 +45,16 @@ PROBES = (
     Probe(
         name="init-producer-id-error",
         what="InitProducerId is answered COORDINATOR_LOAD_IN_PROGRESS (14), to clients that have just begun.",
-        role=Role.PRODUCER,
         workload=Produce(lifetime_ms=3000),
-        cluster=cluster(
-            "init-producer-id-error",
-            9,
-            broken(0, 8.5, error("COORDINATOR_LOAD_IN_PROGRESS", "InitProducerId", FIVE_OF_SIX)),
-        ),
+        cluster=cluster(9, broken(0, 8.5, error("COORDINATOR_LOAD_IN_PROGRESS", "InitProducerId", FIVE_OF_SIX))),
         begins=Begin.AT_ONCE,
         settings=PRODUCER,
     ),
     Probe(
         name="admin-error",
         what="An admin's call is answered COORDINATOR_LOAD_IN_PROGRESS (14).",
-        role=Role.ADMIN,
         workload=Call(),
-        cluster=cluster(
-            "admin-error",
-            9,
-            broken(0, 8, error("COORDINATOR_LOAD_IN_PROGRESS", "DescribeGroups", RAMP)),
-        ),
+        cluster=cluster(9, broken(0, 8, error("COORDINATOR_LOAD_IN_PROGRESS", "DescribeGroups", RAMP))),
         settings=ADMIN,
     ),
 )

@@ -1,6 +1,5 @@
 """Records that cannot be delivered: whether a producer gives up in time, and not before (KIP-91)."""
 
-from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.actions.throttle import Throttle
@@ -12,27 +11,23 @@ PROBES = (
     Probe(
         name="delivery-leader-gone",
         what="The leader is killed, and there is no other: records run out of their time.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("delivery-leader-gone", 12, down(2, 0.2, 9), brokers=2, partitions=((2,),)),
+        cluster=cluster(12, down(2, 0.2, 9), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "delivery.timeout.ms": 2500, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-mute",
         what="Produce is never answered: records run out of their time, though their requests go on.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("delivery-mute", 12, broken(0.2, 9.8, rule(BlackHole(), "Produce"))),
+        cluster=cluster(12, broken(0.2, 9.8, rule(BlackHole(), "Produce"))),
         settings={**PRODUCER, "delivery.timeout.ms": 3000, "request.timeout.ms": 1200},
     ),
     Probe(
         name="delivery-late-answer",
         what="A second attempt is answered after the record has run out of its time: it is written all the same.",
-        role=Role.PRODUCER,
         workload=Produce(),
         # The second attempt begins half a second after the record, and its answer comes before its own time is over.
         cluster=cluster(
-            "delivery-late-answer",
             12,
             broken(
                 0.2,
@@ -52,27 +47,22 @@ PROBES = (
     Probe(
         name="delivery-retries-exhausted",
         what="Produce fails always, and retries are three: there are four attempts, though there is time.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("delivery-retries-exhausted", 8, broken(0.2, 6.8, error("REQUEST_TIMED_OUT", "Produce"))),
+        cluster=cluster(8, broken(0.2, 6.8, error("REQUEST_TIMED_OUT", "Produce"))),
         settings={**PRODUCER, "retries": 3},
     ),
     Probe(
         name="delivery-throttled",
         what="The broker throttles for longer than a record's time: what waits runs out of it.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "delivery-throttled", 8, broken(0.2, 7, rule(Throttle(throttle_time_ms=5000), "Produce", "1 fail"))
-        ),
+        cluster=cluster(8, broken(0.2, 7, rule(Throttle(throttle_time_ms=5000), "Produce", "1 fail"))),
         settings={**PRODUCER, "delivery.timeout.ms": 2000, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-config",
         what="delivery.timeout.ms is below linger.ms + request.timeout.ms: the client is not to begin.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("delivery-config", 2),
+        cluster=cluster(2),
         begins=Begin.AT_ONCE,
         settings={**PRODUCER, "delivery.timeout.ms": 1000, "request.timeout.ms": 2000},
         least=1,
@@ -80,21 +70,15 @@ PROBES = (
     Probe(
         name="delivery-long-outage",
         what="The leader is gone for longer than request.timeout.ms: records that wait are sent afterwards.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("delivery-long-outage", 9, down(2, 0.2, 6), brokers=2, partitions=((2,),)),
+        cluster=cluster(9, down(2, 0.2, 6), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "request.timeout.ms": 1000},
     ),
     Probe(
         name="in-flight-one",
         what="Answers take a third of a second, many records wait, and one request may be in flight.",
-        role=Role.PRODUCER,
         workload=Produce(pending=5, pause_ms=5),
-        cluster=cluster("in-flight-one", 7, broken(0.2, 5.8, rule(Delay(ms=300), "Produce"))),
-        settings={
-            **PRODUCER,
-            "max.in.flight.requests.per.connection": 1,
-            "batch.size": 1,
-        },
+        cluster=cluster(7, broken(0.2, 5.8, rule(Delay(ms=300), "Produce"))),
+        settings={**PRODUCER, "max.in.flight.requests.per.connection": 1, "batch.size": 1},
     ),
 )

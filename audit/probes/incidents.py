@@ -83,7 +83,6 @@ ADMIN: dict[str, Setting] = COMMON
 
 
 def cluster(
-    name: str,
     seconds: float,
     *steps: Step,
     brokers: int = 1,
@@ -92,7 +91,7 @@ def cluster(
 ) -> Scenario:
     """A cluster with the topic, of each partition the brokers that have it; `config` with _ for the dots of names."""
     return Scenario(
-        name=name,
+        name="probe",
         brokers=brokers,
         config={**_CONFIG, **{key.replace("_", "."): value for key, value in config.items()}},
         topics=(CreateTopic(name=TOPIC, assignments=tuple(map(tuple, partitions))),),

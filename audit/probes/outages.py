@@ -1,6 +1,5 @@
 """Outages so long that a counter of failures overflows, or what doubles wraps, if it can."""
 
-from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.connections import RefuseConnections
 
 from .incidents import AFTER_API_VERSIONS, PRODUCER, broken, closing, cluster, error, rule
@@ -10,10 +9,8 @@ PROBES = (
     Probe(
         name="long-outage",
         what="More than 60 connections in a row fail, and more than 60 attempts of a batch; waits are short.",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "long-outage",
             11,
             broken(0, 4.5, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
             broken(5.5, 4.5, error("REQUEST_TIMED_OUT", "Produce")),
@@ -31,10 +28,8 @@ PROBES = (
     Probe(
         name="ten-minutes",
         what="Each connection fails for ten minutes, and then each batch for as long; waits are as by default.",
-        role=Role.PRODUCER,
         workload=Produce(pause_ms=1000),
         cluster=cluster(
-            "ten-minutes",
             1330,
             broken(0, 600, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),
             broken(660, 600, error("REQUEST_TIMED_OUT", "Produce")),

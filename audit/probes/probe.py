@@ -67,12 +67,14 @@ Workload = Produce | Consume | Call
 Setting = int | float | str | bool
 
 
+_ROLES: dict[type[Workload], Role] = {Produce: Role.PRODUCER, Consume: Role.CONSUMER, Call: Role.ADMIN}
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One way to fail, and what it is to show.
 
     name: of small letters, digits and hyphens
     what: in one line
-    role: what the client is used as
     workload: what a ready subject does
     cluster: brokers, topics and what happens to them; how long it takes is how long is looked
     begins: when that begins
@@ -84,7 +86,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     what: str
-    role: Role
     workload: Workload
     cluster: Scenario
     begins: Begin = Begin.WORKING
@@ -92,6 +93,11 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 2
     most: int = 5
     virtual_only: bool = False
+
+    @property
+    def role(self) -> Role:
+        """What the client is used as."""
+        return _ROLES[type(self.workload)]
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Produce requests that fail: how long a producer waits before it sends a batch again (KIP-580)."""
 
-from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.scenarios.model import MoveLeader, Repeat, Step
 
@@ -13,9 +12,8 @@ def _ramp(name: str, code: str, what: str, **settings: Setting) -> Probe:
     return Probe(
         name=name,
         what=what,
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(name, 9, broken(0, 8, error(code, "Produce", RAMP))),
+        cluster=cluster(9, broken(0, 8, error(code, "Produce", RAMP))),
         settings=PRODUCER | {key.replace("_", "."): value for key, value in settings.items()},
     )
 
@@ -26,16 +24,8 @@ PROBES = (
         "NOT_LEADER_OR_FOLLOWER",
         "Produce is answered NOT_LEADER_OR_FOLLOWER (6), while metadata tell of no other leader.",
     ),
-    _ramp(
-        "produce-timed-out",
-        "REQUEST_TIMED_OUT",
-        "Produce is answered REQUEST_TIMED_OUT (7).",
-    ),
-    _ramp(
-        "produce-not-enough-replicas",
-        "NOT_ENOUGH_REPLICAS",
-        "Produce is answered NOT_ENOUGH_REPLICAS (19).",
-    ),
+    _ramp("produce-timed-out", "REQUEST_TIMED_OUT", "Produce is answered REQUEST_TIMED_OUT (7)."),
+    _ramp("produce-not-enough-replicas", "NOT_ENOUGH_REPLICAS", "Produce is answered NOT_ENOUGH_REPLICAS (19)."),
     _ramp(
         "produce-then-success",
         "REQUEST_TIMED_OUT",
@@ -58,18 +48,15 @@ PROBES = (
     Probe(
         name="produce-mute",
         what="Produce is not answered at all, until the client gives that request up.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("produce-mute", 11, broken(0, 10, rule(BlackHole(), "Produce", SHORT_RAMP))),
+        cluster=cluster(11, broken(0, 10, rule(BlackHole(), "Produce", SHORT_RAMP))),
         settings={**PRODUCER, "request.timeout.ms": 600},
     ),
     Probe(
         name="produce-two-partitions",
         what="Batches of one partition fail, and later those of another.",
-        role=Role.PRODUCER,
         workload=Produce(partitions=2),
         cluster=cluster(
-            "produce-two-partitions",
             8,
             broken(0, 7, error("REQUEST_TIMED_OUT", "Produce", RAMP, partition=0)),
             broken(0.7, 6.3, error("REQUEST_TIMED_OUT", "Produce", RAMP, partition=1)),
@@ -80,17 +67,11 @@ PROBES = (
     Probe(
         name="produce-new-leader",
         what="The leader moves to and fro; who is not the leader any more says who is (KIP-951).",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "produce-new-leader",
             9,
             *(
-                Step(
-                    at=f"{at}ms",
-                    move_leader=MoveLeader(topic=TOPIC, to=to),
-                    repeat=Repeat(every="1600ms", times=5),
-                )
+                Step(at=f"{at}ms", move_leader=MoveLeader(topic=TOPIC, to=to), repeat=Repeat(every="1600ms", times=5))
                 for at, to in ((200, 2), (1000, 1))
             ),
             brokers=2,
@@ -102,10 +83,8 @@ PROBES = (
     Probe(
         name="produce-no-retry",
         what="Produce is answered with what no retry helps against: 29 (not authorized) and 10 (too large).",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "produce-no-retry",
             6,
             broken(0, 2, error("TOPIC_AUTHORIZATION_FAILED", "Produce", "1 fail, 2 pass, repeat")),
             broken(3, 2, error("MESSAGE_TOO_LARGE", "Produce", "1 fail, 2 pass, repeat")),

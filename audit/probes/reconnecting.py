@@ -7,7 +7,6 @@ do: some take a connection that was accepted for a success already.
 Who refuses at a closed port sees nothing of it: there only when the client is back is seen, and what it did before.
 """
 
-from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
 from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.rule import Rule
@@ -36,33 +35,22 @@ PROBES = (
     Probe(
         name="reconnect-closed",
         what="Connections are accepted and closed, before ApiVersions is answered.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "reconnect-closed",
-            _SECONDS,
-            *_long_and_short(rule(RefuseConnections(how="fin")), closing("Produce")),
-        ),
+        cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-reset",
         what="Connections are accepted and reset (RST), before ApiVersions is answered.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("reconnect-reset", _SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
+        cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-silent",
         what="Connections are accepted, and nothing is answered on them.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "reconnect-silent",
-            12,
-            broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail")),
-        ),
+        cluster=cluster(12, broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail"))),
         # Where the answer to ApiVersions has a limit of its own, it is that of setting a connection up.
         settings={
             **RECONNECTING,
@@ -74,47 +62,37 @@ PROBES = (
     Probe(
         name="reconnect-after-versions",
         what="ApiVersions is answered, and the connection closed at the first record after it.",
-        role=Role.PRODUCER,
         workload=Produce(),
         # Not at metadata: these would be asked for after a wait of their own.
-        cluster=cluster("reconnect-after-versions", 5, broken(0, 4, closing("Produce"))),
+        cluster=cluster(5, broken(0, 4, closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-lost",
         what="An established connection is closed now and then; the next one works.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("reconnect-lost", 7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
+        cluster=cluster(7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-idle",
         what="The broker closes connections that were idle for seconds; there is a record every six and a half.",
-        role=Role.PRODUCER,
         workload=Produce(pause_ms=6500),
-        cluster=cluster("reconnect-idle", 21, connections_max_idle_ms=1000),
+        cluster=cluster(21, connections_max_idle_ms=1000),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-refused",
         what="The port is closed for a while: nothing is seen but when the client is back.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "reconnect-refused",
-            7,
-            broken(0, 4, rule(RefuseConnections(how="closed-port")), closing("Produce")),
-        ),
+        cluster=cluster(7, broken(0, 4, rule(RefuseConnections(how="closed-port")), closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-two-brokers",
         what="One of two brokers lets nobody in; the connection to the other one is lost now and then.",
-        role=Role.PRODUCER,
         workload=Produce(partitions=2),
         cluster=cluster(
-            "reconnect-two-brokers",
             7,
             broken(0, 5, Rule(action=RefuseConnections(how="fin"), broker=1), closing("Produce", broker=1)),
             broken(1.5, 3.5, closing("Produce", NOW_AND_THEN, broker=2)),
@@ -126,26 +104,16 @@ PROBES = (
     Probe(
         name="reconnect-constant",
         what="Connections are closed at once; reconnect.backoff.ms is set, and no maximum.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "reconnect-constant",
-            4,
-            broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce")),
-        ),
+        cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={name: value for name, value in RECONNECTING.items() if name != "reconnect.backoff.max.ms"}
         | {"reconnect.backoff.ms": 200},
     ),
     Probe(
         name="reconnect-base-above-max",
         what="Connections are closed at once; the maximum is below reconnect.backoff.ms.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "reconnect-base-above-max",
-            4,
-            broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce")),
-        ),
+        cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={**RECONNECTING, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),
 )

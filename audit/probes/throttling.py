@@ -3,7 +3,6 @@
 But in `throttle-long` the broker does not hold who comes too early: it only tells.
 """
 
-from sluice.audit.judge.model.observation import Role
 from sluice.broker.faults.actions.throttle import Throttle
 
 from .incidents import CONSUMER, MEMBER, PRODUCER, broken, cluster, rule
@@ -16,34 +15,26 @@ PROBES = (
     Probe(
         name="throttle-produce",
         what="Answers to Produce tell a throttle time.",
-        role=Role.PRODUCER,
         workload=Produce(),
         cluster=cluster(
-            "throttle-produce",
-            7,
-            broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Produce", _SOMETIMES)),
+            7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Produce", _SOMETIMES))
         ),
         settings=PRODUCER,
     ),
     Probe(
         name="throttle-fetch",
         what="Answers to Fetch tell a throttle time.",
-        role=Role.CONSUMER,
         workload=Consume(),
         cluster=cluster(
-            "throttle-fetch",
-            7,
-            broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Fetch", _SOMETIMES)),
+            7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Fetch", _SOMETIMES))
         ),
         settings={**CONSUMER, "fetch.max.wait.ms": 50},
     ),
     Probe(
         name="throttle-other",
         what="Answers to a group member's commits and heartbeats tell a throttle time.",
-        role=Role.CONSUMER,
         workload=Consume(in_group=True, commit_every_ms=50),
         cluster=cluster(
-            "throttle-other",
             7,
             broken(
                 0,
@@ -56,13 +47,8 @@ PROBES = (
     Probe(
         name="throttle-long",
         what="The broker tells a throttle time longer than request.timeout.ms, and reads nothing for so long.",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster(
-            "throttle-long",
-            9,
-            broken(0, 8, rule(Throttle(throttle_time_ms=1500), "Produce", "1 fail, 5 pass, repeat")),
-        ),
+        cluster=cluster(9, broken(0, 8, rule(Throttle(throttle_time_ms=1500), "Produce", "1 fail, 5 pass, repeat"))),
         settings={**PRODUCER, "request.timeout.ms": 800},
     ),
 )

@@ -20,22 +20,18 @@ PROBES: Mapping[Role, Probe] = {
     Role.PRODUCER: Probe(
         name="producer",
         what="",
-        role=Role.PRODUCER,
         workload=Produce(),
-        cluster=cluster("producer", 1, broken(0, 0.9, error("NOT_ENOUGH_REPLICAS", "Produce", "2 fail"))),
+        cluster=cluster(1, broken(0, 0.9, error("NOT_ENOUGH_REPLICAS", "Produce", "2 fail"))),
         settings=PRODUCER,
     ),
     Role.CONSUMER: Probe(
         name="consumer",
         what="",
-        role=Role.CONSUMER,
         workload=Consume(in_group=True, commit_every_ms=50),
-        cluster=cluster("consumer", 1),
+        cluster=cluster(1),
         settings=MEMBER,
     ),
-    Role.ADMIN: Probe(
-        name="admin", what="", role=Role.ADMIN, workload=Call(), cluster=cluster("admin", 2), settings=ADMIN
-    ),
+    Role.ADMIN: Probe(name="admin", what="", workload=Call(), cluster=cluster(2), settings=ADMIN),
 }
 BLOCKING = [(name, role) for name in ("kafka-python", "confluent-kafka") for role in Role]
 PRODUCING = [(name, Role.PRODUCER) for name in ("aiokafka", "sluice")]
