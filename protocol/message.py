@@ -6,11 +6,11 @@ struct is None while it is absent: Kafka's classes hold a struct of defaults the
 
 import sys
 import types
-from typing import Annotated, Union, get_args, get_origin
+from typing import Annotated, ClassVar, Union, get_args, get_origin
 
 import msgspec
 
-from .types import Range, Type, V
+from .types import Range, Single, Type, V
 
 ALL_VERSIONS = V()
 
@@ -22,6 +22,8 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
     begins with `from __future__ import annotations`.
     gc=False: messages hold no cycles, and the collector need not look at a million partitions.
     """
+
+    SINGLE: ClassVar[Single | None] = None  # of a message that usually has one shape
 
     # Tag -> content, of the tags this version does not know; only flexible versions have any.
     unknown_tagged_fields: dict[int, bytes] | None = None

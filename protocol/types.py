@@ -149,6 +149,21 @@ class V:
         self.on_error = on_error
 
 
+class Single:
+    """The usual shape of a message, for which there are fast codecs (`codec.single_element`).
+
+    Each array on the path `arrays` has one element. The fields `null` and `empty`, names with a space between them,
+    are null or empty. No tagged field is set.
+    """
+
+    __slots__ = ("arrays", "empty", "null")
+
+    def __init__(self, arrays: str, *, null: str = "", empty: str = "") -> None:
+        self.arrays = arrays.split(".")
+        self.null = null.split()
+        self.empty = empty.split()
+
+
 boolean = Annotated[bool, Type("bool", "?", 1)]
 int8 = Annotated[int, Type("int8", "b", 1)]
 int16 = Annotated[int, Type("int16", "h", 2)]

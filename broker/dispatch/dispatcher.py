@@ -18,9 +18,9 @@ from sluice.broker.throttling.throttler import Enforcement
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, PRODUCE
+from sluice.protocol.apis import API_KEYS, API_VERSIONS
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.codec.compile import PrefixDecoder, decode_prefix, encoder
+from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 
 from .registry import HANDLERS, Handler
@@ -70,19 +70,6 @@ class Route(ApiRoute):
         self.about: Reader  # what a request is about, for the journal; there only if that is
         # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
-        if api.key == PRODUCE:
-            from sluice.protocol.codec.one_batch import (  # with the first such request
-                one_batch_decoder,
-                one_batch_encoder,
-            )
-
-            self.decode = cast("PrefixDecoder[Message]", one_batch_decoder(version))
-            self.encode = cast("Encode", one_batch_encoder(version))
-        elif api.key == FETCH:
-            from sluice.protocol.codec.one_partition import one_partition_decoder, one_partition_encoder  # as above
-
-            self.decode = cast("PrefixDecoder[Message]", one_partition_decoder(version))
-            self.encode = cast("Encode", one_partition_encoder(version))
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0

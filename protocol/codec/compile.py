@@ -1,11 +1,13 @@
 """Decoders and encoders for a message class in one version: generated as source on first use, compiled once, kept.
 
 `decoder`, `decode_prefix` and `encoder` give the functions, `source` the text they were made from, which tracebacks and
-debuggers show too. What is generated is decided in `decode_source` and `encode_source`.
+debuggers show too. What is generated is decided in `decode_source` and `encode_source`. A class with a usual shape
+(`SINGLE`) has fast functions from `single_element`; they call the general ones, which are compiled when first needed.
 """
 
 import linecache
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 from sluice.protocol.message import Message
@@ -21,12 +23,12 @@ Decoder = Callable[[memoryview, int, int], M]
 PrefixDecoder = Callable[[memoryview, int, int], tuple[M, int]]
 Encoder = Callable[[M, Parts], None]
 
-_GENERATORS: dict[str, Callable[[type[Message], int, bool], Source]] = {
+Generator = Callable[[type[Message], int, bool], Source]
+_GENERATORS: dict[str, Generator] = {
     "decode": decode_source,
     "decode_prefix": decode_prefix_source,
     "encode": encode_source,
 }
-_compiled: dict[tuple[str, type[Message], int], Callable[..., object]] = {}
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
@@ -54,9 +56,11 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
 
 
 def source(cls: type[Message], version: int) -> str:
-    """The source of the decoder and the encoder of `cls` in `version`."""
-    flexible = version in versions_of(cls).flexible
-    return "\n\n".join(generate(cls, version, flexible).text() for generate in (decode_source, encode_source))
+    """The source of the decoder and the encoder of `cls` in `version`: the fast ones, if any, then the general ones."""
+    generators: list[Generator] = [decode_source, encode_source]
+    if cls.SINGLE is not None:
+        generators = [*(_single_generator(kind) for kind in ("decode", "encode")), *generators]
+    return "\n\n".join(_generate(generator, cls, version).text() for generator in generators)
 
 
 def load(generated: Source, name: str, file: str) -> Callable[..., object]:
@@ -76,16 +80,37 @@ def versions_of(cls: type[Message]) -> Versions:
     return versions
 
 
+@cache
+def general(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
+    """Return the function of `kind` (decode, decode_prefix, encode) for messages of any shape."""
+    return _load(kind, cls, version, _generate(_GENERATORS[kind], cls, version))
+
+
+@cache
 def _function(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
-    function = _compiled.get((kind, cls, version))
-    if function is None:
-        versions = versions_of(cls)
-        assert versions.min <= version <= versions.max, f"{cls.__name__} has no version {version}"
-        function = _compile(kind, cls, version, version in versions.flexible)
-        _compiled[kind, cls, version] = function
-    return function
+    if cls.SINGLE is None:
+        return general(kind, cls, version)
+    generated = _generate(_single_generator(kind), cls, version)
+
+    def compile_general(*args: object) -> object:
+        function = generated.objects["general"] = general(kind, cls, version)  # in place of this one
+        return function(*args)
+
+    generated.use("general", compile_general)
+    return _load(f"{kind}_single", cls, version, generated)
 
 
-def _compile(kind: str, cls: type[Message], version: int, flexible: bool) -> Callable[..., object]:
-    generated = _GENERATORS[kind](cls, version, flexible)
-    return load(generated, kind, f"<sluice {cls.__module__}.{cls.__name__} v{version} {kind}>")
+def _single_generator(kind: str) -> Generator:
+    from . import single_element  # a start has no message with fast functions
+
+    return single_element.GENERATORS[kind]
+
+
+def _generate(generator: Generator, cls: type[Message], version: int) -> Source:
+    versions = versions_of(cls)
+    assert versions.min <= version <= versions.max, f"{cls.__name__} has no version {version}"
+    return generator(cls, version, version in versions.flexible)
+
+
+def _load(name: str, cls: type[Message], version: int, generated: Source) -> Callable[..., object]:
+    return load(generated, name, f"<sluice {cls.__module__}.{cls.__name__} v{version} {name}>")

@@ -11,9 +11,12 @@ from sluice.protocol.message import Field, Message, fields_of
 
 from . import wire
 from .source import (
+    EXCESS,
+    NULL,
     Source,
     count_code,
     default_literal,
+    format_name,
     length_code,
     plain_fields,
     signed,
@@ -21,8 +24,6 @@ from .source import (
     snake_case,
     tagged_fields,
 )
-
-_NULL = {"B": "0", "h": "-1", "i": "-1"}  # what a length says of null, by its format
 
 
 def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
@@ -136,17 +137,17 @@ class _Reader:
         line = self._source.line
         if string:
             length, added = self._length
-            readers = self._source.use(f"string_{_name(code)}" if code else "string", _string_readers(code))
+            readers = self._source.use(f"string_{format_name(code)}" if code else "string", string_readers(code))
             read = f"{readers}[{signed(length, added)}](buf, pos)"
-            self._source.bracketed_line(f"{_tuple([string, *targets])} = {read}" if code else f"{string} = {read}[0]")
+            self._source.bracketed_line(f"{tuple_of([string, *targets])} = {read}" if code else f"{string} = {read}[0]")
             line(f"{string} = {string}.decode()")
             line(f"pos += {signed(length, added + calcsize('>' + code))}")
         elif code == "B":
             line(f"{targets[0]} = buf[pos]")
             line("pos += 1")
         elif code:
-            read = self._source.use(f"read_{_name(code)}", _unpacker(code))
-            self._source.bracketed_line(f"{_tuple(targets)} = {read}(buf, pos)")
+            read = self._source.use(f"read_{format_name(code)}", unpacker(code))
+            self._source.bracketed_line(f"{tuple_of(targets)} = {read}(buf, pos)")
             line(f"pos += {calcsize('>' + code)}")
 
     def _fixed(self, code: str, variable: str) -> None:
@@ -194,7 +195,7 @@ class _Reader:
         if not nullable:
             read(field, variable, length, code)
             return
-        self._source.line(f"if {length} == {_NULL[code]}:")
+        self._source.line(f"if {length} == {NULL[code]}:")
         self._source.line(f"    {variable} = None")
         self._source.line("else:")
         self._source.indent()
@@ -212,10 +213,10 @@ class _Reader:
         return length
 
     def _string_content(self, field: Field, variable: str, length: str, code: str) -> None:
-        self._string, self._length = variable, (length, -1 if code == "B" else 0)
+        self._string, self._length = variable, (length, -EXCESS[code])
 
     def _bytes_content(self, field: Field, variable: str, length: str, code: str) -> None:
-        size = signed(length, -1 if code == "B" else 0)
+        size = signed(length, -EXCESS[code])
         stop = self._source.name(f"{variable}_end")
         wrong = self._source.use("wrong_size", wire.wrong_size)
         self._source.line(f"{stop} = pos + {size}")
@@ -230,11 +231,11 @@ class _Reader:
         code = count_code(self._flexible)
         count = self._read_length(code, variable)
         if nullable:
-            self._source.line(f"if {count} == {_NULL[code]}:")
+            self._source.line(f"if {count} == {NULL[code]}:")
             self._source.line(f"    {variable} = None")
             self._source.line("else:")
             self._source.indent()
-        self._elements(field, variable, count, 1 if code == "B" else 0)
+        self._elements(field, variable, count, EXCESS[code])
         if nullable:
             self._source.dedent()
 
@@ -250,7 +251,7 @@ class _Reader:
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
         if field.type is not None and field.type.code in _REPEATABLE:
-            readers = self._source.use(f"array_{_name(field.type.code)}", _array_readers(field.type.code))
+            readers = self._source.use(f"array_{format_name(field.type.code)}", _array_readers(field.type.code))
             number = signed(count, -excess)
             self._source.line(f"{variable} = list({readers}[{number}](buf, pos))")
             self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
@@ -276,19 +277,18 @@ _strings: dict[str, wire.StringReaders] = {}
 _arrays: dict[str, wire.ArrayReaders] = {}
 
 
-def _tuple(variables: list[str]) -> str:
+def tuple_of(variables: list[str]) -> str:
+    """A tuple of variables to assign to, in brackets."""
     return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
 
 
-def _name(code: str) -> str:
-    return code.replace("?", "T")
-
-
-def _unpacker(code: str) -> wire.Unpack:
+def unpacker(code: str) -> wire.Unpack:
+    """Return the function that unpacks `code`, the same for all generated code."""
     return _unpackers.setdefault(code, Struct(">" + code).unpack_from)
 
 
-def _string_readers(code: str) -> wire.StringReaders:
+def string_readers(code: str) -> wire.StringReaders:
+    """Return the readers of a string and `code`, the same for all generated code."""
     return _strings.setdefault(code, wire.StringReaders(code))
 
 

@@ -9,10 +9,19 @@ from struct import Struct
 from sluice.protocol.message import Field, Message
 
 from . import wire
-from .source import Source, count_code, length_code, plain_fields, snake_case, tagged_fields
-
-_NULL = {"B": "0", "h": "-1", "i": "-1"}  # what a length says of null, by its format
-_EXCESS = {"B": " + 1", "h": "", "i": ""}  # what a length says beyond the number of elements or bytes
+from .source import (
+    EXCESS,
+    NULL,
+    Source,
+    condition,
+    count_code,
+    format_name,
+    length_code,
+    plain_fields,
+    signed,
+    snake_case,
+    tagged_fields,
+)
 
 
 def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
@@ -92,7 +101,7 @@ class _Writer:
             self._pieces.append(_zero(code, values) or self._pack(code, values))
 
     def _pack(self, code: str, values: list[str]) -> str:
-        pack = self._source.use(f"pack_{_name(code)}", _packer(code))
+        pack = self._source.use(f"pack_{format_name(code)}", packer(code))
         return f"{pack}({', '.join(values)})"
 
     def _fixed(self, code: str, value: str) -> None:
@@ -116,14 +125,13 @@ class _Writer:
     def _tags(self, cls: type[Message], variable: str) -> None:
         fields = tagged_fields(cls, self._version)
         conditions = [f"{variable}.unknown_tagged_fields is None"]
-        conditions += [_is_default(field, f"{variable}.{field.name}") for field in fields]
+        conditions += [is_default(field, f"{variable}.{field.name}") for field in fields]
         table = "()"
         if fields:
             table = self._source.global_name(f"{snake_case(cls.__name__).upper()}_TAGS")
             self._tagged += [(table, field) for field in fields]
         pending = self._format, self._values.copy(), self._pieces.copy()
-        condition = " and ".join(conditions)
-        self._source.bracketed_line(f"if ({condition}):" if len(conditions) > 1 else f"if {condition}:")
+        self._source.bracketed_line(condition(conditions))
         self._source.indent()
         self._fixed("B", "0")
         self.flush()
@@ -162,7 +170,7 @@ class _Writer:
             content = self._source.name(field.name)
             self._source.line(f"{content} = {_encoded(field, value)}")
             code = length_code(field, self._flexible)
-            self._length(code, f"len({content}){_EXCESS[code]}")
+            self._length(code, signed(f"len({content})", EXCESS[code]))
             self._content(content)
 
     def _nullable_content(self, field: Field, value: str) -> None:
@@ -172,11 +180,11 @@ class _Writer:
         line = self._source.line
         line(f"{content} = {value}")
         line(f"if {content} is None:")
-        line(f'    {content}, {length} = b"", {_NULL[code]}')
+        line(f'    {content}, {length} = b"", {NULL[code]}')
         line("else:")
         if _encoded(field, content) != content:
             line(f"    {content} = {_encoded(field, content)}")
-        line(f"    {length} = len({content}){_EXCESS[code]}")
+        line(f"    {length} = {signed(f'len({content})', EXCESS[code])}")
         self._length(code, length)
         self._content(content)
 
@@ -190,14 +198,14 @@ class _Writer:
         code = length_code(field, self._flexible)
         records = self._local(field, value)
         size = self._source.name(f"{field.name}_n")
-        segmented = self._source.use("SEGMENTED", _SEGMENTED)
+        segmented = self._source.use("SEGMENTED", SEGMENTED)
         line = self._source.line
         line(f"if {records} is None:")
-        line(f"    {size} = {_NULL[code]}")
+        line(f"    {size} = {NULL[code]}")
         line(f"elif type({records}) in {segmented}:")
-        line(f"    {size} = sum(map(len, {records})){_EXCESS[code]}")
+        line(f"    {size} = {signed(f'sum(map(len, {records}))', EXCESS[code])}")
         line("else:")
-        line(f"    {size} = len({records}){_EXCESS[code]}")
+        line(f"    {size} = {signed(f'len({records})', EXCESS[code])}")
         self._length(code, size)
         self.flush()
         line(f"if type({records}) in {segmented}:")
@@ -208,11 +216,11 @@ class _Writer:
     def _array(self, field: Field, value: str, nullable: bool) -> None:
         code = count_code(self._flexible)
         elements = self._local(field, value)
-        length = f"len({elements}){_EXCESS[code]}"
-        self._length(code, f"{_NULL[code]} if {elements} is None else {length}" if nullable else length)
+        length = signed(f"len({elements})", EXCESS[code])
+        self._length(code, f"{NULL[code]} if {elements} is None else {length}" if nullable else length)
         each = f"{elements} or ()" if nullable else elements
         if field.type is not None and field.type.code in _REPEATABLE:
-            arrays = self._source.use(f"array_{_name(field.type.code)}", _array_writers(field.type.code))
+            arrays = self._source.use(f"array_{format_name(field.type.code)}", _array_writers(field.type.code))
             count = f"len({each})"
             self._content(f"{arrays}[{count}](*{f'({each})' if nullable else each})")
             return
@@ -233,7 +241,8 @@ def _encoded(field: Field, value: str) -> str:
     return f"{value}.encode()" if is_string else value
 
 
-def _is_default(field: Field, value: str) -> str:
+def is_default(field: Field, value: str) -> str:
+    """The condition under which the tagged field that the expression `value` gives is not written."""
     if field.default is None:
         return f"{value} is None"
     if field.is_array:
@@ -247,16 +256,13 @@ def _zero(code: str, values: list[str]) -> str:
 
 
 _REPEATABLE = frozenset("?bhHiqd")  # formats that a struct repeats when a number stands before them
-_SEGMENTED = (tuple, list)
+SEGMENTED = (tuple, list)  # types of records that are in several pieces
 _packers: dict[str, wire.Pack] = {}
 _arrays: dict[str, wire.ArrayWriters] = {}
 
 
-def _name(code: str) -> str:
-    return code.replace("?", "T")
-
-
-def _packer(code: str) -> wire.Pack:
+def packer(code: str) -> wire.Pack:
+    """Return the function that packs `code`, the same for all generated code."""
     return _packers.setdefault(code, Struct(">" + code).pack)
 
 

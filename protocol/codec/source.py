@@ -10,6 +10,8 @@ from sluice.protocol.types import ZERO_UUID
 
 WIDTH = 120  # of a line, as in the rest of the project
 BREAKS = re.compile(r"(?<=,) | (?=\+ )| (?=and )")
+NULL = {"B": 0, "h": -1, "i": -1}  # a length or count that means null, by its format
+EXCESS = {"B": 1, "h": 0, "i": 0}  # what a length or count has beyond the number of bytes or elements
 # Names the generated functions use for themselves; a field of such a name gets a number.
 RESERVED = frozenset(
     {"append", "buf", "end", "error", "extend", "message", "parts", "pos", "start", "string", "value", "varints"}
@@ -87,6 +89,16 @@ def signed(variable: str, number: int) -> str:
     if number == 0:
         return variable
     return f"{variable} {'+' if number > 0 else '-'} {abs(number)}"
+
+
+def condition(checks: list[str]) -> str:
+    """An `if` of all `checks`, for `bracketed_line`."""
+    return f"if ({' and '.join(checks)}):" if len(checks) > 1 else f"if {checks[0]}:"
+
+
+def format_name(code: str) -> str:
+    """A struct format as part of a name."""
+    return code.replace("?", "T")
 
 
 def snake_case(name: str) -> str:

@@ -7,22 +7,24 @@ from click.testing import CliRunner
 
 from sluice.cli.main import cli
 
+FAST, GENERAL = ["decode_single", "encode_single"], ["decode", "encode"]
+
 
 @pytest.mark.parametrize(
-    ("name", "messages"),
+    ("name", "messages", "functions"),
     [
-        ("Fetch", ["FetchRequest", "FetchResponse"]),
-        ("ProduceRequest", ["ProduceRequest"]),
-        ("MetadataResponse", ["MetadataResponse"]),
-        ("RequestHeader", ["RequestHeader"]),
+        ("Metadata", ["MetadataRequest", "MetadataResponse"], GENERAL),
+        ("ProduceRequest", ["ProduceRequest"], [*FAST, *GENERAL]),
+        ("MetadataResponse", ["MetadataResponse"], GENERAL),
+        ("RequestHeader", ["RequestHeader"], GENERAL),
     ],
 )
-def test_the_generated_source_is_shown(name: str, messages: list[str]) -> None:
+def test_the_generated_source_is_shown(name: str, messages: list[str], functions: list[str]) -> None:
     result = CliRunner().invoke(cli, ["protocol", "show", name, "1"])
     assert result.exit_code == 0, result.output
     assert [line for line in result.stdout.splitlines() if line.startswith("# ")] == [f"# {m} v1" for m in messages]
-    functions = [node.name for node in ast.walk(ast.parse(result.stdout)) if isinstance(node, ast.FunctionDef)]
-    assert functions == ["decode", "encode"] * len(messages)
+    shown = [node.name for node in ast.walk(ast.parse(result.stdout)) if isinstance(node, ast.FunctionDef)]
+    assert shown == functions * len(messages)
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,13 @@ def decoded(cls: type[Message], version: int, content: bytes) -> Message:
 
 @cache
 def _structs(cls: type[Message], version: int, flexible: bool) -> st.SearchStrategy[Message]:
-    fields = {field.name: _values(field, version, flexible) for field in fields_of(cls) if version in field.versions}
+    fields = {field.name: values(field, version, flexible) for field in fields_of(cls) if version in field.versions}
     if flexible:
         fields["unknown_tagged_fields"] = _UNKNOWN_TAGS
     return st.builds(cls, **fields)
 
 
-def _values(field: Field, version: int, flexible: bool) -> st.SearchStrategy[object]:
+def values(field: Field, version: int, flexible: bool) -> st.SearchStrategy[object]:
     if field.struct is not None:
         one: st.SearchStrategy[object] = _structs(field.struct, version, flexible)
     else:

@@ -14,7 +14,8 @@ from sluice.protocol.codec.compile import source
 from sluice.protocol.message import Message
 
 GOLDEN = Path(__file__).with_name("golden")
-# The hottest request, a classic message with a nullable array, and a message with tagged structs, nulls and records.
+# The hottest request with its fast functions, a classic message with a nullable array, and a message with tagged
+# structs, nulls and records.
 LISTINGS: list[tuple[type[Message], int]] = [(ProduceRequest, 9), (MetadataRequest, 4), (FetchResponse, 12)]
 
 
