@@ -1,5 +1,7 @@
 """What a topic's configuration says about its partitions' logs. Names and defaults are Kafka's."""
 
+from zlib import crc32
+
 import msgspec
 
 from sluice.config.broker_config import Config, TopicConfig
@@ -38,6 +40,18 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     index_interval_bytes: int = 4096
     segment_index_bytes: int = 10 * 1024 * 1024
     producer_id_expiration_ms: int = 24 * 3600 * 1000
+
+    def roll_time(self, name: str, log_end_offset: int, first_timestamp: int) -> int:
+        """Return the greatest timestamp that goes into a segment whose first batch has `first_timestamp` (segment.ms).
+
+        The jitter follows from the log's name and end, so that two runs give the same segments.
+        """
+        if first_timestamp < 0:
+            return LONG_MAX
+        most_ms = min(self.segment_ms, self.max_compaction_lag_ms) if self.append.compacted else self.segment_ms
+        jitter_ms = min(self.segment_jitter_ms, self.segment_ms)
+        earlier_ms = crc32(f"{name} {log_end_offset}".encode()) % jitter_ms if jitter_ms else 0
+        return first_timestamp + most_ms - earlier_ms
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:

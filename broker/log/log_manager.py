@@ -9,6 +9,7 @@ from sluice.protocol.types import ZERO_UUID
 from .log_config import LogConfig
 from .memory_storage import MemoryStorage
 from .partition_log import Fails, PartitionLog
+from .retention import enforce_retention
 
 if TYPE_CHECKING:
     from sluice.broker.log.disk.log_directory import LogDirectory
@@ -85,7 +86,7 @@ class LogManager:
 
     def enforce_retention(self, now_ms: int) -> int:
         """Applies retention.bytes and retention.ms (every log.retention.check.interval.ms); returns segments let go."""
-        return sum(log.enforce_retention(now_ms) for log in self)
+        return sum(enforce_retention(log, now_ms) for log in self)
 
     def expire_producers(self, now_ms: int) -> None:
         """Forgets idle producers (every producer.id.expiration.check.interval.ms)."""

@@ -3,6 +3,12 @@
 import msgspec
 
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.invalid import InvalidRecords
+
+from .producer_state import Refusal, StoredBatch
+
+# Errors for which Kafka does not return the log start offset (ReplicaManager.appendToLocalLog).
+_LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE})
 
 
 class AppendResult(msgspec.Struct, gc=False):
@@ -22,6 +28,30 @@ class AppendResult(msgspec.Struct, gc=False):
     error_message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
     reason: str = ""
+
+
+def invalid_result(invalid: InvalidRecords, log_start_offset: int) -> AppendResult:
+    """Return the result of a batch that failed validation."""
+    return AppendResult(
+        error_code=invalid.code,
+        log_start_offset=-1 if invalid.code in _LOG_START_UNKNOWN else log_start_offset,
+        error_message=invalid.message if invalid.record_errors else None,
+        record_errors=tuple(invalid.record_errors),
+        reason=invalid.message,
+    )
+
+
+def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> AppendResult:
+    """Return the result of a batch that the producer state refused, or that repeats a stored batch."""
+    if isinstance(verdict, Refusal):
+        return AppendResult(verdict.error_code, log_start_offset=log_start_offset, reason=verdict.reason)
+    return AppendResult(
+        base_offset=verdict.first_offset,
+        last_offset=verdict.last_offset,
+        log_append_time_ms=verdict.timestamp,
+        log_start_offset=log_start_offset,
+        duplicate=True,
+    )
 
 
 class LogRead(msgspec.Struct, gc=False):

@@ -1,4 +1,4 @@
-"""Which segments retention lets go: UnifiedLog.deleteOldSegments of Kafka, as pure functions over a log's segments.
+"""Which segments retention lets go: UnifiedLog.deleteOldSegments of Kafka, as functions over a log and its segments.
 
 Both rules take whole segments, oldest first, and stop at the first that stays; both may take the active segment.
 Nothing above the high watermark goes, nor an active segment that is empty. In memory segments are smaller than Kafka's
@@ -6,10 +6,40 @@ Nothing above the high watermark goes, nor an active segment that is empty. In m
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from .log_config import LogConfig
     from .log_storage import LogSegment
+
+
+class RetainedLog(Protocol):
+    """A log, as retention sees it."""
+
+    config: "LogConfig"
+    high_watermark: int
+    size_in_bytes: int
+
+    @property
+    def segments(self) -> "Sequence[LogSegment]": ...
+    def drop_oldest_segments(self, count: int) -> int: ...
+
+
+def enforce_retention(log: RetainedLog, now_ms: int) -> int:
+    """Drop the segments that retention.bytes and retention.ms do not keep; return their number."""
+    dropped = enforce_retention_bytes(log)
+    if not log.config.cleanup_deletes:
+        return dropped
+    count = count_over_age(log.segments, now_ms, log.config.retention_ms, log.high_watermark)
+    return dropped + log.drop_oldest_segments(count)
+
+
+def enforce_retention_bytes(log: RetainedLog) -> int:
+    """Drop the segments that retention.bytes does not keep; return their number."""
+    if not log.config.cleanup_deletes:
+        return 0
+    count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)
+    return log.drop_oldest_segments(count)
 
 
 def count_over_size(

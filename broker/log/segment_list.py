@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sluice.protocol.records.batch import BatchHeader
+from sluice.protocol.records.record import iter_records
 
-from .log_results import LogRead
+from .log_results import LogRead, TimestampOffset
 
 if TYPE_CHECKING:
     from .log_storage import LogSegment
@@ -104,6 +105,33 @@ class SegmentList:
         for segment in self.ordered:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
+
+    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        """Return the first record at or after `start_offset` whose timestamp is `timestamp` or later; None: no record.
+
+        Raises InvalidRecords for records that cannot be read, OSError.
+        """
+        for segment in self.ordered:
+            if segment.max_timestamp < timestamp:
+                continue
+            for header, batch in segment.batches_from_timestamp(timestamp, start_offset):
+                if header.max_timestamp >= timestamp:
+                    for record in iter_records(batch):
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """Return the first record with the greatest timestamp; None: no record. Raises as above."""
+        segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
+        if segment is None:
+            return None
+        timestamp = segment.max_timestamp
+        header, batch = next(segment.batches_from_timestamp(timestamp, segment.base_offset))
+        for record in iter_records(batch):
+            if record.timestamp == timestamp:
+                return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
+        return None
 
     def with_records(self) -> "list[LogSegment]":
         """Those that are not empty."""

@@ -15,6 +15,7 @@ import msgspec
 
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import POLL_MS, SLICE, JournalReader, Wanted
+from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import JOURNAL_TOPIC, NO_LEADER, Partition
 from sluice.journal_events import AnyEvent, ClientEvent
@@ -71,7 +72,7 @@ class JournalTopic:
         result = log.append(memoryview(batch), now_ms, partition.leader_epoch, COORDINATOR)
         if result.error_code:
             return False
-        log.enforce_retention(now_ms)  # the broker's own look, every five minutes, could come gigabytes later
+        enforce_retention(log, now_ms)  # the broker's own look, every five minutes, could come gigabytes later
         leader.appended(partition)
         leader.actions.complete()
         return True

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_storage import LogSegment
@@ -52,7 +53,7 @@ def records_of(batch: bytes) -> list[Record]:
     return list(iter_records(batch))
 
 
-class CompactedLog(RuleBasedStateMachine):
+class Compaction(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = START_MS
@@ -157,7 +158,7 @@ class CompactedLog(RuleBasedStateMachine):
         assert found.first_uncleanable_offset <= max(self.log.last_stable_offset, found.first_dirty_offset)
         if found.cleanable_bytes:
             self.cleaning = LogCleaning(
-                self.log, found.first_dirty_offset, found.first_uncleanable_offset, self.now_ms, most_keys
+                CompactedLog(self.log), found.first_dirty_offset, found.first_uncleanable_offset, self.now_ms, most_keys
             )
             self.steps = self.cleaning.steps()
             self.cleaned_to = max(self.cleaned_to, found.first_uncleanable_offset)
@@ -257,5 +258,5 @@ class CompactedLog(RuleBasedStateMachine):
         assert self.log.size_in_bytes == sum(segment.size for segment in self.log.segments)
 
 
-TestCompactedLog = CompactedLog.TestCase
-TestCompactedLog.settings = settings(max_examples=40, stateful_step_count=50)
+TestCompaction = Compaction.TestCase
+TestCompaction.settings = settings(max_examples=40, stateful_step_count=50)

@@ -60,9 +60,10 @@ S = TypeVar("S", bound=CleanableSegment)
 class CleanableLog(Protocol[S]):
     """A log as a cleaning sees it."""
 
-    config: LogConfig
-    high_watermark: int
-
+    @property
+    def config(self) -> LogConfig: ...
+    @property
+    def high_watermark(self) -> int: ...
     @property
     def largest_segment_bytes(self) -> int: ...
     def segments_before(self, offset: int) -> Sequence[S]:

@@ -11,21 +11,19 @@ would not stop the loop less: it holds the interpreter for 5 ms at a time, each 
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from sluice.broker.log.log_manager import LogManager
+from sluice.broker.log.log_storage import LogSegment
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.protocol.records.invalid import InvalidRecords
+from sluice.purgatory.scheduler import Scheduler
 
 from .cleaner import LogCleaning
+from .compacted_log import CompactedLog
 from .offset_map import BYTES_A_KEY
 from .selection import LogToClean, filthiest
-
-if TYPE_CHECKING:
-    from sluice.broker.log.log_manager import LogManager
-    from sluice.broker.log.log_storage import LogSegment
-    from sluice.broker.log.partition_log import PartitionLog
-    from sluice.purgatory.scheduler import Scheduler
 
 TURN_MS = 2.0
 WAIT_MS = 100.0  # between two looks at whether the disk has what was written; it gets a minute
@@ -36,7 +34,7 @@ _logger = logging.getLogger("sluice.broker")
 class LogCleaner:
     """The one cleaner of all logs."""
 
-    def __init__(self, logs: "LogManager", config: Config, clock: Clock, scheduler: "Scheduler") -> None:
+    def __init__(self, logs: LogManager, config: Config, clock: Clock, scheduler: Scheduler) -> None:
         self._logs = logs
         self._config = config
         self._clock = clock
@@ -63,7 +61,7 @@ class LogCleaner:
     def _begin(self, chosen: LogToClean, now_ms: int) -> None:
         self._of = chosen.log
         self._cleaning = LogCleaning(
-            chosen.log,
+            CompactedLog(chosen.log),
             chosen.first_dirty_offset,
             chosen.first_uncleanable_offset,
             now_ms,

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.log_results import AppendResult, TimestampOffset
 from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.producer_state import AbortedTransaction
+from sluice.broker.log.retention import enforce_retention
 from sluice.broker.log.segment_memory import PAGE_BYTES
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import LOG_APPEND_TIME, iter_batches
@@ -437,15 +439,15 @@ def test_retention_by_size_holds_when_a_segment_begins() -> None:
 def test_retention_by_time_lets_the_active_segment_go_too() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_ms=1000))
     append(log, batch(5))
-    assert log.enforce_retention(NOW_MS + 1000) == 0
-    assert log.enforce_retention(NOW_MS + 1001) == 1
+    assert enforce_retention(log, NOW_MS + 1000) == 0
+    assert enforce_retention(log, NOW_MS + 1001) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (5, 5, 0)
 
 
 def test_a_topic_that_is_only_compacted_is_not_subject_to_retention() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_ms=0, retention_bytes=0, cleanup_deletes=False))
     append(log, batch())
-    assert log.enforce_retention(NOW_MS + 10**9) == 0
+    assert enforce_retention(log, NOW_MS + 10**9) == 0
 
 
 def test_memory_is_taken_from_the_log_that_was_appended_to_least_recently() -> None:
@@ -476,7 +478,7 @@ def test_readers_keep_what_they_hold() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_bytes=0))
     append(log, batch([b"held"]))
     parts = log.read(0, 10**6, 1, True).parts
-    log.enforce_retention(NOW_MS)
+    enforce_retention(log, NOW_MS)
     assert log.size_in_bytes == 0
     assert b"held" in bytes(parts[0])
 
@@ -676,7 +678,7 @@ TestLogAgainstModel = LogAgainstModel.TestCase
 
 def compact(log: PartitionLog) -> None:
     """Cleans all but the active segment."""
-    cleaning = LogCleaning(log, 0, log.segments[-1].base_offset, NOW_MS, 1000)
+    cleaning = LogCleaning(CompactedLog(log), 0, log.segments[-1].base_offset, NOW_MS, 1000)
     for _ in cleaning.steps():
         pass
 

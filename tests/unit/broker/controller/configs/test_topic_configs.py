@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import to_clean
+from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.topic import Partition
 from sluice.config.property_table import TOPIC_PROPERTIES
 from sluice.protocol.apis.incremental_alter_configs import (
@@ -92,7 +94,7 @@ class World:
         return fetched(self.broker.client().ask(fetch(), 2)).error_code
 
     def largest_segment_bytes(self) -> int:
-        return self.partition.log.largest_segment_bytes
+        return CompactedLog(self.partition.log).largest_segment_bytes
 
     def segments_of_ten(self) -> int:
         """How many segments ten records begin of which each is a second after the one before."""
@@ -107,7 +109,7 @@ class World:
             self.send(-2 * HOUR_MS, value=bytes(3000))
         self.send(value=bytes(3000))
         self.partition.log.advance_high_watermark(self.partition.log.log_end_offset)
-        self.partition.log.enforce_retention(self.broker.clock.wall_ms())
+        enforce_retention(self.partition.log, self.broker.clock.wall_ms())
         return len(self.partition.log.segments)
 
     def cleanable(self) -> bool:
@@ -129,7 +131,7 @@ class World:
         first = log.log_end_offset
         self.send(first * 1000, key=b"%d" % first, value=None)
         self.send(first * 1000 + 100)
-        for _ in LogCleaning(log, first, log.segments[-1].base_offset, now_ms, 100).steps():
+        for _ in LogCleaning(CompactedLog(log), first, log.segments[-1].base_offset, now_ms, 100).steps():
             pass
         (tombstone,) = [header for header in self.batches() if header.base_offset == first]
         assert tombstone.has_delete_horizon
@@ -161,7 +163,7 @@ class World:
         return self.recovery_point() == self.partition.log.log_end_offset
 
     def recovery_point(self) -> int:
-        storage: Any = self.partition.log._storage
+        storage: Any = self.partition.log.storage
         point: int = storage.directory.recovery_point
         return point
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.log.cleaner.cleaner import MOST_WAITS, LogCleaning
+from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.partition_log import PartitionLog
@@ -37,7 +38,7 @@ def filled(disk: Disk) -> PartitionLog:
 
 
 def cleaning_of(log: PartitionLog) -> LogCleaning[LogSegment]:
-    return LogCleaning(log, log.first_dirty_offset, log.segments[-1].base_offset, NOW_MS, 1000)
+    return LogCleaning(CompactedLog(log), log.first_dirty_offset, log.segments[-1].base_offset, NOW_MS, 1000)
 
 
 def clean(disk: Disk, log: PartitionLog) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sluice.broker.log.disk.log_directory import LogDirectory
 from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.retention import enforce_retention
 from sluice.errors import SluiceError
 from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import CONFIG, NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
@@ -112,7 +113,7 @@ def test_retention_deletes_files(tmp_path: Path) -> None:
     log = disk.log(config=LogConfig(AppendConfig(), segment_bytes=1000, retention_ms=1000, file_delete_delay_ms=10))
     for _ in range(20):
         append(log, batch([bytes(100)]))
-    log.enforce_retention(NOW_MS + 1001)
+    enforce_retention(log, NOW_MS + 1001)
     assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (20, 20, 0)
     assert len(list(disk.file("").glob("*.log"))) == 1, "an empty segment says where the log ends"
     disk.now_ms += 10
