@@ -64,7 +64,7 @@ class ConnectionFaults:
 
     def _listen(self, fault: Fault, action: ConnectionAction, server: SocketServer) -> None:
         undo = self._run(
-            fault, partial(action.listening, fault, server, partial(self._matches_at_accept, fault, server))
+            fault, partial(action.on_listen, fault, server, partial(self._matches_at_accept, fault, server))
         )
         if undo is not None:
             fault.undo[server] = undo
@@ -112,7 +112,7 @@ class ConnectionFaults:
             return
         if not action.REPORTS_HITS:
             fault.hit_connection(server.broker.node_id, connection)
-        undo = self._run(fault, partial(action.connected, fault, server, connection))
+        undo = self._run(fault, partial(action.on_connected, fault, server, connection))
         if undo is not None and not connection.closed:
             fault.undo[connection] = undo
 

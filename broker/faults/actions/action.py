@@ -1,12 +1,12 @@
-"""What actions are made of. There are three classes of them, by what they act on.
+"""The base classes of actions. There are three, by what they act on.
 
-request     hit by a request, on its way: before it is handled, when its answer is ready, when that leaves
-connection  hit by a connection, as it is made and, where it says so, by those that are open
-state       in force while their rule is: begun once, and undone when the rule ends
+request     acts on a request: before it is handled, when its response is ready, when that is sent
+connection  acts on a connection when it is made and, if the class says so, on open ones
+state       is in force while its rule is: begun once, and undone when the rule ends
 
-An action is its own configuration: a struct, tagged by `kind`, of which one object serves every hit of its rule. What
-one hit needs to remember is in its `RuleHit`. To add one: a class with a tag in a file here, and its name in the union
-of actions/__init__.py. The rest (validation, schema, documentation) is made from that.
+An action is its own configuration: a struct, tagged by `kind`, of which one object serves every hit of its rule. The
+state of one hit is its `RuleHit`. To add an action, add a class with a tag to a file here, and its name to the union of
+actions/__init__.py. Validation, schema and documentation are made from that.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import msgspec
 
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.undo import Undo
 from sluice.broker.requests.context import Outcome
 from sluice.config.broker_config import Config
 from sluice.protocol.message import Message
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
 
     from .response_frame import ResponseFrame
 
-_HOW_OFTEN = frozenset({"times", "during", "on", "schedule"})
+_SCHEDULE = frozenset({"times", "during", "on", "schedule"})
 _TIME = frozenset({"after", "until"})
 _CHANCE = frozenset({"probability", "seed"})
 _ALWAYS = frozenset({"id", "action"})
-_WHO = frozenset({"client_id", "software_name", "software_version", "principal", "listener"})
-_WHAT = frozenset({"topic", "partition", "group", "transactional_id"})
-_WHICH = frozenset({"connection_older_than", "connection_younger_than", "request"})
-_OF_REQUESTS = frozenset({"broker", "api", "version"}) | _WHO | _WHAT | _WHICH
+_CLIENT = frozenset({"client_id", "software_name", "software_version", "principal", "listener"})
+_ENTITIES = frozenset({"topic", "partition", "group", "transactional_id"})
+_OTHER = frozenset({"connection_older_than", "connection_younger_than", "request"})
+_OF_REQUESTS = frozenset({"broker", "api", "version"}) | _CLIENT | _ENTITIES | _OTHER
 
 
 def node_ids_of(config: Config) -> range:
-    """Of the brokers of a cluster that is configured so."""
+    """Return the node ids of the brokers of a cluster with this config."""
     first = config.integer("node.id")
     return range(first, first + config.integer("sluice.brokers"))
 
@@ -48,29 +49,29 @@ def node_ids_of(config: Config) -> range:
 class RuleHit(NamedTuple):
     """One request that a rule hits."""
 
-    fault: "ActiveRule"  # the rule
-    action: "RequestAction"  # the rule's
-    drawn: float  # what that drew for it
+    fault: "ActiveRule"
+    action: "RequestAction"  # of the rule
+    drawn: float  # the random number that the action has drawn for this hit
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
     """What a rule does."""
 
-    # The fields of a rule that mean something for such an action.
+    # The fields of a rule that have a meaning for the action.
     FIELDS: ClassVar[frozenset[str]]
     SUMMARY: ClassVar[str]  # a line of documentation
-    DRAWS: ClassVar[bool] = False  # whether it leaves something to chance
+    DRAWS: ClassVar[bool] = False  # whether it draws random numbers
 
     @property
     def kind(self) -> str:
-        """As it is written in a rule."""
+        """The name of the action in a rule."""
         return str(type(self).__struct_config__.tag)
 
     def check(self, match: Match) -> None:
-        """Raises RuleProblem, its path from the rule on, for what cannot work on what the rule matches."""
+        """Raise RuleProblem, with a path from the rule on, if the action cannot work on what the rule matches."""
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        """The same for what cannot work in this cluster."""
+        """Raise RuleProblem if the action cannot work in a cluster with this config."""
 
     def applies_to(self, broker: "FaultedBroker") -> bool:
         """Whether the action has an effect on matching requests of a broker now; if not, they are not counted."""
@@ -80,64 +81,60 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class RequestAction(Action, frozen=True):
     """Acts on a request on its way."""
 
-    FIELDS: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _HOW_OFTEN
+    FIELDS: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _SCHEDULE
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        """Whether there is something to do for requests of this API and version."""
+        """Whether the action has an effect on requests of this API and version."""
         return True
 
     def draw(self, random: "Random") -> float:
-        """What is left to chance, drawn as the request is hit: the same seed and traffic give the same."""
+        """Draw a random number when a request is hit: the same seed and traffic give the same numbers."""
         return 0.0
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
-        """Before it is handled. None: go on. Or its answer, or what parked it (then nothing handles it)."""
+        """Act before the request is handled. Return None to continue, or a response or PARKED to skip the handler."""
         return None
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        """When its answer is ready, and not yet charged to a quota: what to answer instead, or what parked it."""
+        """Act when the response is ready, before quotas charge it. Return the response to send instead, or PARKED."""
         return outcome
 
-    # There is no answer to a request that wants none, and nothing of the following is called for one.
+    # A request without a response gets none of the following calls.
 
     def answering(
         self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
     ) -> list[bytes | memoryview]:
-        """When its answer is encoded, and nobody has taken note of it yet: what to answer instead."""
+        """Return the encoded response to send instead, before the journal records it."""
         return body
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: "ResponseFrame") -> None:
-        """When its answer is about to leave, with its size and header before it."""
+        """Change the response frame, size and header included, before it is sent."""
 
     def sent(self, intercepted: "InterceptedRequest", hit: RuleHit) -> None:
-        """When its answer has left."""
+        """Act when the response was sent."""
 
 
 class ConnectionAction(Action, frozen=True):
     """Acts on a connection. Behind TLS a connection is made when it has shaken hands."""
 
-    FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker", "listener"} | _TIME | _CHANCE | _HOW_OFTEN
-    HITS_OPEN: ClassVar[bool] = False  # whether connections are hit, too, that are open as the rule comes into force
-    REPORTS_HITS: ClassVar[bool] = (
-        False  # whether a hit is counted when it calls `ActiveRule.hit_connection`, not before
-    )
+    FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker", "listener"} | _TIME | _CHANCE | _SCHEDULE
+    HITS_OPEN: ClassVar[bool] = False  # whether it also acts on connections that are open when the rule begins
+    # Whether the action itself counts hits, by `ActiveRule.hit_connection`.
+    REPORTS_HITS: ClassVar[bool] = False
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        """Whether there is something to do to connections of this listener."""
+        """Whether the action has an effect on connections of a listener."""
         return True
 
-    def listening(
-        self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]
-    ) -> Callable[[], None] | None:
-        """Acts on a broker's listeners, as the rule comes into force or the broker begins to listen; `hits` decides of
-        a listener, or of one client of it, by its name. Returns what undoes it, if anything.
+    def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+        """Act on a broker's listeners when the rule comes into force or the broker begins to listen.
+
+        `hits` decides on a listener, or on one client of it, by the listener's name. Return what undoes the action.
         """
         return None
 
-    def connected(
-        self, fault: "ActiveRule", server: "SocketServer", connection: "Connection"
-    ) -> Callable[[], None] | None:
-        """Acts on a connection. Returns what undoes it when the rule ends while the connection is open, if anything."""
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+        """Act on a connection. Return what undoes the action if the rule ends while the connection is open."""
         raise NotImplementedError
 
 
@@ -146,6 +143,6 @@ class StateAction(Action, frozen=True):
 
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Callable[[], None]:
-        """Brings it about; returns what undoes it. Raises SluiceError where it cannot be, as things are now."""
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+        """Bring the state about, and return what undoes it. Raises SluiceError if it is not possible now."""
         raise NotImplementedError

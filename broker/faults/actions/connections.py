@@ -1,7 +1,7 @@
 """Actions on connections: refused, silent, stalled in a handshake, slow, dropped without a word.
 
-What meets a client before TLS does (`AcceptAction`) acts on the socket, of which nothing is known but its listener; on
-a listener without TLS that is the connection already.
+An AcceptAction acts before TLS, on a socket of which only the listener is known. Without TLS the connection exists
+already then.
 """
 
 from collections.abc import Callable
@@ -35,33 +35,33 @@ _OF_CLIENTS = frozenset(
         "connection_younger_than",
     }
 )
-_SELDOM = ("probability", "times", "on", "schedule")
+_COUNTED = ("probability", "times", "on", "schedule")
 
 
 class AcceptAction(ConnectionAction, frozen=True):
     """Acts on clients that have just come, before TLS and whatever is said."""
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        return not server.listeners[listener].is_tls  # what comes to others it has met at the door
+        return not server.listeners[listener].is_tls  # clients of TLS listeners were hit when they were accepted
 
-    def listening(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         held: dict[ShapedTransport, None] = {}
 
-        def meet(listener: str, transport: "ShapedTransport") -> None:
-            if not transport.is_closing() and hits(listener) and self.met(fault, transport):
+        def on_accept(listener: str, transport: "ShapedTransport") -> None:
+            if not transport.is_closing() and hits(listener) and self.accepted(fault, transport):
                 held[transport] = None
                 transport.on_lost.append(partial(held.pop, transport, None))
 
         def undo() -> None:
-            server.accept_hooks.remove(meet)
+            server.accept_hooks.remove(on_accept)
             for transport in [*held]:
                 transport.release()
 
-        server.accept_hooks.append(meet)
+        server.accept_hooks.append(on_accept)
         return undo
 
-    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
-        """Acts on a client of which only the socket is there; returns whether it is to be released in the end."""
+    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+        """Act on an accepted socket. Return whether the transport is released when the rule ends."""
         raise NotImplementedError
 
 
@@ -80,7 +80,7 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
         if self.how == "closed-port":
-            for name in _SELDOM:
+            for name in _COUNTED:
                 if getattr(fault.rule, name) is not None:
                     problem = "a closed port refuses everybody, and nobody can count that; how = rst or fin can"
                     raise RuleProblem(name, problem)
@@ -88,19 +88,19 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return self.how != "closed-port" and super().applies_to_listener(server, listener)
 
-    def listening(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         if self.how != "closed-port":
-            return super().listening(fault, server, hits)
+            return super().on_listen(fault, server, hits)
         return undo_all(server.refuse(name) for name in server.listeners if hits(name))
 
-    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         if self.how == "rst":
             transport.reset()
         else:
             transport.close()
         return False
 
-    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         reason = f"fault rule {fault.id}"
         if self.how == "rst":
             connection.reset(reason)
@@ -117,11 +117,11 @@ class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
 
-    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
-    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         transport = _shaped(server, connection)
         transport.hold()
         return transport.release
@@ -138,7 +138,7 @@ class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
 
-    def met(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
@@ -159,11 +159,11 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
-    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         assert connection.ctx.authenticator is not None
         stalled = StalledSasl(connection, connection.ctx.authenticator, self.at)
         connection.set_request_handler(stalled)
-        return stalled.go_on
+        return stalled.resume
 
 
 class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
@@ -182,7 +182,7 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
         _ = self._in, self._out
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         return _shaped(server, connection).limit(self._in, self._out)
 
     @property
@@ -209,7 +209,7 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
             raise RuleProblem("action.idle", f"{self.idle}: must be longer than 0")
         _check_listeners(fault, config, lambda _: True, "")
 
-    def connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
         transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")
         return transport.drop_when_idle(idle_ms, partial(fault.hit_connection, server.broker.node_id, connection))
 

@@ -1,7 +1,7 @@
-"""A SASL exchange that stops: what stands before the SaslAuthenticator of a connection that a rule has stalled.
+"""A request handler in front of the SaslAuthenticator of a connection whose SASL exchange a rule has stalled.
 
-Requests pass until the one comes that is not answered. That one waits, and with it all behind it; when the rule ends
-it is handled as if it had come then.
+Requests pass until the one that is not answered. That request and all that follow wait; when the rule ends, it is
+handled as if it had arrived then.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +17,7 @@ _API_KEY_BYTES = 2
 
 
 class StalledSasl:
-    """Takes the requests of one connection in place of its authenticator (`Requests` of the connection)."""
+    """The RequestHandler of one connection in place of its authenticator."""
 
     def __init__(self, connection: "Connection", sasl: Authenticator, at: Literal["handshake", "authenticate"]) -> None:
         self._connection = connection
@@ -36,15 +36,15 @@ class StalledSasl:
         self._sasl.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Passes a request on, or keeps it."""
+        """Pass a request to the authenticator, or keep it."""
         if self._stalls(view, start, end):
             self._stalled = bytes(view[start:end])
             self._connection.park(self._forget)
         else:
             self._sasl.dispatch(ctx, view, start, end)
 
-    def go_on(self) -> None:
-        """The rule has ended."""
+    def resume(self) -> None:
+        """Handle the request that was kept, when the rule ends."""
         connection = self._connection
         connection.set_request_handler(self._sasl)
         request, self._stalled = self._stalled, None

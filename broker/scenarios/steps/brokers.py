@@ -8,7 +8,7 @@ from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class _Kind(NamedTuple):
-    happening: str  # as the controller knows it
+    event: str  # as the controller knows it
     description: str
     undone_by: str | None
 
@@ -34,7 +34,7 @@ class BrokerStep:
 
     def check(self, expected: ExpectedState) -> None:
         state = expected.broker(self.broker)
-        after = TRANSITIONS[KINDS[self._kind].happening].get(state)
+        after = TRANSITIONS[KINDS[self._kind].event].get(state)
         if after is None:
             raise StepProblem(f"broker {self.broker} is {state.value} by then")
         expected.brokers[self.broker] = after

@@ -337,7 +337,10 @@ def loaded(folder: Path, files: Mapping[str, str]) -> str:
 
 def test_who_does_not_use_it_loads_nothing_but_the_plugin(tmp_path: Path) -> None:
     test = "def test_it(tmp_path): ...\ndef test_fails(): assert False\n"
-    assert loaded(tmp_path, {"test_it.py": test}) == "['sluice', 'sluice._version', 'sluice.pytest_plugin']"
+    assert (
+        loaded(tmp_path, {"test_it.py": test})
+        == "['sluice', 'sluice._version', 'sluice.pytest_plugin', 'sluice.version']"
+    )
 
 
 def test_modules_of_the_same_names_are_ones_own(tmp_path: Path) -> None:
