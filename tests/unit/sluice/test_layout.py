@@ -108,31 +108,20 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-class TestEveryFolder:
-    def test_has_its_link(self, folder: str) -> None:
-        link = ROOT / "sluice" / folder
-        if not link.is_symlink():
-            pytest.skip("this checkout has no symlinks")
-        assert link.readlink() == Path("..") / folder
-
-    def test_is_built_into_the_package(self, folder: str) -> None:
-        assert folder in HATCH["targets"]["wheel"]["only-include"]
-        assert HATCH["targets"]["wheel"]["sources"][folder] == f"sluice/{folder}"
-        assert f"/sluice/{folder}" in HATCH["exclude"], "the link would go in a second time"
-
-    def test_cannot_be_imported_by_its_bare_name(self, folder: str) -> None:
-        assert folder in PYPROJECT["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
-
-    def test_is_looked_at_once(self, folder: str) -> None:
-        assert f"sluice/{folder}" in PYPROJECT["tool"]["ruff"]["extend-exclude"]
+def test_every_folder_has_its_link() -> None:
+    links = {path.name: path.readlink() for path in (ROOT / "sluice").iterdir() if path.is_symlink()}
+    if not links:
+        pytest.skip("this checkout has no symlinks")
+    assert links == {folder: Path("..") / folder for folder in FOLDERS}
 
 
-def test_the_lists_name_nothing_else() -> None:
-    links = sorted(path.name for path in (ROOT / "sluice").iterdir() if path.is_symlink())
-    assert links in (FOLDERS, [])
-    assert sorted(HATCH["targets"]["wheel"]["sources"]) == PACKAGES
-    assert sorted(HATCH["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS]
+def test_the_lists_of_the_build_and_of_ruff_name_every_folder_and_nothing_else() -> None:
+    ruff, wheel = PYPROJECT["tool"]["ruff"], HATCH["targets"]["wheel"]
+    assert sorted(wheel["only-include"]) == PACKAGES
+    assert wheel["sources"] == {"sluice": "sluice"} | {folder: f"sluice/{folder}" for folder in FOLDERS}
+    assert sorted(HATCH["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS], "a link would go in a second time"
+    assert sorted(ruff["extend-exclude"]) == [f"sluice/{folder}" for folder in FOLDERS]
+    assert set(FOLDERS) < set(ruff["lint"]["flake8-tidy-imports"]["banned-api"]), "a bare name is a second import name"
 
 
 def test_no_module_has_two_names(tmp_path: Path) -> None:
