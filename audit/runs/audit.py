@@ -12,13 +12,13 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
-from sluice.clock import Clock, LoopClock
+from sluice.clock import LoopClock
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
 from .progress import DEFAULT_BUDGET, Budget, Progress
 from .role_detection import detect_role
-from .subject_audit import SubjectAudit
+from .subject_audit import AuditContext, SubjectAudit
 from .timer_lag import LagMeter
 from .worker import Worker
 
@@ -53,11 +53,8 @@ async def audit(
     try:
         with _quiet_brokers():
             async with _workers(any(subject.virtual for subject in subjects)) as workers:
-                results = [
-                    await _of_one(subject, probes, budget, on_progress, seed, clock, meter, workers, stop)
-                    for subject in subjects
-                    if not stop.is_set()
-                ]
+                context = AuditContext(budget, on_progress, seed, clock, meter, workers, stop)
+                results = [await _of_one(subject, probes, context) for subject in subjects if not stop.is_set()]
     finally:
         meter.stop()
     return AuditResult(
@@ -68,23 +65,13 @@ async def audit(
     )
 
 
-async def _of_one(
-    subject: Subject,
-    probes: Sequence[Probe],
-    budget: Budget,
-    on_progress: Callable[[Progress], None],
-    seed: int,
-    clock: Clock,
-    meter: LagMeter,
-    workers: Sequence[Worker],
-    stop: asyncio.Event,
-) -> SubjectResult:
+async def _of_one(subject: Subject, probes: Sequence[Probe], context: AuditContext) -> SubjectResult:
     try:
-        roles = subject.roles or frozenset({await detect_role(subject, clock)})
+        roles = subject.roles or frozenset({await detect_role(subject, context.clock)})
         wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
         if not wanted:
             raise ConfigError(f"{subject.name} is a {_listed(roles)}: none of the probes is for that")
-        return await SubjectAudit(subject, wanted, budget, on_progress, seed, clock, meter, workers, stop).measure()
+        return await SubjectAudit(subject, wanted, context).measure()
     finally:
         await subject.close()
 

@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,36 +34,32 @@ _NS = 1e6  # per ms
 _JUDGED_ONCE_MORE = 1.5
 
 
+class AuditContext(NamedTuple):
+    """What the audits of several subjects share."""
+
+    budget: Budget
+    on_progress: Callable[[Progress], None]
+    seed: int
+    clock: Clock
+    meter: LagMeter
+    workers: Sequence[Worker]
+    stop: asyncio.Event
+
+
 class SubjectAudit:
     """One subject's. What it is found to be is `result`, when `measure` has come to its end."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        probes: Sequence[Probe],
-        budget: Budget,
-        on_progress: Callable[[Progress], None],
-        seed: int,
-        clock: Clock,
-        meter: LagMeter,
-        workers: Sequence[Worker],
-        stop: asyncio.Event,
-    ) -> None:
+    def __init__(self, subject: Subject, probes: Sequence[Probe], context: AuditContext) -> None:
         self._subject = subject
         self._probes = {probe.name: probe for probe in probes}
-        self._budget = budget
-        self._on_progress = on_progress
-        self._seed = seed
-        self._clock = clock
-        self._meter = meter
-        self._stop = stop
+        self._budget, self._on_progress, self._seed, self._clock, self._meter, workers, self._stop = context
         self._judge, *virtual_workers = workers
         self._free: asyncio.Queue[Worker] = asyncio.Queue()  # those that run clients in virtual time
         for worker in virtual_workers:
             self._free.put_nowait(worker)
-        self._at_once = len(virtual_workers) if subject.virtual else budget.at_once
+        self._at_once = len(virtual_workers) if subject.virtual else self._budget.at_once
         self._starting = asyncio.Lock()
-        self._began_ms = clock.monotonic_ms()
+        self._began_ms = self._clock.monotonic_ms()
         self._done: Counter[str] = Counter()
         self._came_about = 0  # of these runs
         self._planned = 0
