@@ -49,13 +49,9 @@ class CoordinatorLog:
         self._host = host
         self.name = name
 
-    @property
-    def topic(self) -> Topic:
-        return self._host.internal_topic(self.name)
-
     def partition_of(self, key: str) -> Partition:
         """Return the partition that keeps the records of a group or a transactional id."""
-        return partition_for(self.topic, key)
+        return partition_for(self._host.internal_topic(self.name), key)
 
     def append(
         self,

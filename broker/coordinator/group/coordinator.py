@@ -41,7 +41,7 @@ _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # of TxnOffsetCommit, which says from there o
 
 
 class Producer(NamedTuple):
-    """In whose transaction offsets are committed."""
+    """The producer in whose transaction offsets are committed."""
 
     producer_id: int
     producer_epoch: int
@@ -108,7 +108,7 @@ class GroupCoordinator(GroupRuntime):
     # -- committing ----------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
-        """Commits offsets, or says why not: one answer for each. Members that do give a sign of life by it."""
+        """Commit offsets; return one error for each. The session of a classic member restarts."""
         error = self.error(commit.group_id) or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
@@ -127,7 +127,7 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def commit_in_transaction(self, commit: Commit, now_ms: int, producer: Producer) -> list[ErrorCode]:
-        """Keeps offsets until the producer's transaction ends, or says why not: one answer for each."""
+        """Store offsets until the producer's transaction ends; return one error for each."""
         error = self.error(commit.group_id) or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
         if error is ErrorCode.STALE_MEMBER_EPOCH and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE:
             error = ErrorCode.ILLEGAL_GENERATION
@@ -145,7 +145,7 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """A marker was written to this partition of __consumer_offsets: what is pending there stays, or vanishes."""
+        """Commit or drop the pending offsets of a producer, whose marker was written to a partition."""
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
     def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
@@ -165,7 +165,7 @@ class GroupCoordinator(GroupRuntime):
     def _check_offsets(
         self, commit: Commit, now_ms: int, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
-        """An answer for each offset, and those that can be committed."""
+        """Return an error for each offset, and those that can be committed."""
         codes: list[ErrorCode] = []
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
@@ -195,7 +195,7 @@ class GroupCoordinator(GroupRuntime):
     # -- deleting ------------------------------------------------------------------------------------------------------
 
     def delete_group(self, group_id: str) -> ErrorCode:
-        """Deletes a group without members, and its offsets."""
+        """Delete a group without members, and its offsets."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
@@ -206,7 +206,7 @@ class GroupCoordinator(GroupRuntime):
         return self._delete(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
-        """Deletes offsets of topics that nobody in the group is subscribed to: one answer for each, or one for all."""
+        """Delete offsets of topics without subscribers in the group: one error for each, or one for all."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
@@ -223,12 +223,12 @@ class GroupCoordinator(GroupRuntime):
         return error or codes
 
     def delete_topic_offsets(self, topic: Topic) -> None:
-        """A topic was deleted: so are the offsets committed for it."""
+        """Delete the offsets committed for a deleted topic."""
         for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
             self._delete(self.groups[group_id], partitions)
 
     def _delete_expired(self) -> None:
-        """Forgets offsets that retention does not keep, and empty groups that have none."""
+        """Delete expired offsets, and empty groups without offsets."""
         now_ms = self.now_ms()
         for group in list(self.groups.values()):
             committed = self.offsets.of_group(group.group_id)
@@ -253,7 +253,7 @@ class GroupCoordinator(GroupRuntime):
         return now_ms - since_ms >= self._retention_ms
 
     def _delete(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> ErrorCode:
-        """Writes down that offsets of a group are forgotten, or it whole, and forgets them."""
+        """Delete offsets of a group, or the whole group."""
         deleted = list(partitions)
         records = offset_tombstones(group.group_id, deleted)
         if with_group:

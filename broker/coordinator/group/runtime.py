@@ -56,7 +56,7 @@ class GroupRuntime(ABC):
         self.rebalances = DelayedOperationPurgatory("Rebalance", host.timer)
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", host.timer)
         self.write_timeout_ms = host.config.integer("offsets.commit.timeout.ms")
-        self._state_journal = None if host.journal is None else GroupStateJournal(host.journal, host.node_id)
+        self.state_journal = GroupStateJournal(host.journal, host.node_id)
 
     def now_ms(self) -> int:
         """Return the wall clock time."""
@@ -97,8 +97,7 @@ class GroupRuntime(ABC):
 
     def _add_loaded(self, group: Group) -> None:
         self.groups[group.group_id] = group
-        if self._state_journal is not None:
-            self._state_journal.loaded(group)
+        self.state_journal.loaded(group)
         self.group_loaded(group)
 
     def _resign(self, partition: Partition) -> None:
@@ -108,8 +107,7 @@ class GroupRuntime(ABC):
             self.group_unloaded(group)
             group.cancel_timers()
             del self.groups[group.group_id]
-            if self._state_journal is not None:
-                self._state_journal.unloaded(group)
+            self.state_journal.unloaded(group)
         self.offsets.drop({group.group_id for group in unloaded}, partition.index)
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -132,7 +130,7 @@ class GroupRuntime(ABC):
         if error:
             self._restore(group_id)
         elif records and group_id in self.groups:
-            self.record_state(self.groups[group_id])
+            self.state_journal.record_change(self.groups[group_id])
         return error
 
     def _restore(self, group_id: str) -> None:
@@ -158,13 +156,7 @@ class GroupRuntime(ABC):
         """Remove a group whose tombstones were written."""
         group.cancel_timers()
         del self.groups[group.group_id]
-        if self._state_journal is not None:
-            self._state_journal.deleted(group)
-
-    def record_state(self, group: Group) -> None:
-        """Record the group's state in the journal if it has changed."""
-        if self._state_journal is not None:
-            self._state_journal.record_change(group)
+        self.state_journal.deleted(group)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 

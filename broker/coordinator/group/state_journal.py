@@ -12,11 +12,11 @@ _NEW, _DELETED = "Empty", "Dead"
 
 
 class GroupStateJournal:
-    """The state changes of one coordinator's groups."""
+    """The state changes of one coordinator's groups. Without a journal nothing is recorded."""
 
     __slots__ = ("_journal", "_node_id", "_states")
 
-    def __init__(self, journal: Journal, node_id: int) -> None:
+    def __init__(self, journal: Journal | None, node_id: int) -> None:
         self._journal = journal
         self._node_id = node_id
         self._states: dict[str, str] = {}
@@ -41,7 +41,7 @@ class GroupStateJournal:
     def _record(self, group: Group, after: str) -> None:
         before = self._states.get(group.group_id, _NEW)
         self._states[group.group_id] = after
-        if after != before:
+        if self._journal is not None and after != before:
             self._journal.note_of_cluster(
                 "group-state",
                 self._node_id,

@@ -1,4 +1,4 @@
-"""What happens to a group when a time is over."""
+"""Timers of groups and their members."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 
 class GroupTimer(DelayedOperation):
-    """Acts once, when its time is over, unless it is cancelled before."""
+    """Runs an action once after a delay, unless it is cancelled."""
 
     __slots__ = ("_action", "_actions")
 
@@ -25,7 +25,7 @@ class GroupTimer(DelayedOperation):
         purgatory.delay(self)
 
     def cancel(self) -> None:
-        """It will not act; does nothing where it has acted."""
+        """Do not run the action, if it has not run yet."""
         self.force_complete()
 
     def on_complete(self) -> None:

@@ -255,7 +255,7 @@ class ClassicProtocol:
                 # The session may have expired while the request was parked.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._runtime.now_ms())
-        self._runtime.record_state(group)
+        self._runtime.state_journal.record_change(group)
 
     def _end_sync_round(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
@@ -358,7 +358,7 @@ class ClassicProtocol:
         if group.sync_timer is not None:
             group.sync_timer.cancel()
         group.transition_to(PREPARING_REBALANCE, self._runtime.now_ms())
-        self._runtime.record_state(group)
+        self._runtime.state_journal.record_change(group)
         if group.is_in_initial_rebalance:
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
@@ -395,7 +395,7 @@ class ClassicProtocol:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._runtime.now_ms())
-        self._runtime.record_state(group)
+        self._runtime.state_journal.record_change(group)
         if group.state is EMPTY:
             self._runtime.write(group.group_id, [group_metadata(group, {})])
             return

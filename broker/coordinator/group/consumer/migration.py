@@ -55,24 +55,24 @@ class Migration:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether members of both protocols may not be in one group at all."""
+        """Whether members of both protocols can never be in one group."""
         return not self._may_upgrade and not self._may_downgrade
 
     # -- to a consumer group -------------------------------------------------------------------------------------------
 
     def build_upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
-        """The consumer group that a classic one would be; or why it cannot be one. Nothing changes yet."""
+        """Return the consumer group that a classic one converts to, or why it cannot. Nothing changes yet."""
         problem = self._upgrade_problem(classic)
         if problem is not None:
             return f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}."
         group = ConsumerGroup(classic.group_id)
         group.group_epoch = group.assignment_epoch = classic.generation_id
         for member in classic.members.values():
-            taken = self._upgraded_member(classic, member)
-            if isinstance(taken, str):
-                return f"Cannot upgrade classic group {classic.group_id} to consumer group because {taken}."
-            group.put(taken)
-            group.target[member.member_id] = {topic: frozenset(those) for topic, those in taken.assigned.items()}
+            upgraded = self._upgraded_member(classic, member)
+            if isinstance(upgraded, str):
+                return f"Cannot upgrade classic group {classic.group_id} to consumer group because {upgraded}."
+            group.put(upgraded)
+            group.target[member.member_id] = {topic: frozenset(those) for topic, those in upgraded.assigned.items()}
         group.metadata_hash = group.current_metadata_hash(self._cluster)
         return group
 
@@ -124,7 +124,7 @@ class Migration:
         )
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
-        """Puts a consumer group in the place of the classic one that it was; returns the records about it."""
+        """Replace a classic group by a consumer group; return the records of that."""
         self._classic.stop(classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._runtime.groups[group.group_id] = group
         members, group_id = group.members.values(), group.group_id
@@ -140,20 +140,20 @@ class Migration:
     # -- to a classic group --------------------------------------------------------------------------------------------
 
     def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Whether those who stay, if any do, all speak the classic protocol, and may have a classic group."""
+        """Return whether the remaining members, if any, all speak the classic protocol and may form a classic group."""
         gone = {member.member_id for member in leaving}
         stay = [member for member in group.members.values() if member.member_id not in gone]
         all_classic = bool(stay) and all(member.classic is not None for member in stay)
         return all_classic and self._may_downgrade and len(stay) <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
-        """Whether the group may be a classic one when this static member comes back with the classic protocol."""
+        """Return whether the group may become a classic one when a static member returns with the classic protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        """Makes a classic group of those who stay, who rebalance."""
+        """Replace a consumer group by a classic one of the remaining members, which rebalances."""
         gone = {member.member_id for member in leaving}
         return self.downgrade(group, [member for member in group.members.values() if member.member_id not in gone], [])
 
@@ -165,9 +165,9 @@ class Migration:
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Puts a classic group of these members, with what they shall have, in the place of the consumer group.
+        """Replace a consumer group by a classic one of these members with their target assignments.
 
-        The `records` are about what happened before.
+        `records`: those of earlier changes, to be written first.
         """
         now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)

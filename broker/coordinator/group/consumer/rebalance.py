@@ -101,13 +101,13 @@ class ConsumerRebalance:
         if updated != member:
             records.append(member_metadata(group.group_id, updated))
         regex = self._regexes.change(group, member, updated)
-        if regex.forgotten is not None:
-            records.append(regular_expression_tombstone(group.group_id, regex.forgotten))
+        if regex.unused is not None:
+            records.append(regular_expression_tombstone(group.group_id, regex.unused))
         if updated != group.members.get(updated.member_id):
             group.put(updated)
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
         assignor_changed = assignor != group.preferred_assignor(self.default_assignor)
-        self._bump_epoch(group, records, required=names_changed or regex.matters or assignor_changed)
+        self._bump_epoch(group, records, required=names_changed or regex.affects_target or assignor_changed)
         return names_changed or regex.changed
 
     def _bump_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, required: bool) -> None:
@@ -159,7 +159,7 @@ class ConsumerRebalance:
 
         Only later heartbeats use the result: in Kafka another thread resolves them.
         """
-        resolved = self._regexes.resolved(ctx, group, self._runtime.now_ms())
+        resolved = self._regexes.refresh(ctx, group, self._runtime.now_ms())
         if resolved is None:
             return
         records, changed = resolved

@@ -1,8 +1,8 @@
-"""The regular expressions that members of a consumer group subscribe to, and when they are looked at again. Follows
-Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult).
+"""The regular expressions that members of a consumer group subscribe to, and when they are resolved. Follows Kafka's
+GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult).
 
-They are all looked at together: when one of them never was, when topics have been created since, or when the last time
-is `group.consumer.regex.refresh.interval.ms` ago; but never within 10 s of the last time.
+All of them are resolved together: when one of them never was, when topics have been created since, or after
+`group.consumer.regex.refresh.interval.ms`; but at most every 10 s.
 """
 
 from typing import NamedTuple
@@ -23,15 +23,15 @@ _MIN_REFRESH_INTERVAL_MS = 10_000  # Kafka's own
 
 
 class RegexChange(NamedTuple):
-    """What a heartbeat changed about its member's regular expression."""
+    """The change of a member's regular expression by a heartbeat."""
 
     changed: bool
-    matters: bool  # to the target assignment, already now: a new expression has no topics before it is looked at
-    forgotten: str | None  # an expression that nobody subscribes to any more
+    affects_target: bool  # now: a new expression has no topics before it is resolved
+    unused: str | None  # an expression that has lost its last subscriber
 
 
 class RegexSubscriptions:
-    """Looks at the regular expressions of all groups of one coordinator."""
+    """Resolves the regular expressions of all groups of one coordinator."""
 
     __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
 
@@ -41,27 +41,28 @@ class RegexSubscriptions:
         self._refresh_interval_ms = refresh_interval_ms
 
     def change(self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
-        """Takes note of another expression; the group has the member as it was."""
+        """Return how a member's expression changes; the group still has the old one."""
         old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
         if old == new:
             return RegexChange(False, False, None)
-        forgotten = None
+        unused = None
         if old and group.regex_subscribers()[old] == 1:
-            forgotten = old
+            unused = old
             group.regexes.pop(old, None)
-        return RegexChange(True, new in group.regexes if new else True, forgotten)
+        return RegexChange(True, new in group.regexes if new else True, unused)
 
     def remove_unused(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Forgets what nobody subscribes to any more."""
+        """Remove the expressions without subscribers; return their tombstones."""
         subscribers = group.regex_subscribers()
         unused = [regex for regex in group.regexes if regex not in subscribers]
         for regex in unused:
             del group.regexes[regex]
         return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
 
-    def resolved(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
-        """Looks at the group's expressions, if that is due: the records about it, and whether topics came or went. The
-        whole group has the topics that the member whose request this is may know of.
+    def refresh(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
+        """Resolve the group's expressions if that is due; return the records, and whether the topics have changed.
+
+        The group gets the topics that the member of this request is authorized to describe.
         """
         subscribers = group.regex_subscribers()
         if not subscribers or not self._is_due(group, len(subscribers), now_ms):

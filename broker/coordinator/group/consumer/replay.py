@@ -49,7 +49,7 @@ CONSUMER_RECORD_TYPES = {
 
 
 class ConsumerGroupBuilder:
-    """Consumer groups, put together from records that come in any order."""
+    """Builds consumer groups from their records, which come in any order."""
 
     __slots__ = ("_current", "_groups", "_metadata")
 
@@ -60,7 +60,7 @@ class ConsumerGroupBuilder:
         self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
 
     def add(self, key: Message, value: Message) -> None:
-        """Takes one record in."""
+        """Add one record."""
         assert isinstance(key, GroupKey | MemberKey | RegularExpressionKey)
         group = self._groups.get(key.group_id)
         if group is None:
@@ -81,7 +81,7 @@ class ConsumerGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ConsumerGroup]:
-        """The groups, by id, with their members in the order of their ids."""
+        """Return the groups by id, with their members in the order of their ids."""
         for group_id, member_id in sorted(self._metadata):
             group = self._groups[group_id]
             member = _member(member_id, self._metadata[group_id, member_id])
