@@ -68,7 +68,7 @@ class Metadata:
         self._need_partial_update = False
         self._last_seen_leader_epochs: dict[TopicPartition, int] = {}
         self._fatal_exception: KafkaException | None = None
-        self.on_wanted: Callable[[], None] = lambda: None  # is told when the cluster may have to be asked
+        self.on_update_requested: Callable[[], None] = lambda: None  # is told when the cluster may have to be asked
         self._bootstrap = Cluster({})
         self.cluster = self._bootstrap
         self.request_version = 0
@@ -123,7 +123,7 @@ class Metadata:
         self._need_full_update = True
         if starts_anew:
             self._equivalent_response_count = 0
-        self.on_wanted()
+        self.on_update_requested()
         return self.update_version
 
     def request_update_for_new_topics(self) -> int:
@@ -132,7 +132,7 @@ class Metadata:
         self._need_partial_update = True
         self._equivalent_response_count = 0
         self.request_version += 1
-        self.on_wanted()
+        self.on_update_requested()
         return self.update_version
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
@@ -199,7 +199,7 @@ class Metadata:
             self._need_full_update = False
             self._last_successful_refresh_ms = now_ms
         self._equivalent_response_count += 1  # unless something in the answer is new
-        self.cluster = self._taken(response, asked.is_partial_update, version >= _FIRST_RELIABLE_EPOCHS, now_ms)
+        self.cluster = self._cluster_from(response, asked.is_partial_update, version >= _FIRST_RELIABLE_EPOCHS, now_ms)
         internal = self.cluster.internal_topics
         self._last_seen_leader_epochs = {
             partition: epoch
@@ -207,17 +207,19 @@ class Metadata:
             if self.retains_topic(partition.topic, partition.topic in internal, now_ms)
         }
 
-    def _taken(self, response: MetadataResponse, is_partial: bool, reliable_epochs: bool, now_ms: float) -> Cluster:
+    def _cluster_from(
+        self, response: MetadataResponse, is_partial: bool, reliable_epochs: bool, now_ms: float
+    ) -> Cluster:
         before = self.cluster
         topics: dict[str, Partitions] = {}
         topic_ids: dict[str, bytes] = {}
         topic_errors: dict[str, int] = {}
         internal: set[str] = set()
-        told: set[str] = set()
+        received: set[str] = set()
         for topic in response.topics:
             if topic.name is None:
                 continue  # asked for by an id that nobody knows
-            told.add(topic.name)
+            received.add(topic.name)
             if not self.retains_topic(topic.name, topic.is_internal, now_ms):
                 continue
             if topic.is_internal:
@@ -243,7 +245,7 @@ class Metadata:
             kept = [
                 topic
                 for topic in {*before.topics, *before.topic_errors}
-                if topic not in told and self.retains_topic(topic, topic in before.internal_topics, now_ms)
+                if topic not in received and self.retains_topic(topic, topic in before.internal_topics, now_ms)
             ]
             topics |= {topic: before.topics[topic] for topic in kept if topic in before.topics}
             topic_ids |= {topic: before.topic_ids[topic] for topic in kept if topic in before.topic_ids}
@@ -263,21 +265,21 @@ class Metadata:
         )
 
     def _latest(
-        self, name: TopicPartition, told: MetadataResponsePartition, reliable_epochs: bool, is_new_topic: bool
+        self, name: TopicPartition, received: MetadataResponsePartition, reliable_epochs: bool, is_new_topic: bool
     ) -> PartitionMetadata | None:
         """What holds of a partition: what is told, or what is known if that is by a newer epoch."""
         seen = self._last_seen_leader_epochs.get(name)
-        epoch = told.leader_epoch
+        epoch = received.leader_epoch
         if not reliable_epochs or epoch == NO_EPOCH:
             self._last_seen_leader_epochs.pop(name, None)
             self._equivalent_response_count = 0
-            return _partition(told, NO_EPOCH)
+            return _partition(received, NO_EPOCH)
         if seen is not None and epoch < seen and not is_new_topic:
             return self.cluster.partition(name)
         self._last_seen_leader_epochs[name] = epoch
         if seen is None or epoch > seen or is_new_topic:
             self._equivalent_response_count = 0
-        return _partition(told, epoch)
+        return _partition(received, epoch)
 
     # -- leaders -----------------------------------------------------------------------------------------------------
 
@@ -325,14 +327,14 @@ class Metadata:
         return set(changed)
 
 
-def _partition(told: MetadataResponsePartition, epoch: int) -> PartitionMetadata:
+def _partition(received: MetadataResponsePartition, epoch: int) -> PartitionMetadata:
     return PartitionMetadata(
-        told.leader_id,
+        received.leader_id,
         epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
-        told.error_code,
+        tuple(received.replica_nodes),
+        tuple(received.isr_nodes),
+        tuple(received.offline_replicas),
+        received.error_code,
     )
 
 

@@ -77,7 +77,7 @@ class AsyncNetwork:
         """Returns when something changed, or at `until_ms`."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(waiter)
-        timer = None if until_ms == inf else self.clock.call_at(until_ms, lambda: _end(waiter))
+        timer = None if until_ms == inf else self.clock.call_at(until_ms, lambda: _complete(waiter))
         try:
             await waiter
         finally:
@@ -102,7 +102,7 @@ class AsyncNetwork:
         while not client.ready(node, now_ms):
             self.raise_if_closed()
             if client.connection_failed(node.id):
-                raise _why_not_connected(client, node)
+                raise _connection_error(client, node)
             if now_ms >= deadline_ms:
                 raise TimeoutException(f"node {node} was not ready for {request.api.name}")
             await self.wait(min(deadline_ms, now_ms + client.poll_delay_ms(node.id, now_ms)))
@@ -112,7 +112,7 @@ class AsyncNetwork:
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
         """Sends a request to a node that is ready, and waits for the answer. Raises what `request` raises."""
         answer: asyncio.Future[Exchange] = self._loop.create_future()
-        self.client.send(node.id, request, partial(_answered, answer), now_ms)
+        self.client.send(node.id, request, partial(_complete_exchange, answer), now_ms)
         exchange = await answer
         failure = exchange.failure()
         if failure is not None:
@@ -142,20 +142,20 @@ class AsyncNetwork:
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            _end(waiter)
+            _complete(waiter)
 
 
-def _answered(answer: asyncio.Future[Exchange], exchange: Exchange) -> None:
+def _complete_exchange(answer: asyncio.Future[Exchange], exchange: Exchange) -> None:
     if not answer.done():  # who asked has gone
         answer.set_result(exchange)
 
 
-def _end(waiter: asyncio.Future[None]) -> None:
+def _complete(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
 
 
-def _why_not_connected(client: NetworkClient, node: Node) -> Exception:
+def _connection_error(client: NetworkClient, node: Node) -> Exception:
     error = client.authentication_error(node.id)
     return error or DisconnectException(f"node {node} cannot be reached")
 
@@ -210,7 +210,7 @@ class AsyncioConnector:
                 lambda: connection, *address, ssl=self._tls, server_hostname=name
             )
         except OSError as error:
-            failed(SslAuthenticationException(str(error)) if _is_about_certificates(error) else error)
+            failed(SslAuthenticationException(str(error)) if _is_tls_failure(error) else error)
             return
         sock = transport.get_extra_info("socket")
         for option, size in self._buffers:
@@ -223,7 +223,7 @@ class AsyncioConnector:
         return task
 
 
-def _is_about_certificates(error: OSError) -> bool:
+def _is_tls_failure(error: OSError) -> bool:
     """Whether it is TLS that failed; a connection lost while it was set up is only lost."""
     return isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 

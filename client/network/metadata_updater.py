@@ -61,22 +61,22 @@ class MetadataUpdater:
         self._client_id = config.text("client.id")
         self._rebootstraps = config.text("metadata.recovery.strategy") == "rebootstrap"
         self._rebootstrap_trigger_ms = config.integer("metadata.recovery.rebootstrap.trigger.ms")
-        self._asked: MetadataRequestAndVersion | None = None  # while the answer is awaited
-        self._wanted_since_ms = inf  # when it was due that no answer came to yet
+        self._pending_request: MetadataRequestAndVersion | None = None  # while the answer is awaited
+        self._update_due_since_ms = inf  # when it was due that no answer came to yet
 
     def is_due(self, now_ms: float) -> bool:
         """Whether metadata is to be asked for before anything else."""
-        return self._asked is None and self._metadata.time_to_next_update_ms(now_ms) <= 0
+        return self._pending_request is None and self._metadata.time_to_next_update_ms(now_ms) <= 0
 
     def update(self, now_ms: float) -> float:
         """Asks for metadata if it is due; returns how long until that is to be looked at again."""
         if not self._rebootstraps:
-            return self._ask_if_due(now_ms)
-        if now_ms - self._wanted_since_ms > self._rebootstrap_trigger_ms:
+            return self._request_if_due(now_ms)
+        if now_ms - self._update_due_since_ms > self._rebootstrap_trigger_ms:
             self._leave_all_nodes()
-            self._begin_again(now_ms)
-        delay_ms = self._ask_if_due(now_ms)
-        return min(delay_ms, self._wanted_since_ms + self._rebootstrap_trigger_ms + 1 - now_ms)
+            self._rebootstrap(now_ms)
+        delay_ms = self._request_if_due(now_ms)
+        return min(delay_ms, self._update_due_since_ms + self._rebootstrap_trigger_ms + 1 - now_ms)
 
     def disconnected(self, now_ms: float) -> None:
         """A connection is lost. Metadata that was due could not be asked for over it, which is a failed attempt; and
@@ -86,28 +86,28 @@ class MetadataUpdater:
             self._metadata.failed_update(now_ms)
         self._metadata.request_update()
 
-    def _ask_if_due(self, now_ms: float) -> float:
-        if self._asked is not None:
+    def _request_if_due(self, now_ms: float) -> float:
+        if self._pending_request is not None:
             return self._connections.request_timeout_ms
         delay_ms = self._metadata.time_to_next_update_ms(now_ms)
         if delay_ms > 0:
             return delay_ms
-        self._wanted_since_ms = min(self._wanted_since_ms, now_ms)
+        self._update_due_since_ms = min(self._update_due_since_ms, now_ms)
         least_loaded = self._connections.least_loaded_node(now_ms)
         if self._rebootstraps and least_loaded.is_hopeless:
-            self._begin_again(now_ms)
+            self._rebootstrap(now_ms)
             least_loaded = self._connections.least_loaded_node(now_ms)
         if least_loaded.node is None:
             # Kafka looks again every `reconnect.backoff.ms`; here, when the first backoff or throttle is over.
             states = self._connections.states
             return min(states.poll_delay_ms(node_id, now_ms) for node_id in self._metadata.cluster.nodes)
-        return self._ask(least_loaded.node, now_ms)
+        return self._send_request(least_loaded.node, now_ms)
 
-    def _ask(self, node: Node, now_ms: float) -> float:
+    def _send_request(self, node: Node, now_ms: float) -> float:
         connections = self._connections
         if connections.can_send(node.id, now_ms):
-            self._asked = self._metadata.next_request(now_ms)
-            connections.send(node.id, request_of(self._asked.request), self._answered, now_ms)
+            self._pending_request = self._metadata.next_request(now_ms)
+            connections.send(node.id, request_of(self._pending_request.request), self._handle_response, now_ms)
             return connections.request_timeout_ms
         # No second connection is begun for this while there is one on its way.
         is_any_connecting = any(map(connections.states.is_connecting, self._metadata.cluster.nodes))
@@ -115,29 +115,29 @@ class MetadataUpdater:
             connections.initiate_connect(node, now_ms)
         return inf  # something will come of the connection, new or busy
 
-    def _answered(self, exchange: Exchange) -> None:
-        asked, self._asked = self._asked, None
+    def _handle_response(self, exchange: Exchange) -> None:
+        request, self._pending_request = self._pending_request, None
         now_ms, response = exchange.received_ms, exchange.response
         if not isinstance(response, MetadataResponse):
             if exchange.error is not None:
                 self._metadata.fatal_error(exchange.error)
             self._metadata.failed_update(now_ms)
         elif self._rebootstraps and response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            self._wanted_since_ms = -inf
+            self._update_due_since_ms = -inf
         elif not response.brokers:  # of a broker that is only starting
             self._metadata.failed_update(now_ms)
         else:
-            assert asked is not None, "metadata that nobody asked for"
-            self._metadata.update(asked, response, exchange.version, now_ms)
-            self._wanted_since_ms = inf
+            assert request is not None, "metadata that nobody asked for"
+            self._metadata.update(request, response, exchange.version, now_ms)
+            self._update_due_since_ms = inf
         self._connections.wakeup()
 
     def _leave_all_nodes(self) -> None:
         for node_id in list(self._metadata.cluster.nodes):
             self._connections.disconnect(node_id)
 
-    def _begin_again(self, now_ms: float) -> None:
+    def _rebootstrap(self, now_ms: float) -> None:
         if not self._metadata.is_at_bootstrap:
             log.info("rebootstrap", extra={"client_id": self._client_id})
         self._metadata.rebootstrap()
-        self._wanted_since_ms = now_ms
+        self._update_due_since_ms = now_ms

@@ -136,7 +136,7 @@ class NetworkClient:
         self._due_ms = inf
         self.is_closed = False
         metadata.bootstrap(config.names("bootstrap.servers"))
-        metadata.on_wanted = self.wakeup  # from now on: nothing is connected before something is wanted
+        metadata.on_update_requested = self.wakeup  # from now on: nothing is connected before something is wanted
 
     # -- what those who send ask -------------------------------------------------------------------------------------
 
@@ -340,15 +340,17 @@ class NetworkClient:
     def connection_made(self, connection: Connection) -> None:
         """The connection came about: now the broker is told who we are, and asked for its versions (KIP-35)."""
         if self._sasl is None:
-            self._ask_api_versions(connection, _latest_api_versions())
+            self._send_api_versions_request(connection, _latest_api_versions())
         else:
-            self._say(connection, self._sasl())
+            self._send_sasl_request(connection, self._sasl())
 
-    def _say(self, connection: Connection, talk: sasl.Conversation, heard: Message | None = None) -> None:
+    def _send_sasl_request(
+        self, connection: Connection, talk: sasl.Conversation, received: Message | None = None
+    ) -> None:
         try:
-            message = next(talk) if heard is None else talk.send(heard)
+            message = next(talk) if received is None else talk.send(received)
         except StopIteration:
-            self._ask_api_versions(connection, _latest_api_versions())
+            self._send_api_versions_request(connection, _latest_api_versions())
             return
         except AuthenticationException as error:
             self._disconnected(connection.node_id, str(error), authentication_error=error)
@@ -358,27 +360,29 @@ class NetworkClient:
 
         def answered(exchange: Exchange) -> None:
             if exchange.response is not None:
-                self._say(connection, talk, exchange.response)
+                self._send_sasl_request(connection, talk, exchange.response)
 
         exchange = Exchange(connection.node_id, request, answered, now_ms, self.request_timeout_ms)
         self._write(connection, exchange, message)
 
-    def _ask_api_versions(self, connection: Connection, version: int) -> None:
+    def _send_api_versions_request(self, connection: Connection, version: int) -> None:
         now_ms = self.clock.monotonic_ms()
         self.states.checking_api_versions(connection.node_id)
         message = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
         request = Request(API_VERSIONS, lambda _version: message, latest=version)
-        exchange = Exchange(connection.node_id, request, self._api_versions_answered, now_ms, self.request_timeout_ms)
+        exchange = Exchange(
+            connection.node_id, request, self._handle_api_versions_response, now_ms, self.request_timeout_ms
+        )
         self._write(connection, exchange, message)
 
-    def _api_versions_answered(self, exchange: Exchange) -> None:
+    def _handle_api_versions_response(self, exchange: Exchange) -> None:
         response, node_id = exchange.response, exchange.node_id
         if not isinstance(response, ApiVersionsResponse):
             return  # it was lost with the connection
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and exchange.version > 0:
             # Since 2.4 brokers say what they do know; those before know version 0.
             known = (api.max_version for api in response.api_keys if api.api_key == API_VERSIONS)
-            self._ask_api_versions(self._connections[node_id], next(known, 0))
+            self._send_api_versions_request(self._connections[node_id], next(known, 0))
         elif response.error_code:
             self._disconnected(node_id, f"ApiVersions was answered with error {response.error_code}")
         else:
@@ -472,7 +476,7 @@ class NetworkClient:
     def _tick(self) -> None:
         now_ms = self.clock.monotonic_ms()
         self._timer, self._due_ms = None, inf
-        self._end_what_took_too_long(now_ms)
+        self._close_expired(now_ms)
         self._arm(now_ms + self._updater.update(now_ms))
         for connection in self._connections.values():
             self._arm(self._next_due_ms(connection))
@@ -485,7 +489,7 @@ class NetworkClient:
         idle_ms = connection.last_active_ms + self._max_idle_ms if self._max_idle_ms >= 0 else inf
         return min(idle_ms, *(exchange.expires_ms for exchange in connection.in_flight), inf)
 
-    def _end_what_took_too_long(self, now_ms: float) -> None:
+    def _close_expired(self, now_ms: float) -> None:
         for connection in list(self._connections.values()):
             if connection.is_closed:  # by someone who was told of another's end
                 continue

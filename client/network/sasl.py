@@ -77,14 +77,14 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
         offered = ", ".join(answer.mechanisms)
         raise exception_of(answer.error_code, f"the broker does not take {mechanism}; it takes {offered}")
     tokens = MECHANISMS[mechanism](options)
-    said = next(tokens)
+    token = next(tokens)
     while True:
-        heard = yield SaslAuthenticateRequest(auth_bytes=said)
-        assert isinstance(heard, SaslAuthenticateResponse)
-        if heard.error_code:
-            raise exception_of(heard.error_code, heard.error_message)
+        response = yield SaslAuthenticateRequest(auth_bytes=token)
+        assert isinstance(response, SaslAuthenticateResponse)
+        if response.error_code:
+            raise exception_of(response.error_code, response.error_message)
         try:
-            said = tokens.send(heard.auth_bytes)
+            token = tokens.send(response.auth_bytes)
         except StopIteration:
             return
         except (KeyError, ValueError) as error:
