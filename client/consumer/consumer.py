@@ -197,7 +197,7 @@ class Consumer:
             records = self._fetcher.collect(self._max_poll_records)
             until_ms = min(until_ms, self._fetcher.send(now_ms))  # the next ones are on their way meanwhile
             if records or now_ms >= deadline_ms:
-                await _next_turn()
+                await _yield_to_loop()
                 return records
             await self._network.wait(min(deadline_ms, until_ms))
             self._ensure_open()
@@ -318,34 +318,34 @@ class Consumer:
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each log."""
-        return await self._ends(partitions, EARLIEST_TIMESTAMP, timeout_ms)
+        return await self._end_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms)
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that this consumer may read: with read_committed, the last stable one."""
-        return await self._ends(partitions, LATEST_TIMESTAMP, timeout_ms)
+        return await self._end_offsets(partitions, LATEST_TIMESTAMP, timeout_ms)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first records that are not older than a time in ms; None where all are older."""
         self._ensure_open()
-        told = await self._topic_offsets.list_offsets(timestamps, self._deadline_ms(timeout_ms))
+        received = await self._topic_offsets.list_offsets(timestamps, self._deadline_ms(timeout_ms))
         return {
             partition: None
             if one.offset == NO_OFFSET
             else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
-            for partition, one in told.items()
+            for partition, one in received.items()
         }
 
-    async def _ends(
+    async def _end_offsets(
         self, partitions: Iterable[TopicPartition], timestamp: int, timeout_ms: float | None
     ) -> dict[TopicPartition, int]:
         self._ensure_open()
-        asked = dict.fromkeys(partitions, timestamp)
-        told = await self._topic_offsets.list_offsets(asked, self._deadline_ms(timeout_ms))
-        return {partition: one.offset for partition, one in told.items()}
+        requested = dict.fromkeys(partitions, timestamp)
+        received = await self._topic_offsets.list_offsets(requested, self._deadline_ms(timeout_ms))
+        return {partition: one.offset for partition, one in received.items()}
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
         """KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where nothing is throttled."""
@@ -386,6 +386,6 @@ def _fetcher_settings(config: ClientConfig, *, read_committed: bool) -> FetcherS
 
 
 @coroutine
-def _next_turn() -> Generator[None, None, None]:
+def _yield_to_loop() -> Generator[None, None, None]:
     """Lets the event loop do something else: who polls in a loop is not to keep heartbeats from being sent."""
     yield

@@ -15,7 +15,7 @@ from sluice.protocol.apis.list_offsets import ListOffsetsPartitionResponse, List
 
 from .metadata import ConsumerMetadata
 
-Told = Mapping[TopicPartition, ListOffsetsPartitionResponse]
+OffsetsByPartition = Mapping[TopicPartition, ListOffsetsPartitionResponse]
 
 
 class TopicOffsets:
@@ -40,7 +40,7 @@ class TopicOffsets:
         finally:
             self._metadata.remove_transient([topic])
 
-    async def list_offsets(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> Told:
+    async def list_offsets(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
         """What leaders tell of timestamps. Raises TimeoutException, and what is fatal."""
         topics = {partition.topic for partition in timestamps}
         done: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
@@ -58,20 +58,22 @@ class TopicOffsets:
             self._metadata.remove_transient(topics)
         return done
 
-    async def _round(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> Told:
+    async def _round(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
         """Asks every leader once; what came of it, without what is worth another attempt."""
         by_leader: dict[Node, dict[TopicPartition, int]] = {}
         for partition, timestamp in timestamps.items():
             leader = self._metadata.current_leader(partition).leader
             if leader is not None:
                 by_leader.setdefault(leader, {})[partition] = timestamp
-        asked = [self._ask(leader, of_leader, deadline_ms) for leader, of_leader in by_leader.items()]
-        found = {partition: one for told in await asyncio.gather(*asked) for partition, one in told.items()}
+        requested = [self._list_offsets_of(leader, of_leader, deadline_ms) for leader, of_leader in by_leader.items()]
+        found = {partition: one for received in await asyncio.gather(*requested) for partition, one in received.items()}
         if len(found) < len(timestamps):
             self._metadata.request_update()
         return found
 
-    async def _ask(self, leader: Node, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> Told:
+    async def _list_offsets_of(
+        self, leader: Node, timestamps: Mapping[TopicPartition, int], deadline_ms: float
+    ) -> OffsetsByPartition:
         request = self._offsets.list_offsets(timestamps)
         left_ms = deadline_ms - self._network.clock.monotonic_ms()
         request.timeout_ms = int(max(1, min(left_ms, self._network.client.request_timeout_ms)))
@@ -80,13 +82,13 @@ class TopicOffsets:
         except RetriableException:
             return {}
         assert isinstance(response, ListOffsetsResponse), type(response).__name__
-        told = {}
+        received = {}
         for partition, one in by_partition(response.topics).items():
             if one.error_code in FATAL:
                 raise exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
             if not one.error_code:
-                told[partition] = one
-        return told
+                received[partition] = one
+        return received
 
     async def _next_metadata(self, otherwise: str, deadline_ms: float) -> None:
         self._network.raise_if_closed()

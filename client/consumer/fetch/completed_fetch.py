@@ -44,8 +44,8 @@ class CompletedFetch:
         "_batch",
         "_batches",
         "_broken",
+        "_messages",
         "_settings",
-        "_waiting",
         "data",
         "is_initialized",
         "last_epoch",
@@ -56,11 +56,11 @@ class CompletedFetch:
     )
 
     def __init__(
-        self, partition: TopicPartition, asked: FetchFrom, data: PartitionData, settings: FetchSettings
+        self, partition: TopicPartition, position: FetchFrom, data: PartitionData, settings: FetchSettings
     ) -> None:
         self.partition = partition
-        self.next_offset = asked.offset
-        self.leader_epoch = asked.leader_epoch  # by which the leader was asked
+        self.next_offset = position.offset
+        self.leader_epoch = position.leader_epoch  # by which the leader was asked
         self.data = data
         self.is_initialized = False
         self.last_epoch = NO_EPOCH  # of the last record that was taken
@@ -71,7 +71,7 @@ class CompletedFetch:
         self._batches = batch_bounds(self.records)
         self._batch: BatchRecords | None = None
         self._broken: InvalidRecords | None = None  # why nothing more can be read
-        self._waiting: deque[ConsumerRecord] = deque()  # of a message set
+        self._messages: deque[ConsumerRecord] = deque()  # of a message set
         self._aborted = deque(sorted(data.aborted_transactions or (), key=attrgetter("first_offset")))
         self._aborting: set[int] = set()  # producers within a transaction that was aborted
 
@@ -84,7 +84,7 @@ class CompletedFetch:
             if self._broken is not None:
                 raise self._broken
             while (room := most - len(records) + before) > 0:
-                if not self._take_of_batch(records, room):
+                if not self._take_from_batch(records, room):
                     return False
             return self._has_more()
         except InvalidRecords as error:
@@ -94,12 +94,12 @@ class CompletedFetch:
                 "seek past it to go on"
             ) from error
 
-    def _take_of_batch(self, records: list[ConsumerRecord], room: int) -> bool:
+    def _take_from_batch(self, records: list[ConsumerRecord], room: int) -> bool:
         """Goes on where the last one ended; whether that was not the end of all."""
         if not self._has_more():
             return False
-        while self._waiting and room:
-            record = self._waiting.popleft()
+        while self._messages and room:
+            record = self._messages.popleft()
             self.next_offset = record.offset + 1
             records.append(record)
             room -= 1
@@ -117,7 +117,7 @@ class CompletedFetch:
     def _has_more(self) -> bool:
         """Whether there is a batch with records left: the next one, if that which is read is at its end."""
         while True:
-            if self._waiting:
+            if self._messages:
                 return True
             batch = self._batch
             if batch is not None:
@@ -134,7 +134,7 @@ class CompletedFetch:
     def _open(self, position: int, size: int, magic: int) -> None:
         batch = self.records[position : position + size]
         if magic < _MAGIC:
-            self._waiting.extend(self._of_message_set(batch))
+            self._messages.extend(self._of_message_set(batch))
             return
         header = read_header(batch)
         if header.last_offset < self.next_offset:

@@ -77,7 +77,7 @@ class FetchSession:
         }
         return SessionRequest(self._session_id, self._epoch, send, forget)
 
-    def answered(
+    def handle_response(
         self, error_code: int, session_id: int, partitions: Iterable[TopicPartition], throttle_time_ms: int
     ) -> bool:
         """Takes an answer; whether what it says of partitions can be used."""
@@ -87,37 +87,37 @@ class FetchSession:
                 self._session_id = NO_SESSION
             self._epoch = INITIAL_EPOCH
             return False
-        told = set(partitions)
+        received = set(partitions)
         if self._epoch == INITIAL_EPOCH:
-            return self._full_answered(session_id, told, throttle_time_ms)
-        if not told <= self.partitions.keys() or session_id not in (NO_SESSION, self._session_id):
-            self._complain(told)
-            self.lost()
+            return self._handle_full_response(session_id, received, throttle_time_ms)
+        if not received <= self.partitions.keys() or session_id not in (NO_SESSION, self._session_id):
+            self._log_mismatch(received)
+            self.handle_error()
             return False
         if session_id == NO_SESSION:
-            self._begin_again()
+            self._reset()
         else:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
         return True
 
-    def lost(self) -> None:
+    def handle_error(self) -> None:
         """The request was not answered: nobody knows what the broker took of it."""
         self._epoch = INITIAL_EPOCH
 
-    def _full_answered(self, session_id: int, told: set[TopicPartition], throttle_time_ms: int) -> bool:
-        if not told and throttle_time_ms > 0:
-            self._begin_again()
+    def _handle_full_response(self, session_id: int, received: set[TopicPartition], throttle_time_ms: int) -> bool:
+        if not received and throttle_time_ms > 0:
+            self._reset()
             return False
-        if told != self.partitions.keys():
-            self._complain(told)
-            self._begin_again()
+        if received != self.partitions.keys():
+            self._log_mismatch(received)
+            self._reset()
             return False
         self._session_id = session_id
         self._epoch = INITIAL_EPOCH if session_id == NO_SESSION else 1
         return True
 
-    def _begin_again(self) -> None:
+    def _reset(self) -> None:
         self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
 
-    def _complain(self, told: set[TopicPartition]) -> None:
-        log.info("a fetch answer for other partitions", extra={"node": self.node_id, "told": len(told)})
+    def _log_mismatch(self, received: set[TopicPartition]) -> None:
+        log.info("a fetch answer for other partitions", extra={"node": self.node_id, "told": len(received)})

@@ -101,7 +101,7 @@ class Fetcher:
         self._metadata = metadata
         self._network = network
         self._sessions: dict[int, FetchSession] = {}
-        self._on_their_way: set[int] = set()  # nodes that were asked
+        self._nodes_with_pending_fetches: set[int] = set()  # nodes that were asked
         self._buffer: deque[CompletedFetch] = deque()
         self._failed_at_update: dict[TopicPartition, int] = {}  # the version of metadata that did not hold
 
@@ -109,17 +109,17 @@ class Fetcher:
 
     def send(self, now_ms: float) -> float:
         """Asks whom there is to ask; returns when a backoff or throttle of others ends."""
-        wanted, until_ms = self._wanted(now_ms)
-        for node, partitions in wanted.items():
+        requested, until_ms = self._fetchable_by_node(now_ms)
+        for node, partitions in requested.items():
             session = self._sessions.get(node.id)
             if session is None:
                 session = self._sessions[node.id] = FetchSession(node.id)
-            self._ask(node, session, session.next_request(partitions), now_ms)
+            self._send_fetch(node, session, session.next_request(partitions), now_ms)
         return until_ms
 
-    def _wanted(self, now_ms: float) -> tuple[dict[Node, dict[TopicPartition, FetchFrom]], float]:
+    def _fetchable_by_node(self, now_ms: float) -> tuple[dict[Node, dict[TopicPartition, FetchFrom]], float]:
         buffered = {fetch.partition for fetch in self._buffer}
-        busy = set(self._on_their_way)
+        busy = set(self._nodes_with_pending_fetches)
         fetchable: list[tuple[TopicPartition, FetchPosition]] = []
         for partition, state in self._subscriptions.items():
             if not state.is_fetchable or state.position is None:
@@ -128,17 +128,17 @@ class Fetcher:
                 busy.add(_node_id(state.position.leader))
             else:
                 fetchable.append((partition, state.position))
-        wanted: dict[Node, dict[TopicPartition, FetchFrom]] = {}
+        requested: dict[Node, dict[TopicPartition, FetchFrom]] = {}
         until_ms = inf
         topic_ids = self._metadata.cluster.topic_ids
         for partition, position in fetchable:
             node = position.leader.leader
             if node is None or self._failed_at_update.get(partition) == self._metadata.update_version:
-                self._want_metadata()
+                self._request_metadata()
             elif node.id in busy:
                 continue
-            elif node in wanted or self._network.ready(node, now_ms):
-                wanted.setdefault(node, {})[partition] = FetchFrom(
+            elif node in requested or self._network.ready(node, now_ms):
+                requested.setdefault(node, {})[partition] = FetchFrom(
                     topic_ids.get(partition.topic, ZERO_UUID),
                     position.offset,
                     self._settings.max_partition_bytes,
@@ -149,19 +149,19 @@ class Fetcher:
                 if error is not None:
                     raise error
                 until_ms = min(until_ms, now_ms + self._network.poll_delay_ms(node.id, now_ms))
-        return wanted, until_ms
+        return requested, until_ms
 
-    def _ask(self, node: Node, session: FetchSession, asked: SessionRequest, now_ms: float) -> None:
+    def _send_fetch(self, node: Node, session: FetchSession, request: SessionRequest, now_ms: float) -> None:
         names = {what.topic_id: partition.topic for partition, what in session.partitions.items()}
-        names |= {topic_id: partition.topic for partition, topic_id in asked.forget.items()}
-        self._on_their_way.add(node.id)
-        answered = partial(self._answered, session, session.partitions, names)
-        self._network.send(node.id, self._request(asked, names), answered, now_ms)
+        names |= {topic_id: partition.topic for partition, topic_id in request.forget.items()}
+        self._nodes_with_pending_fetches.add(node.id)
+        handle = partial(self._handle_fetch_response, session, session.partitions, names)
+        self._network.send(node.id, self._request(request, names), handle, now_ms)
 
-    def _request(self, asked: SessionRequest, names: dict[bytes, str]) -> Request:
+    def _request(self, request: SessionRequest, names: dict[bytes, str]) -> Request:
         settings = self._settings
         topics: dict[tuple[str, bytes], FetchTopic] = {}
-        for (name, index), what in asked.send.items():
+        for (name, index), what in request.send.items():
             key = name, what.topic_id
             topic = topics.get(key)
             if topic is None:
@@ -175,16 +175,16 @@ class Fetcher:
                 )
             )
         forgotten = [
-            ForgottenTopic(topic=name, topic_id=asked.forget[TopicPartition(name, indexes[0])], partitions=indexes)
-            for name, indexes in by_topic(asked.forget).items()
+            ForgottenTopic(topic=name, topic_id=request.forget[TopicPartition(name, indexes[0])], partitions=indexes)
+            for name, indexes in by_topic(request.forget).items()
         ]
         message = FetchRequest(
             max_wait_ms=settings.max_wait_ms,
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             isolation_level=int(settings.reading.read_committed),
-            session_id=asked.session_id,
-            session_epoch=asked.epoch,
+            session_id=request.session_id,
+            session_epoch=request.epoch,
             topics=list(topics.values()),
             forgotten_topics_data=forgotten,
         )
@@ -193,36 +193,36 @@ class Fetcher:
 
     # -- what comes --------------------------------------------------------------------------------------------------
 
-    def _answered(
+    def _handle_fetch_response(
         self,
         session: FetchSession,
-        wanted: Mapping[TopicPartition, FetchFrom],
+        requested: Mapping[TopicPartition, FetchFrom],
         names: dict[bytes, str],
         exchange: Exchange,
     ) -> None:
-        self._on_their_way.discard(session.node_id)
+        self._nodes_with_pending_fetches.discard(session.node_id)
         response = exchange.response
         if not isinstance(response, FetchResponse):
             log.info("a fetch failed", extra={"node": session.node_id, "error": str(exchange.failure())})
-            session.lost()
+            session.handle_error()
             return
         data = {
             TopicPartition(topic.topic or names.get(topic.topic_id, ""), one.partition_index): one
             for topic in response.responses
             for one in topic.partitions
         }
-        if not session.answered(response.error_code, response.session_id, data, response.throttle_time_ms):
+        if not session.handle_response(response.error_code, response.session_id, data, response.throttle_time_ms):
             if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
-                self._want_metadata()
+                self._request_metadata()
             return
         for partition, one in data.items():
             if one.error_code or one.records or one.diverging_epoch is not None:
-                self._buffer.append(CompletedFetch(partition, wanted[partition], one, self._settings.reading))
+                self._buffer.append(CompletedFetch(partition, requested[partition], one, self._settings.reading))
             else:
-                self._note_offsets(partition, one)
-        self._take_new_leaders(response, data)
+                self._update_offsets(partition, one)
+        self._update_leaders(response, data)
 
-    def _take_new_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
+    def _update_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
         """An answer may say who leads instead (KIP-951)."""
         leaders = {
             partition: (one.current_leader.leader_id, one.current_leader.leader_epoch)
@@ -273,14 +273,14 @@ class Fetcher:
         else:
             self._buffer.popleft()
             self._subscriptions.moved_to_end(fetch.partition)
-            self._failed(state, fetch)
+            self._handle_error(state, fetch)
         return True
 
     def _take(self, state: PartitionState, fetch: CompletedFetch, records: list[ConsumerRecord], most: int) -> bool:
         """Takes records; whether there may be more."""
         if not fetch.is_initialized:
             fetch.is_initialized = True
-            self._note_offsets(fetch.partition, fetch.data)
+            self._update_offsets(fetch.partition, fetch.data)
             self._failed_at_update.pop(fetch.partition, None)
         position = state.position
         assert position is not None, "fetched without a position"
@@ -293,26 +293,26 @@ class Fetcher:
             self._subscriptions.moved_to_end(fetch.partition)
         return has_more
 
-    def _note_offsets(self, partition: TopicPartition, data: PartitionData) -> None:
+    def _update_offsets(self, partition: TopicPartition, data: PartitionData) -> None:
         state = self._subscriptions.get(partition)
         if state is not None:
             state.high_watermark = data.high_watermark
             state.last_stable_offset = data.last_stable_offset
             state.log_start_offset = data.log_start_offset
 
-    def _failed(self, state: PartitionState, fetch: CompletedFetch) -> None:
+    def _handle_error(self, state: PartitionState, fetch: CompletedFetch) -> None:
         code, partition = fetch.data.error_code, fetch.partition
         log.info("a partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
         if code in _REFRESH:
             if state.position is not None and state.position.leader.epoch == fetch.leader_epoch:
                 self._failed_at_update[partition] = self._metadata.update_version
-            self._want_metadata()
+            self._request_metadata()
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._out_of_range(state, fetch)
+            self._handle_out_of_range(state, fetch)
         else:
             raise exception_of(code, f"{partition}: {exception_of(code)}")
 
-    def _out_of_range(self, state: PartitionState, fetch: CompletedFetch) -> None:
+    def _handle_out_of_range(self, state: PartitionState, fetch: CompletedFetch) -> None:
         if self._subscriptions.default_reset is NONE:
             raise OffsetOutOfRangeError({fetch.partition: fetch.next_offset})
         state.reset_by(self._subscriptions.default_reset)
@@ -326,7 +326,7 @@ class Fetcher:
                 request = SessionRequest(session.session_id, FINAL_EPOCH, {}, {})
                 self._network.send(session.node_id, self._request(request, {}), _ignore, now_ms)
 
-    def _want_metadata(self) -> None:
+    def _request_metadata(self) -> None:
         if not self._metadata.update_requested:
             self._metadata.request_update()
 

@@ -87,7 +87,7 @@ class OffsetFetcher:
         self._clock = clock
         self._backoff = backoff
         self._read_committed = read_committed
-        self._seen_update = -1  # the version of metadata whose leaders were taken over
+        self._last_update_version = -1  # the version of metadata whose leaders were taken over
         self._error: KafkaException | None = None
 
     def run_once(self, now_ms: float) -> float:
@@ -97,8 +97,8 @@ class OffsetFetcher:
         error, self._error = self._error, None
         if error is not None:
             raise error
-        if self._seen_update != self._metadata.update_version:
-            self._seen_update = self._metadata.update_version
+        if self._last_update_version != self._metadata.update_version:
+            self._last_update_version = self._metadata.update_version
             for partition in list(self._subscriptions.assigned):
                 self._fetcher.leader_changed(partition)
         return min(self._reset(now_ms), self._validate(now_ms))
@@ -113,28 +113,30 @@ class OffsetFetcher:
             for node, partitions in by_node.items():
                 subscriptions.retry_at(partitions, now_ms + self._network.request_timeout_ms)
                 resets = {partition: subscriptions.state_of(partition).reset for partition in partitions}
-                self._ask_to_reset(node, {one: reset for one, reset in resets.items() if reset is not None}, now_ms)
+                self._send_list_offsets(
+                    node, {one: reset for one, reset in resets.items() if reset is not None}, now_ms
+                )
         else:
             until_ms = inf
         return min(until_ms, subscriptions.next_retry_ms(FetchState.AWAIT_RESET, now_ms))
 
-    def _ask_to_reset(self, node: Node, resets: dict[TopicPartition, OffsetReset], now_ms: float) -> None:
+    def _send_list_offsets(self, node: Node, resets: dict[TopicPartition, OffsetReset], now_ms: float) -> None:
         wall_ms = self._clock.wall_ms()
         timestamps = {partition: reset.timestamp(wall_ms) for partition, reset in resets.items()}
-        answered = partial(self._reset_answered, resets)
-        self._network.send(node.id, self.list_offsets(timestamps), answered, now_ms)
+        handle = partial(self._handle_list_offsets_response, resets)
+        self._network.send(node.id, self.list_offsets(timestamps), handle, now_ms)
 
-    def _reset_answered(self, resets: dict[TopicPartition, OffsetReset], exchange: Exchange) -> None:
+    def _handle_list_offsets_response(self, resets: dict[TopicPartition, OffsetReset], exchange: Exchange) -> None:
         now_ms, response = exchange.received_ms, exchange.response
         if not isinstance(response, ListOffsetsResponse):
             self._failed(resets, exchange, now_ms)
             return
-        again: list[TopicPartition] = []
-        told = by_partition(response.topics)
+        retried: list[TopicPartition] = []
+        received = by_partition(response.topics)
         for partition, reset in resets.items():
-            one = told.get(partition)
+            one = received.get(partition)
             if one is None or (one.error_code and one.error_code not in FATAL):
-                again.append(partition)
+                retried.append(partition)
             elif one.error_code:
                 self._subscriptions.failed([partition], now_ms, self._backoff)
                 self._error = exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
@@ -144,15 +146,15 @@ class OffsetFetcher:
                     state.reset_by(LATEST)
             else:
                 self._reset_to(partition, reset, one)
-        self._try_again(again, now_ms)
+        self._schedule_retry(retried, now_ms)
 
-    def _reset_to(self, partition: TopicPartition, reset: OffsetReset, told: ListOffsetsPartitionResponse) -> None:
+    def _reset_to(self, partition: TopicPartition, reset: OffsetReset, received: ListOffsetsPartitionResponse) -> None:
         # Without an epoch of its own: the offset is the leader's, and needs no validation.
-        position = FetchPosition(told.offset, NO_EPOCH, self._metadata.current_leader(partition))
-        if told.leader_epoch != NO_EPOCH:
-            self._metadata.update_last_seen_epoch_if_newer(partition, told.leader_epoch)
+        position = FetchPosition(received.offset, NO_EPOCH, self._metadata.current_leader(partition))
+        if received.leader_epoch != NO_EPOCH:
+            self._metadata.update_last_seen_epoch_if_newer(partition, received.leader_epoch)
         if self._subscriptions.reset_to(partition, reset, position):
-            log.info("offset reset", extra={"partition": str(partition), "to": told.offset, "policy": reset.name})
+            log.info("offset reset", extra={"partition": str(partition), "to": received.offset, "policy": reset.name})
 
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Request:
         """The request for the first offsets that are not older than timestamps, or for the log's ends."""
@@ -196,27 +198,27 @@ class OffsetFetcher:
                         subscriptions.state_of(partition).seek(position)
                     continue
                 subscriptions.retry_at(partitions, now_ms + self._network.request_timeout_ms)
-                answered = partial(self._validation_answered, positions)
-                self._network.send(node.id, _end_offsets(positions), answered, now_ms)
+                handle = partial(self._handle_leader_epoch_response, positions)
+                self._network.send(node.id, _leader_epoch_request(positions), handle, now_ms)
         return min(until_ms, subscriptions.next_retry_ms(FetchState.AWAIT_VALIDATION, now_ms))
 
-    def _validation_answered(self, positions: dict[TopicPartition, FetchPosition], exchange: Exchange) -> None:
+    def _handle_leader_epoch_response(self, positions: dict[TopicPartition, FetchPosition], exchange: Exchange) -> None:
         now_ms, response = exchange.received_ms, exchange.response
         if not isinstance(response, OffsetForLeaderEpochResponse):
             self._failed(positions, exchange, now_ms)
             return
-        told = {
+        received = {
             TopicPartition(topic.topic, one.partition): one for topic in response.topics for one in topic.partitions
         }
-        again: list[TopicPartition] = []
+        retried: list[TopicPartition] = []
         truncations: list[Truncation] = []
         for partition, position in positions.items():
-            one = told.get(partition, EpochEndOffset(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+            one = received.get(partition, EpochEndOffset(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
             if one.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 self._error = exception_of(one.error_code, partition.topic)
                 self._subscriptions.failed([partition], now_ms, self._backoff)
             elif one.error_code:
-                again.append(partition)
+                retried.append(partition)
             else:
                 truncation = self._subscriptions.validated(partition, position, one.end_offset, one.leader_epoch)
                 if truncation is not None:
@@ -224,7 +226,7 @@ class OffsetFetcher:
                     self._subscriptions.failed([partition], now_ms, self._backoff)
         if truncations:
             self._error = LogTruncationError(truncations)
-        self._try_again(again, now_ms)
+        self._schedule_retry(retried, now_ms)
 
     # -- both --------------------------------------------------------------------------------------------------------
 
@@ -252,15 +254,15 @@ class OffsetFetcher:
         failure = exchange.failure()
         if failure is not None and not isinstance(failure, RetriableException):
             self._error = failure
-        self._try_again(list(partitions), now_ms)
+        self._schedule_retry(list(partitions), now_ms)
 
-    def _try_again(self, partitions: list[TopicPartition], now_ms: float) -> None:
+    def _schedule_retry(self, partitions: list[TopicPartition], now_ms: float) -> None:
         if partitions:
             self._subscriptions.failed(partitions, now_ms, self._backoff)
             self._metadata.request_update()
 
 
-def _end_offsets(positions: Mapping[TopicPartition, FetchPosition]) -> Request:
+def _leader_epoch_request(positions: Mapping[TopicPartition, FetchPosition]) -> Request:
     message = OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
         topics=[

@@ -67,10 +67,10 @@ def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, 
     """All partitions in turn to all members, past those that do not want the topic."""
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
-    turns = cycle(ordered)
+    candidates = cycle(ordered)
     for partition in _all(partitions):
         if any(partition.topic in member.topics for member in ordered):
-            member = next(member for member in turns if partition.topic in member.topics)
+            member = next(member for member in candidates if partition.topic in member.topics)
             plan[member.member_id].append(partition)
     return plan
 

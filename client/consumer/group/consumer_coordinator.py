@@ -183,7 +183,7 @@ class ConsumerGroup:
         subscriptions = self._subscriptions
         owned = set(subscriptions.assigned)
         if self._membership.is_out:
-            await self._told(self.listener.on_partitions_lost, owned)
+            await self._notify_listener(self.listener.on_partitions_lost, owned)
             subscriptions.assign_from_subscribed(())
             return
         wanted = subscriptions.topics if self._is_cooperative else frozenset()
@@ -208,14 +208,14 @@ class ConsumerGroup:
         if revoked:
             for partition in revoked:
                 self._subscriptions.state_of(partition).is_pending_revocation = True
-            await self._told(self.listener.on_partitions_revoked, revoked)
+            await self._notify_listener(self.listener.on_partitions_revoked, revoked)
             self._subscriptions.assign_from_subscribed(sorted(kept))
 
-    async def _told(
-        self, tell: Callable[[Collection[TopicPartition]], Awaitable[None]], partitions: set[TopicPartition]
+    async def _notify_listener(
+        self, callback: Callable[[Collection[TopicPartition]], Awaitable[None]], partitions: set[TopicPartition]
     ) -> None:
         if partitions:
-            await tell(sorted(partitions))
+            await callback(sorted(partitions))
 
     # -- commits -----------------------------------------------------------------------------------------------------
 
@@ -245,8 +245,8 @@ class ConsumerGroup:
             return
         log.warning("a commit by time failed", extra={"group": self._coordinator.group_id, "error": str(error)})
         if isinstance(error, RetriableException):
-            again_ms = self._clock.monotonic_ms() + self._commit_retry.backoff(0)
-            self._next_commit_ms = min(self._next_commit_ms, again_ms)
+            retry_ms = self._clock.monotonic_ms() + self._commit_retry.backoff(0)
+            self._next_commit_ms = min(self._next_commit_ms, retry_ms)
 
     async def _logged(self, commit: Awaitable[None]) -> None:
         try:
@@ -263,7 +263,9 @@ class ConsumerGroup:
         owned = set(self._subscriptions.assigned)
         if not self._subscriptions.is_manual:
             lost = self._membership.is_out
-            await self._told(self.listener.on_partitions_lost if lost else self.listener.on_partitions_revoked, owned)
+            await self._notify_listener(
+                self.listener.on_partitions_lost if lost else self.listener.on_partitions_revoked, owned
+            )
 
     async def leave(self, reason: str, deadline_ms: float) -> None:
         """Leaves the group."""

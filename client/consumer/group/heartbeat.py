@@ -18,14 +18,14 @@ class Heartbeats:
         self._backoff = backoff
         self._failures = 0
         self.is_in_flight = False
-        self.due_ms = self.session_ends_ms = self.poll_due_ms = 0.0
+        self.due_ms = self.session_expires_ms = self.poll_due_ms = 0.0
 
     def begin(self, now_ms: float) -> None:
         """The member has joined."""
         self.is_in_flight = False
         self._failures = 0
         self.due_ms = now_ms + self._interval_ms
-        self.session_ends_ms = now_ms + self._session_timeout_ms
+        self.session_expires_ms = now_ms + self._session_timeout_ms
 
     def polled(self, now_ms: float) -> None:
         self.poll_due_ms = now_ms + self._max_poll_interval_ms
@@ -38,7 +38,7 @@ class Heartbeats:
         """The coordinator is there, and knows us."""
         self.is_in_flight = False
         self._failures = 0
-        self.session_ends_ms = now_ms + self._session_timeout_ms
+        self.session_expires_ms = now_ms + self._session_timeout_ms
 
     def failed(self, now_ms: float) -> None:
         """No answer, or one that is worth another attempt."""
@@ -47,11 +47,11 @@ class Heartbeats:
         self._failures += 1
 
     def is_session_over(self, now_ms: float) -> bool:
-        return now_ms >= self.session_ends_ms
+        return now_ms >= self.session_expires_ms
 
     def is_poll_overdue(self, now_ms: float) -> bool:
         return now_ms >= self.poll_due_ms
 
     def next_ms(self) -> float:
         """When something is to be done, if nothing happens before."""
-        return min(self.session_ends_ms, self.poll_due_ms, *(() if self.is_in_flight else (self.due_ms,)))
+        return min(self.session_expires_ms, self.poll_due_ms, *(() if self.is_in_flight else (self.due_ms,)))

@@ -82,7 +82,7 @@ class MembershipSettings(NamedTuple):
     request_timeout_ms: int
 
 
-class _JoinAgainError(KafkaException):
+class _RejoinNeededError(KafkaException):
     """Join again, at once."""
 
 
@@ -108,7 +108,7 @@ class Membership:
         self._join_backoff = join_backoff
         self._generation = Generation(instance_id=settings.instance_id)
         self.is_stable = False
-        self._wants_to_join = True
+        self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
         self._assigned_for: dict[str, int] | None = None  # as the leader: how many partitions there were
         self._error: KafkaException | None = None
@@ -134,13 +134,13 @@ class Membership:
             self.rejoin("partitions changed")
         if self.is_stable and self._joined_topics != subscriptions.topics:
             self.rejoin("the subscription changed")
-        return self._wants_to_join
+        return self._rejoin_needed
 
     def rejoin(self, reason: str) -> None:
         """With the next poll."""
-        if not self._wants_to_join:
+        if not self._rejoin_needed:
             log.info("rejoining", extra={"group": self._coordinator.group_id, "reason": reason})
-        self._wants_to_join = True
+        self._rejoin_needed = True
 
     def rejected(self, generation: Generation, code: int) -> None:
         """A commit was not taken: the group has another generation, or is making one."""
@@ -157,7 +157,7 @@ class Membership:
         while True:
             try:
                 joined = await self._join_once()
-            except _JoinAgainError as error:
+            except _RejoinNeededError as error:
                 log.info("joining again", extra={"group": self._coordinator.group_id, "reason": str(error)})
             except RetriableException as error:
                 log.info("joining again later", extra={"group": self._coordinator.group_id, "reason": str(error)})
@@ -188,7 +188,7 @@ class Membership:
             now_ms = clock.monotonic_ms()
             heartbeats = self.heartbeats
             if self._coordinator.node is None:
-                await self._find_again(auto_retry)
+                await self._find_coordinator_again(auto_retry)
             elif heartbeats.is_session_over(now_ms):
                 self._coordinator.forget("no heartbeat was answered for session.timeout.ms")
                 heartbeats.begin(now_ms)
@@ -200,7 +200,7 @@ class Membership:
             else:
                 await self._network.wait(heartbeats.next_ms())
 
-    async def _find_again(self, auto_retry: Backoff) -> None:
+    async def _find_coordinator_again(self, auto_retry: Backoff) -> None:
         try:
             await self._coordinator.ensure()
         except RetriableException:
@@ -214,7 +214,7 @@ class Membership:
             if client.connection_failed(node.id):
                 self._coordinator.forget("the connection was lost")
                 return now_ms
-            return min(self.heartbeats.session_ends_ms, now_ms + client.poll_delay_ms(node.id, now_ms))
+            return min(self.heartbeats.session_expires_ms, now_ms + client.poll_delay_ms(node.id, now_ms))
         request = request_of(
             HeartbeatRequest(
                 group_id=self._coordinator.group_id,
@@ -279,7 +279,7 @@ class Membership:
         assert isinstance(synced, SyncGroupResponse), type(synced).__name__
         self._check(synced.error_code)
         self._joined_topics = topics
-        self._wants_to_join = False
+        self._rejoin_needed = False
         self.is_stable = True
         self.heartbeats.begin(self._network.clock.monotonic_ms())
         self._network.wakeup()
@@ -289,7 +289,7 @@ class Membership:
         if code in _OUT:
             self._generation = Generation(instance_id=self._settings.instance_id)
         if code in _JOIN_AGAIN:
-            raise _JoinAgainError(error_name(code))
+            raise _RejoinNeededError(error_name(code))
         self._coordinator.check(code)
 
     def _joining(self, topics: frozenset[str]) -> Request:
@@ -311,10 +311,16 @@ class Membership:
         """The leader's part: everybody's topics are looked up, and their partitions divided."""
         members = []
         for one in answer.members:
-            told = read_subscription(bytes(one.metadata))
-            owned = frozenset(partitions_of(told.owned_partitions))
+            subscription = read_subscription(bytes(one.metadata))
+            owned = frozenset(partitions_of(subscription.owned_partitions))
             members.append(
-                GroupMember(one.member_id, one.group_instance_id, frozenset(told.topics), owned, told.generation_id)
+                GroupMember(
+                    one.member_id,
+                    one.group_instance_id,
+                    frozenset(subscription.topics),
+                    owned,
+                    subscription.generation_id,
+                )
             )
         topics = frozenset[str]().union(*(member.topics for member in members))
         assignor = next(one for one in self._settings.assignors if one.name == protocol)

@@ -18,7 +18,7 @@ def in_session() -> FetchSession:
     """A session of partitions 0 and 1, with the id 7."""
     session = FetchSession(1)
     session.next_request({P0: at(0), P1: at(0)})
-    assert session.answered(0, 7, [P0, P1], 0)
+    assert session.handle_response(0, 7, [P0, P1], 0)
     return session
 
 
@@ -26,7 +26,7 @@ def test_the_first_request_is_full_and_begins_a_session() -> None:
     session = FetchSession(1)
     request = session.next_request({P0: at(0), P1: at(5)})
     assert (request.session_id, request.epoch, dict(request.send)) == (0, 0, {P0: at(0), P1: at(5)})
-    assert session.answered(0, 7, [P0, P1], 0)
+    assert session.handle_response(0, 7, [P0, P1], 0)
     assert session.session_id == 7
 
 
@@ -35,7 +35,7 @@ def test_the_next_requests_name_only_what_changed() -> None:
     request = session.next_request({P0: at(3), P1: at(0)})
     assert (request.session_id, request.epoch) == (7, 1)
     assert (dict(request.send), dict(request.forget)) == ({P0: at(3)}, {})
-    assert session.answered(0, 7, [], 0)
+    assert session.handle_response(0, 7, [], 0)
     request = session.next_request({P0: at(3), P2: at(1)})
     assert (request.epoch, dict(request.send), dict(request.forget)) == (2, {P2: at(1)}, {P1: ID})
 
@@ -46,7 +46,7 @@ def test_a_topic_that_was_made_anew_is_forgotten_and_added() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "session_id", "told", "usable", "following"),
+    ("error", "session_id", "received", "usable", "following"),
     [
         pytest.param(0, 7, [], True, (7, 2), id="nothing new goes on"),
         pytest.param(0, 7, [P0], True, (7, 2), id="something new goes on"),
@@ -58,17 +58,17 @@ def test_a_topic_that_was_made_anew_is_forgotten_and_added() -> None:
     ],
 )
 def test_an_incremental_answer(
-    error: int, session_id: int, told: list[TopicPartition], usable: bool, following: tuple[int, int]
+    error: int, session_id: int, received: list[TopicPartition], usable: bool, following: tuple[int, int]
 ) -> None:
     session = in_session()
     session.next_request({P0: at(0), P1: at(0)})
-    assert session.answered(error, session_id, told, 0) is usable
+    assert session.handle_response(error, session_id, received, 0) is usable
     request = session.next_request({P0: at(0), P1: at(0)})
     assert (request.session_id, request.epoch) == following
 
 
 @pytest.mark.parametrize(
-    ("session_id", "told", "throttle_ms", "usable", "following"),
+    ("session_id", "received", "throttle_ms", "usable", "following"),
     [
         pytest.param(7, [P0, P1], 0, True, (7, 1), id="an id is a session"),
         pytest.param(0, [P0, P1], 0, True, (0, 0), id="no id is none, and is believed"),
@@ -78,11 +78,11 @@ def test_an_incremental_answer(
     ],
 )
 def test_a_full_answer(
-    session_id: int, told: list[TopicPartition], throttle_ms: int, usable: bool, following: tuple[int, int]
+    session_id: int, received: list[TopicPartition], throttle_ms: int, usable: bool, following: tuple[int, int]
 ) -> None:
     session = FetchSession(1)
     session.next_request({P0: at(0), P1: at(0)})
-    assert session.answered(0, session_id, told, throttle_ms) is usable
+    assert session.handle_response(0, session_id, received, throttle_ms) is usable
     request = session.next_request({P0: at(0), P1: at(0)})
     assert (request.session_id, request.epoch) == following
 
@@ -90,7 +90,7 @@ def test_a_full_answer(
 def test_a_request_that_was_lost_makes_the_session_anew() -> None:
     session = in_session()
     session.next_request({P0: at(0), P1: at(0)})
-    session.lost()
+    session.handle_error()
     request = session.next_request({P0: at(1)})
     assert (request.session_id, request.epoch, dict(request.send)) == (7, 0, {P0: at(1)})
 
@@ -99,5 +99,5 @@ def test_epochs_go_on_at_1_after_the_largest() -> None:
     session = in_session()
     session._epoch = 2**31 - 1
     session.next_request({P0: at(0), P1: at(0)})
-    session.answered(0, 7, [], 0)
+    session.handle_response(0, 7, [], 0)
     assert session.next_request({P0: at(0), P1: at(0)}).epoch == 1

@@ -17,7 +17,7 @@ def test_one_is_due_after_each_interval() -> None:
     heartbeats.sent(3000)
     assert heartbeats.next_ms() == 10_000, "the session, while an answer is awaited"
     heartbeats.answered(3100)
-    assert (heartbeats.due_ms, heartbeats.session_ends_ms) == (6000, 13_100)
+    assert (heartbeats.due_ms, heartbeats.session_expires_ms) == (6000, 13_100)
 
 
 def test_failures_wait_twice_as_long_until_one_is_answered() -> None:
