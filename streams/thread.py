@@ -149,7 +149,7 @@ class StreamThread:
             self._at_once = max(1, self._at_once // 2) if is_late or has_committed else self._at_once + 1
             if is_late:
                 return
-            await _next_turn()
+            await _yield_to_loop()
 
     async def _commit_if_due(self) -> bool:
         if self._clock.monotonic_ms() - self._last_commit_ms <= self._commit_interval_ms:
@@ -191,6 +191,6 @@ class _Listener(RebalanceListener):
 
 
 @coroutine
-def _next_turn() -> Generator[None, None, None]:
+def _yield_to_loop() -> Generator[None, None, None]:
     """Lets the event loop do something else: heartbeats and what is sent go on while records are processed."""
     yield

@@ -54,14 +54,14 @@ class StickyPartitioner:
     def current(self, partitions: Partitions) -> int:
         """Where records go now."""
         if self._current < 0 or self._current not in partitions:
-            self._begin_turn(partitions)
+            self._switch_partition(partitions)
         return self._current
 
     def produced(self, size: int, partitions: Partitions, *, may_switch: bool) -> None:
         """So many bytes went to the current partition. `may_switch`: it has no batch that could take more."""
         self._produced_bytes += size
         if (self._produced_bytes >= self._batch_size and may_switch) or self._produced_bytes >= 2 * self._batch_size:
-            self._begin_turn(partitions)
+            self._switch_partition(partitions)
 
     def weigh(self, waiting: Mapping[int, int] | None, of_partitions: int) -> None:
         """Takes how many batches wait for each partition that may be drawn, of so many; None: all are alike."""
@@ -72,7 +72,7 @@ class StickyPartitioner:
         most = max(waiting.values()) + 1
         self._chances = tuple(accumulate(most - each for each in waiting.values())), tuple(waiting)
 
-    def _begin_turn(self, partitions: Partitions) -> None:
+    def _switch_partition(self, partitions: Partitions) -> None:
         self._produced_bytes = 0
         if self._chances is not None:
             sums, numbers = self._chances

@@ -160,7 +160,7 @@ class Producer:
             self._transactions.add_partition(TopicPartition(topic, where))
         if batch is None or batch.is_full:
             self._network.wakeup()
-            await _next_turn()
+            await _yield_to_loop()
         return future
 
     async def _append(
@@ -201,7 +201,7 @@ class Producer:
         """Before the first transaction: fences the producers that had this `transactional.id` before, and ends what
         they left open. This and the others raise TimeoutException after `max.block.ms`, and may then be called again.
         """
-        await self._end_of(self._transactional.init_transactions())
+        await self._result_of(self._transactional.init_transactions())
 
     def begin_transaction(self) -> None:
         """What is sent from now on is read by read_committed consumers when it is committed, or never."""
@@ -209,23 +209,23 @@ class Producer:
 
     async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
         """Commits a consumer's offsets if the transaction is."""
-        await self._end_of(self._transactional.send_offsets(offsets, group))
+        await self._result_of(self._transactional.send_offsets(offsets, group))
 
     async def commit_transaction(self) -> None:
         """Sends what there is, and commits. Raises KafkaException if a record failed; then it has to be aborted."""
-        await self._end_of(self._transactional.commit())
+        await self._result_of(self._transactional.commit())
 
     async def abort_transaction(self) -> None:
         """Drops what was not sent, and aborts what was."""
         self._expect_failures()
-        await self._end_of(self._transactional.abort())
+        await self._result_of(self._transactional.abort())
 
     def _expect_failures(self) -> None:
         """Who aborts knows that records fail: asyncio is not to complain that nobody has looked at their futures."""
         for batch in self._accumulator.incomplete:
             for delivery in batch.deliveries:
                 if isinstance(delivery, asyncio.Future):
-                    delivery.add_done_callback(_look_at)
+                    delivery.add_done_callback(_retrieve_exception)
 
     @property
     def _transactional(self) -> Transactions:
@@ -234,7 +234,7 @@ class Producer:
             raise KafkaException("the producer has no transactional.id")
         return self._transactions
 
-    async def _end_of(self, result: Result) -> None:
+    async def _result_of(self, result: Result) -> None:
         ended: asyncio.Future[None] = self._loop.create_future()
         result.listen(partial(_grant, ended))
         self._network.wakeup()
@@ -301,7 +301,7 @@ class Producer:
 
     async def _until_done(self, aborting: Result | None) -> None:
         if aborting is not None:
-            await self._end_of(aborting)
+            await self._result_of(aborting)
         while self._sender.has_work:
             await self.flush()
             if self._sender.has_work:  # requests whose batches have ended
@@ -325,16 +325,16 @@ class Producer:
             try:
                 await self._network.metadata_after(version, deadline_ms)
             except TimeoutException:
-                raise TimeoutException(self._not_known(topic, partition)) from None
+                raise TimeoutException(self._unknown_partition(topic, partition)) from None
             self._ensure_open()
             metadata.raise_topic_error(topic)
             partitions = metadata.cluster.topics.get(topic)
             if partitions and (partition is None or partition in partitions):
                 return partitions
             if self._clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutException(self._not_known(topic, partition))
+                raise TimeoutException(self._unknown_partition(topic, partition))
 
-    def _not_known(self, topic: str, partition: int | None) -> str:
+    def _unknown_partition(self, topic: str, partition: int | None) -> str:
         what = f"Topic {topic}" if partition is None else f"Partition {partition} of topic {topic}"
         return f"{what} not present in metadata after {self._max_block_ms} ms."
 
@@ -393,7 +393,7 @@ def _accumulator_settings(config: ClientConfig) -> AccumulatorSettings:
     )
 
 
-def _look_at(future: asyncio.Future[RecordMetadata]) -> None:
+def _retrieve_exception(future: asyncio.Future[RecordMetadata]) -> None:
     if not future.cancelled():
         future.exception()
 
@@ -404,6 +404,6 @@ def _grant(granted: asyncio.Future[None]) -> None:
 
 
 @coroutine
-def _next_turn() -> Generator[None, None, None]:
+def _yield_to_loop() -> Generator[None, None, None]:
     """Lets the event loop do something else: who sends in a loop is not to keep the sender from sending."""
     yield

@@ -209,7 +209,7 @@ class RecordAccumulator:
     def _drain_for(self, cluster: Cluster, node: Node, max_size: int, now_ms: float) -> list[ProducerBatch]:
         size = 0
         taken: list[ProducerBatch] = []
-        for partition, queue in self._in_turn(cluster, node.id):
+        for partition, queue in self._round_robin(cluster, node.id):
             first = queue[0]
             if partition in self._muted:
                 continue
@@ -231,7 +231,7 @@ class RecordAccumulator:
             taken.append(first)
         return taken
 
-    def _in_turn(self, cluster: Cluster, node_id: int) -> list[tuple[TopicPartition, Queue]]:
+    def _round_robin(self, cluster: Cluster, node_id: int) -> list[tuple[TopicPartition, Queue]]:
         """The queues of the partitions that a node leads, from the one on that was left out the last time."""
         found = [
             (queue[0].partition, queue)

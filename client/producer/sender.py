@@ -121,10 +121,10 @@ class Sender:
                     return min(until_ms, self._expire(now_ms))
             ask_at_ms = transactions.ask_at_ms()
             if ask_at_ms is not None and self._accumulator.incomplete:
-                return min(self._ask_for_id(transactions, ask_at_ms, now_ms), self._expire(now_ms))
+                return min(self._send_init_producer_id(transactions, ask_at_ms, now_ms), self._expire(now_ms))
         return self._send(now_ms)
 
-    def _ask_for_id(self, transactions: TransactionManager, ask_at_ms: float, now_ms: float) -> float:
+    def _send_init_producer_id(self, transactions: TransactionManager, ask_at_ms: float, now_ms: float) -> float:
         if ask_at_ms > now_ms:
             return ask_at_ms
         node = self._network.least_loaded_node(now_ms).node
@@ -134,10 +134,10 @@ class Sender:
         if not self._network.ready(node, now_ms):
             return now_ms + self._network.poll_delay_ms(node.id, now_ms)
         transactions.is_asking = True
-        self._network.send(node.id, request_of(transactions.request()), self._id_answered, now_ms)
+        self._network.send(node.id, request_of(transactions.request()), self._handle_init_producer_id_response, now_ms)
         return inf
 
-    def _id_answered(self, exchange: Exchange) -> None:
+    def _handle_init_producer_id_response(self, exchange: Exchange) -> None:
         assert self._transactions is not None
         error = self._transactions.answered(exchange.response, exchange.failure(), exchange.received_ms)
         if error is not None:
@@ -176,11 +176,11 @@ class Sender:
         transactions.sent(request)
         versions = self._network.api_versions(node.id)
         features = {} if versions is None else versions.features
-        answered = partial(self._transactional_answered, transactions, request, features)
+        answered = partial(self._handle_transactional_response, transactions, request, features)
         self._network.send(node.id, request.build(), answered, now_ms)
         return inf
 
-    def _transactional_answered(
+    def _handle_transactional_response(
         self,
         transactions: Transactions,
         request: TransactionRequest,
@@ -289,9 +289,9 @@ class Sender:
             expects_response=self.settings.acks != 0,
         )
         names = {topic.topic_id: name for name, topic in topics.items()}
-        self._network.send(node_id, request, partial(self._answered, by_partition, names), now_ms)
+        self._network.send(node_id, request, partial(self._handle_produce_response, by_partition, names), now_ms)
 
-    def _answered(
+    def _handle_produce_response(
         self, batches: Mapping[TopicPartition, ProducerBatch], names: Mapping[bytes, str], exchange: Exchange
     ) -> None:
         now_ms, response = exchange.received_ms, exchange.response

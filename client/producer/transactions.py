@@ -182,12 +182,12 @@ class Transactions(TransactionManager):
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, AddOffsetsToTxnResponse)
-            if self._is_well(request, response, response.error_code, now_ms):
+            if self._check_error(request, response, response.error_code, now_ms):
                 self._is_started = True
                 if not request.result.is_done:  # else the transaction has failed meanwhile
                     self._commit_offsets(dict(offsets), group, request.result)
 
-        return self._ask(ADD, lambda: request_of(message), handle)
+        return self._enqueue_request(ADD, lambda: request_of(message), handle)
 
     def ensure_in_transaction(self) -> None:
         """Raises KafkaException where there is no transaction to send in."""
@@ -242,7 +242,7 @@ class Transactions(TransactionManager):
         """Nothing can mend it."""
         self._to(State.FATAL_ERROR, error)
         self.fatal_error = error
-        self._requests_end(error)
+        self._fail_requests(error)
 
     def _fail_transaction(self, error: KafkaException) -> None:
         """An abort can mend it."""
@@ -255,10 +255,10 @@ class Transactions(TransactionManager):
             self._bumps_epoch = True
         self._to(State.ABORTABLE_ERROR, error)
         unknown = [request for request in self._requests if request.may_have_started]
-        self._requests_end(error)
+        self._fail_requests(error)
         self._requests = unknown  # asked again, so that there is known to be something to abort
 
-    def _requests_end(self, error: KafkaException) -> None:
+    def _fail_requests(self, error: KafkaException) -> None:
         requests, self._requests = self._requests, []
         for request in requests:
             request.result.end(error)
@@ -274,7 +274,7 @@ class Transactions(TransactionManager):
     def next_request(self, *, is_any_incomplete: bool) -> TransactionRequest | None:
         """What is to be sent now, before any batch; None: nothing, or the end, which waits for batches."""
         if self._new_partitions:
-            self._ask_for_partitions()
+            self._enqueue_add_partitions()
         if not self._requests:
             return None
         request = min(self._requests, key=lambda one: one.priority)  # of equal ones the first
@@ -303,7 +303,7 @@ class Transactions(TransactionManager):
         def handle(lookup: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, FindCoordinatorResponse)
             found = response.coordinators[0] if response.coordinators else response
-            if self._is_well(lookup, response, found.error_code, now_ms):
+            if self._check_error(lookup, response, found.error_code, now_ms):
                 self._coordinators[kind] = Node(found.node_id, found.host, found.port)
                 lookup.result.end()
 
@@ -349,7 +349,7 @@ class Transactions(TransactionManager):
                 self.is_v2 = features.get(_FEATURE, 0) >= _V2
             request.handle(request, response, now_ms)
 
-    def _ask(
+    def _enqueue_request(
         self,
         priority: int,
         build: Callable[[], Request],
@@ -365,7 +365,7 @@ class Transactions(TransactionManager):
         self._requests.append(request)
         return request.result
 
-    def _is_well(self, request: TransactionRequest, response: Message, code: int, now_ms: float) -> bool:
+    def _check_error(self, request: TransactionRequest, response: Message, code: int, now_ms: float) -> bool:
         """Whether there is no error; else does what it asks for."""
         if not code:
             return True
@@ -397,7 +397,7 @@ class Transactions(TransactionManager):
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, InitProducerIdResponse)
-            if self._is_well(request, response, response.error_code, now_ms):
+            if self._check_error(request, response, response.error_code, now_ms):
                 self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                 self._to(State.READY)
                 if producer.is_valid:
@@ -405,9 +405,9 @@ class Transactions(TransactionManager):
                     self._unresolved.clear()
                 request.result.end()
 
-        return self._ask(BUMP if producer.is_valid else INIT, lambda: request_of(message), handle)
+        return self._enqueue_request(BUMP if producer.is_valid else INIT, lambda: request_of(message), handle)
 
-    def _ask_for_partitions(self) -> None:
+    def _enqueue_add_partitions(self) -> None:
         partitions = list(self._new_partitions)
         self._new_partitions.clear()
         message = AddPartitionsToTxnRequest(
@@ -426,11 +426,11 @@ class Transactions(TransactionManager):
                 for topic in response.results_by_topic_v3_and_below
                 for partition in topic.results_by_partition
             ]
-            self._partitions_answered(request, partitions, codes, now_ms)
+            self._handle_add_partitions_response(request, partitions, codes, now_ms)
 
-        self._ask(ADD, lambda: request_of(message, latest=_ADD_PARTITIONS_LATEST), handle)
+        self._enqueue_request(ADD, lambda: request_of(message, latest=_ADD_PARTITIONS_LATEST), handle)
 
-    def _partitions_answered(
+    def _handle_add_partitions_response(
         self, request: TransactionRequest, partitions: Sequence[TopicPartition], codes: Sequence[E], now_ms: float
     ) -> None:
         for code in codes:
@@ -482,16 +482,16 @@ class Transactions(TransactionManager):
             for partition, answered in by_partition(response.topics).items():
                 if answered.error_code == E.REQUEST_TIMED_OUT:
                     self.look_up(request)
-                if self._is_well(request, response, answered.error_code, now_ms):
+                if self._check_error(request, response, answered.error_code, now_ms):
                     left.pop(partition, None)
             if not left:
                 result.end()
 
-        return self._ask(ADD, build, handle, group=group.group_id, result=result)
+        return self._enqueue_request(ADD, build, handle, group=group.group_id, result=result)
 
     def _end(self, *, committed: bool) -> Result:
         if self._new_partitions:
-            self._ask_for_partitions()
+            self._enqueue_add_partitions()
         message = EndTxnRequest(
             transactional_id=self._id,
             producer_id=self.producer.producer_id,
@@ -502,14 +502,14 @@ class Transactions(TransactionManager):
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, EndTxnResponse)
-            if self._is_well(request, response, response.error_code, now_ms):
+            if self._check_error(request, response, response.error_code, now_ms):
                 if response.producer_id >= 0:
                     self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                     self.sequences.reset()
                     self._unresolved.clear()
                 self._ended(request.result)
 
-        return self._ask(END, lambda: request_of(message, latest=latest), handle)
+        return self._enqueue_request(END, lambda: request_of(message, latest=latest), handle)
 
     def _ended(self, result: Result) -> None:
         bumps, self._bumps_epoch, self._is_started = self._bumps_epoch, False, False
