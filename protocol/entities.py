@@ -202,6 +202,7 @@ def _selects_all_in(cls: type[Message]) -> bool:
 
 
 def _begin_loop(source: Source, field: Field, value: str) -> str:
+    assert field.is_array, f"{field.name}: entities are read from lists of structs, not from single ones"
     item = source.name(f"each_{field.name}")
     source.line(f"for {item} in {value}:")
     source.indent()
