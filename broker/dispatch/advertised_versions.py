@@ -5,11 +5,10 @@ broker with ZooKeeper, later ones with KRaft. What a release advertised and nobo
 between brokers, and others that `missing` names.
 """
 
+from sluice.config.kafka_releases import ALL
 from sluice.protocol.apis import API_KEYS, PRODUCE
 
 from .registry import HANDLERS
-
-ALL = "all"  # the union of all releases: whatever is served
 
 # API key:first version-last version.
 _ADVERTISED = {

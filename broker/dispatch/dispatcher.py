@@ -7,12 +7,11 @@ it handed a delayed operation to a purgatory, whose completion calls `Dispatcher
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from sluice.broker.network.connection import Connection
 from sluice.broker.requests.action_queue import ActionQueue
+from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
-from sluice.broker.requests.route import ApiRoute, Encode
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Enforcement
 from sluice.clock import Clock
@@ -20,18 +19,18 @@ from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
 from sluice.protocol.apis import API_KEYS, API_VERSIONS
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
 
-from .registry import HANDLERS, Handler
+from .registry import HANDLERS
+from .route import Route
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
-    from sluice.broker.journal.about import Reader
     from sluice.broker.journal.journal import Journal
-    from sluice.broker.server.broker import Broker
 
     from .forwarding import Forwarded
+    from .services import DispatchHost
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
@@ -41,49 +40,12 @@ _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
-class Route(ApiRoute):
-    """One API in one version: how to read it, what to do, how to answer, what was counted. Compiled on first use."""
-
-    __slots__ = (
-        "about",
-        "decode",
-        "errors",
-        "finish",
-        "flexible",
-        "flexible_response",
-        "handle",
-        "latency_counts",
-        "latency_sum_s",
-        "requests",
-        "serve",
-    )
-
-    def __init__(
-        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
-    ) -> None:
-        api = API_KEYS[handler.api_key]
-        # PARKED and NO_RESPONSE are never encoded.
-        super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
-        self.serve = handler.load()
-        self.handle = self.serve  # called with each request; fault rules replace it
-        self.finish = finish
-        self.about: Reader  # what a request is about, for the journal; there only if that is
-        # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
-        self.decode = decode_prefix(api.request, version)
-        self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
-        self.flexible_response = api.response_header_version(version) >= 1
-        self.requests = 0
-        self.errors: dict[int, int] = {}  # error code -> requests; those without an error are the rest
-        self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
-        self.latency_sum_s = 0.0
-
-
 class Dispatcher:
     """Takes frames from connections to handlers, and responses back."""
 
     def __init__(
         self,
-        broker: "Broker",
+        broker: "DispatchHost",
         clock: Clock,
         enforcement: Enforcement,
         actions: ActionQueue,
@@ -111,9 +73,9 @@ class Dispatcher:
         """The route of an API version, as a request begins with it; None where it is not served."""
         return self._routes.get(api_and_version) or self._open_route(api_and_version)
 
-    def context(self, connection: Connection) -> RequestContext:
+    def context(self, connection: Channel) -> RequestContext:
         """What a new connection's requests are handled with."""
-        return RequestContext(self._broker, Session(self._broker.node_id, connection), connection, self)
+        return RequestContext(Session(self._broker.node_id, connection), connection, self)
 
     # -- a turn: what one read brought ---------------------------------------------------------------------------------
 

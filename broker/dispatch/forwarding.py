@@ -17,7 +17,7 @@ from sluice.purgatory.operation import DelayedOperation
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
 
-    from .dispatcher import Route
+    from .route import Route
 
 # How long BrokerServer lets its channel to the controller try.
 FORWARDING_TIMEOUT_MS = 60_000

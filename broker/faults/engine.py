@@ -19,8 +19,8 @@ from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
 
-from sluice.broker.dispatch.dispatcher import Route
 from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.dispatch.route import Route
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import FaultError, RuleProblem
 from sluice.broker.faults.requests.route_faults import RouteFaults

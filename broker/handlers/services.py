@@ -12,17 +12,16 @@ from sluice.broker.coordinator.transaction.coordinator import TransactionCoordin
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
 from sluice.broker.metadata.new_topic import TopicError
-from sluice.broker.metadata.topic import Topic
+from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.security.acl.authorizer import Authorizer
-from sluice.broker.server.broker import Broker
 from sluice.broker.throttling.throttler import Enforcement
 from sluice.protocol.apis.api_versions import ApiVersion
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-RecordServices = Broker
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 
 class Services(Protocol):
@@ -40,6 +39,24 @@ class Services(Protocol):
     def authorizer(self) -> Authorizer | None: ...
     @property
     def auth(self) -> AuthHelper: ...
+
+
+class RecordServices(Services, CoordinatorHost, Protocol):
+    """What the handlers that read and write records use."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def enforcement(self) -> Enforcement: ...
+    @property
+    def fetches(self) -> DelayedOperationPurgatory: ...
+    @property
+    def delete_records(self) -> DelayedOperationPurgatory: ...
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
+    @property
+    def max_fetch_bytes(self) -> int: ...
+    def records_deleted(self, partition: Partition) -> None: ...
 
 
 class SecurityServices(Services, Protocol):
@@ -91,7 +108,9 @@ class TransactionServices(GroupServices, Protocol):
     def transactions(self) -> TransactionCoordinator: ...
 
 
-class AllServices(SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol):
+class AllServices(
+    RecordServices, SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol
+):
     """What the dispatcher is given for its handlers."""
 
 

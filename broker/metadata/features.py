@@ -7,7 +7,7 @@ Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by rele
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sluice.broker.dispatch.advertised_versions import ALL
+from sluice.config.kafka_releases import ALL
 
 _CONSUMER_GROUP_HEARTBEAT = 68
 

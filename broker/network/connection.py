@@ -14,16 +14,14 @@ import socket
 import sys
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from sluice.broker.requests.context import RequestHandler
+from sluice.broker.requests.channel import Channel
+from sluice.broker.requests.context import RequestContext, RequestHandler
 from sluice.broker.requests.trace import ReadTimes
 from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
-
-if TYPE_CHECKING:
-    from .services import ConnectionDispatcher
 
 log = logging.getLogger("sluice.broker")
 
@@ -37,6 +35,13 @@ TURN_REQUESTS = 256
 _NO_LINGER = Struct("ii").pack(1, 0)  # to close is to reset
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
+
+
+class ConnectionDispatcher(RequestHandler, Protocol):
+    """The dispatcher, which handles the requests of all connections."""
+
+    def context(self, connection: Channel) -> RequestContext:
+        """Return the context of a new connection's requests."""
 
 
 class Connection(asyncio.BufferedProtocol):

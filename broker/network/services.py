@@ -10,13 +10,11 @@ from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import QuotaManagers
 from sluice.quotas.store import QuotaStores
 
-from .connection import Connection
+from .connection import ConnectionDispatcher
 
 
-class ConnectionDispatcher(SaslDispatcher, Protocol):
-    """The dispatcher, which handles the requests of all connections."""
-
-    def context(self, connection: Connection) -> RequestContext: ...
+class HostDispatcher(ConnectionDispatcher, SaslDispatcher, Protocol):
+    """The dispatcher, as connections and their authenticators use it."""
 
 
 class ConnectionJournal(Protocol):
@@ -44,7 +42,7 @@ class NetworkHost(SaslHost, Protocol):
     @property
     def timer(self) -> Timer: ...
     @property
-    def dispatcher(self) -> ConnectionDispatcher: ...
+    def dispatcher(self) -> HostDispatcher: ...
     @property
     def journal(self) -> ConnectionJournal | None: ...
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable
 from struct import Struct
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from sluice.clock import Clock
 from sluice.protocol.apis.fetch import FetchResponse
@@ -15,9 +15,6 @@ from .channel import Channel
 from .route import ApiRoute
 from .session import Session
 from .trace import RequestAnnotations, RequestSubject
-
-if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
 
 # API key and version as one number, which is looked up as one; correlation id.
 FIXED_HEADER = ">Ii"
@@ -135,7 +132,6 @@ class RequestContext:
         "annotations",
         "api",
         "authenticator",
-        "broker",
         "charged_bytes",
         "connection",
         "correlation_id",
@@ -155,8 +151,7 @@ class RequestContext:
         "worked_ms",
     )
 
-    def __init__(self, broker: "Broker", session: Session, connection: Channel, responder: Responder) -> None:
-        self.broker = broker
+    def __init__(self, session: Session, connection: Channel, responder: Responder) -> None:
         self.session = session
         self.connection = connection
         self.responder = responder

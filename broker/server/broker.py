@@ -280,7 +280,7 @@ class Broker:
         """What can be altered while the broker runs; loaded with the first request that asks for it."""
         from sluice.broker.controller.configs.control import ConfigurationControl
 
-        return ConfigurationControl(self)
+        return ConfigurationControl(self.node_id, self.config, self.cluster)
 
     def appended(self, partition: Partition) -> None:
         """Something was appended here: whoever may read it now goes on, at once or when the replicas have it."""

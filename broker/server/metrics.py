@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice.broker.dispatch.dispatcher import Route
+from sluice.broker.dispatch.route import Route
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS

@@ -34,7 +34,6 @@ from .request_timer import RequestTime
 from .throttle_histogram import ThrottleTimesByClient
 
 if TYPE_CHECKING:
-    from sluice.broker.journal.journal import Journal
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 # WriteTxnMarkers: not held to request quotas, unless it is refused as no broker's (Kafka's `clusterAction`).
@@ -46,6 +45,13 @@ _SASL = frozenset({17, 36})  # SaslHandshake, SaslAuthenticate
 @runtime_checkable
 class _TellsThrottleTime(Protocol):
     throttle_time_ms: int
+
+
+class ThrottleJournal(Protocol):
+    """The journal, as throttling is recorded in it."""
+
+    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
+        """Record that a quota throttles a client."""
 
 
 class _Wait(DelayedOperation):
@@ -128,7 +134,7 @@ class Enforcement:
         throttled: DelayedOperationPurgatory,
         clock: Clock,
         throttle_times: ThrottleTimesByClient,
-        journal: "Journal | None" = None,
+        journal: ThrottleJournal | None = None,
     ) -> None:
         self.profile = profile
         self.quotas = quotas

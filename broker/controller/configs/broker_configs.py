@@ -7,18 +7,15 @@ replicas, so of what single brokers have of their own, the first broker's holds 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from sluice.config.broker_config import refused_value, row_of
+from sluice.broker.controller.cluster import Cluster
+from sluice.config.broker_config import Config, refused_value, row_of
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, Property
 from sluice.config.setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
 from sluice.config.value_types import text_of
 from sluice.protocol.errors import ErrorCode
 
 from .resource import Refusal
-
-if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
 
 # The limits of connections; of the first two Kafka takes 0 only from a file.
 _LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -30,19 +27,21 @@ _ALL_BROKERS = ""
 class BrokerConfigs:
     """See `ConfigStore`. As in Kafka, a broker alters and describes itself, and what all of them have."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, node_id: int, config: Config, cluster: Cluster) -> None:
+        self._node_id = node_id
+        self._config = config
+        self._cluster = cluster
 
     def names(self) -> Iterable[str]:
-        return [str(node_id) for node_id in self._broker.cluster.brokers]
+        return [str(node_id) for node_id in self._cluster.brokers]
 
     def own(self, name: str) -> Mapping[str, str]:
-        return self._broker.cluster.broker_configs.get(name, {})
+        return self._cluster.broker_configs.get(name, {})
 
     def misnamed(self, name: str) -> Refusal | None:
         if name == _ALL_BROKERS:
             return None
-        return wrong_node(name, self._broker.node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
+        return wrong_node(name, self._node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
 
     def list_to_change(self, name: str, key: str) -> str | None:
         row = PROPERTIES.get(key)
@@ -57,7 +56,7 @@ class BrokerConfigs:
         return refused_configs(own)
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        cluster = self._broker.cluster
+        cluster = self._cluster
         cluster.broker_configs[name] = own
         for node_id, broker in cluster.brokers.items():
             broker.config.set_dynamic(self.own(str(node_id)), self.own(_ALL_BROKERS))
@@ -70,8 +69,8 @@ class BrokerConfigs:
         if name == _ALL_BROKERS:
             return [_default(key, value) for key, value in self.own(name).items()]
         unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
-        wrong = wrong_node(name, self._broker.node_id, "Broker id", unexpected)
-        return self._broker.config.entries() if wrong is None else wrong
+        wrong = wrong_node(name, self._node_id, "Broker id", unexpected)
+        return self._config.entries() if wrong is None else wrong
 
 
 def refused_configs(own: Mapping[str, str]) -> Refusal | None:

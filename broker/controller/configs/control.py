@@ -4,8 +4,9 @@ A resource's configs are what is set on it; to alter them is to put another set 
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.controller.cluster import Cluster
+from sluice.config.broker_config import Config
 from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 
@@ -14,23 +15,20 @@ from .loggers import Loggers
 from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Change, ConfigStore, Operation, Refusal
 from .topic_configs import TopicConfigs
 
-if TYPE_CHECKING:
-    from sluice.broker.server.broker import Broker
-
 _MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
 
 
 class ConfigurationControl:
     """The stores by type of resource, as one broker is asked about them, and the two ways in which they are altered."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._cluster = cluster = broker.cluster
-        self.loggers = Loggers(broker.node_id)
+    def __init__(self, node_id: int, config: Config, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.loggers = Loggers(node_id)
         self.groups = cluster.group_configs
         self.client_metrics = cluster.client_metrics_configs
         self.stores: dict[int, ConfigStore] = {
             TOPIC: TopicConfigs(cluster),
-            BROKER: BrokerConfigs(broker),
+            BROKER: BrokerConfigs(node_id, config, cluster),
             CLIENT_METRICS: self.client_metrics,
             GROUP: self.groups,
         }

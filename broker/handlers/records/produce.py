@@ -6,46 +6,26 @@ a partition that has moved (KIP-951), v13 names topics by id (KIP-516). Follows 
 ReplicaManager.appendRecords and DelayedProduce.
 """
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from sluice.broker.log.log_results import AppendResult
-from sluice.broker.metadata.topic import Partition
-from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
-from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
-from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_produced
-from sluice.purgatory.operation import DelayedOperation
+from sluice.protocol.records.validate import ANY_CODEC_VERSION
+
+from .append import ALL, NO_RECORDS, Refusals, append, append_response, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-ALL = -1  # acks: the answer waits for all in-sync replicas
-_ACKS = (ALL, 0, 1)
 _ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
-_NO_RECORDS = memoryview(b"")
-_TOPIC_IDS_SINCE = 13
-_NAMES_LEADER_SINCE = 10
-# The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
-_WRITES_INTERNAL_TOPICS = "__admin_client"
 _FLAGS_AT = ATTRIBUTES_AT + 1
-# Partition -> why nothing is appended to it: an error code, and what its producer is told besides.
-Refusals = Mapping[Partition, tuple[ErrorCode, str | None]]
 _NONE_REFUSED: Refusals = {}
-_Moved = dict[Partition, PartitionProduceResponse]  # what is answered for partitions that this broker does not lead
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
@@ -60,7 +40,7 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
     except ValueError:  # there are more, or none
         return _handle_any(ctx, broker, request)
     index = item.index
-    records: memoryview = item.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
+    records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     metadata = broker.metadata
     topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)  # a request has one of the two
     if (
@@ -76,7 +56,7 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
         or (result := partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)) is None
     ):
         return _handle_any(ctx, broker, request)
-    answer = _answer(ctx, broker, partition, index, len(records), result)
+    answer = append_response(ctx, broker, partition, index, len(records), result)
     return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
 
 
@@ -89,223 +69,3 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceR
 
                 return produce_when_verified(ctx, broker, request)
     return append(ctx, broker, request, _NONE_REFUSED, unwritable_topics(ctx, broker, request))
-
-
-def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    """Topics of the request that the client must not write to."""
-    if broker.authorizer is None:
-        return ()
-    from .authorization import unwritable_topics  # most brokers never need it
-
-    return unwritable_topics(ctx, broker, request)
-
-
-def append(
-    ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, refused: Refusals, denied: Collection[str]
-) -> ProduceResponse | Outcome:
-    """What `handle` does when it is known which partitions and which topics must not be written to."""
-    metadata, acks = broker.metadata, request.acks
-    by_id = ctx.version >= _TOPIC_IDS_SINCE
-    pending: list[_Pending] = []
-    moved: _Moved = {}
-    responses = []
-    topic_data = request.topic_data
-    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
-        topic_data = _each_once(topic_data)
-    for data in topic_data:
-        topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
-        name = data.name if topic is None else topic.name
-        answers = []
-        for item in data.partition_data:
-            index = item.index
-            if name in denied:
-                answers.append(refuse(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-                continue
-            if topic is None or not 0 <= index < len(topic.partitions):
-                unknown_id = by_id and topic is None
-                code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answers.append(refuse(ctx, index, code))
-                continue
-            partition = topic.partitions[index]
-            if refused and partition in refused:
-                answers.append(refuse(ctx, index, *refused[partition]))
-                continue
-            answer = _append(ctx, broker, acks, partition, item)
-            answers.append(answer)
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                moved[partition] = answer
-            if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
-                pending.append(_Pending(partition, partition.log.log_end_offset, answer))
-        responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
-    response = ProduceResponse(responses)
-    if moved and ctx.version >= _NAMES_LEADER_SINCE:
-        _name_leaders(ctx, broker, response, moved)
-    if acks == 0:
-        return unanswered(ctx)
-    if pending:
-        operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
-        return ctx.park(operation, broker.produces, [item.partition for item in pending])
-    return response
-
-
-def unanswered(ctx: RequestContext) -> Outcome:
-    """What becomes of a request with acks=0."""
-    if ctx.error_code:
-        # There is no answer to put the error into, so the client learns of it by losing its connection.
-        ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
-    return NO_RESPONSE
-
-
-def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """As in Kafka, of a partition that comes twice only the last records count, and a topic is answered once."""
-    topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topic_data:
-        partitions = topics.setdefault((topic.name, topic.topic_id), {})
-        for item in topic.partition_data:
-            partitions[item.index] = item
-    return [
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
-        for (name, topic_id), partitions in topics.items()
-    ]
-
-
-def _append(
-    ctx: RequestContext, broker: "RecordServices", acks: int, partition: Partition, data: PartitionProduceData
-) -> PartitionProduceResponse:
-    records: memoryview = data.records or _NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    try:
-        check_produced(ctx.version, records)
-    except InvalidRecords as invalid:
-        return refuse(ctx, data.index, invalid.code)
-    if acks not in _ACKS:
-        return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
-    topic, log = partition.topic, partition.log
-    if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
-        return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.leads(partition):
-        return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if acks == ALL and len(partition.isr) < partition.min_isr:
-        return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
-    result = log.append(records, ctx.now_ms, partition.leader_epoch)
-    return _answer(ctx, broker, partition, data.index, len(records), result)
-
-
-def _answer(
-    ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
-) -> PartitionProduceResponse:
-    """Says what became of `size` bytes of records, and counts those that were stored."""
-    if result.error_code:
-        return _failed(ctx, index, result)
-    base_offset = result.base_offset
-    if base_offset >= 0 and not result.duplicate:
-        traffic = partition.traffic
-        traffic.records_in += result.last_offset - base_offset + 1
-        traffic.bytes_in += size
-        if broker.fetches.delayed or partition.log.has_followers:  # else nobody waits for it
-            broker.appended(partition)
-    # By position: index, error code, base offset, log append time, log start offset.
-    return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
-
-
-def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionProduceResponse:
-    ctx.error_code = ctx.error_code or result.error_code
-    return PartitionProduceResponse(
-        index=index,
-        error_code=result.error_code,
-        base_offset=-1,
-        log_start_offset=result.log_start_offset,
-        record_errors=[
-            BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
-            for number, message in result.record_errors
-        ],
-        error_message=result.error_message,
-    )
-
-
-def refuse(
-    ctx: RequestContext, index: int, code: int, message: str | None = None, log_start_offset: int = -1
-) -> PartitionProduceResponse:
-    """The answer for a partition to which nothing is appended."""
-    ctx.error_code = ctx.error_code or code
-    return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message
-    )
-
-
-def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
-    """Tells a producer who leads the partitions that this broker does not lead, and where these are."""
-    leaders: dict[int, NodeEndpoint] = {}
-    for partition, answer in moved.items():
-        known = broker.metadata.leadership(partition)
-        if known is None:
-            continue
-        answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
-        leader = broker.metadata.leader(known)
-        if leader is not None:
-            at = ctx.session.endpoint_of(leader)
-            leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
-    response.node_endpoints = list(leaders.values())
-
-
-class _Pending:
-    """One partition's part of a produce with acks=all: replicated once the high watermark is at `required_offset`."""
-
-    __slots__ = ("answer", "partition", "required_offset")
-
-    def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
-        self.partition = partition
-        self.required_offset = required_offset
-        self.answer = answer
-
-
-class _DelayedProduce(DelayedOperation):
-    """Waits until all replicas have the records, for `timeout_ms` at most; running out of time undoes no append."""
-
-    __slots__ = ("_broker", "_ctx", "_moved", "_pending", "_response")
-
-    def __init__(
-        self,
-        ctx: RequestContext,
-        broker: "RecordServices",
-        timeout_ms: int,
-        response: ProduceResponse,
-        pending: list[_Pending],
-    ) -> None:
-        super().__init__(timeout_ms)
-        self._moved: _Moved = {}
-        self._ctx = ctx
-        self._broker = broker
-        self._response = response
-        self._pending = pending
-
-    def try_complete(self) -> bool:
-        self._pending = [item for item in self._pending if not self._is_settled(item)]
-        return not self._pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._answer)
-
-    def _answer(self) -> ProduceResponse:
-        for item in self._pending:  # out of time
-            self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
-        if self._moved and self._ctx.version >= _NAMES_LEADER_SINCE:
-            _name_leaders(self._ctx, self._broker, self._response, self._moved)
-        return self._response
-
-    def _is_settled(self, item: _Pending) -> bool:
-        if item.partition.deleted:
-            self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return True
-        if not self._broker.leads(item.partition):
-            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self._moved[item.partition] = item.answer
-            return True
-        if item.partition.log.high_watermark < item.required_offset:
-            return False
-        if len(item.partition.isr) < item.partition.min_isr:
-            self._fail(item, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-        return True
-
-    def _fail(self, item: _Pending, code: ErrorCode) -> None:
-        item.answer.error_code = code
-        self._ctx.error_code = self._ctx.error_code or code

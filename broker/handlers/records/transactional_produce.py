@@ -28,7 +28,7 @@ from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
-from .produce import Refusals, append, refuse, unanswered, unwritable_topics
+from .append import Refusals, append, refuse, unanswered, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices

@@ -1,0 +1,53 @@
+"""One API in one version, as the dispatcher serves it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.route import ApiRoute, Encode
+from sluice.metrics import REQUEST_SECONDS_BOUNDS
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.message import Message
+
+from .registry import Handler
+
+if TYPE_CHECKING:
+    from sluice.broker.journal.about import Reader
+
+
+class Route(ApiRoute):
+    """An API version with its codec, its handler and its counters. Compiled on first use."""
+
+    __slots__ = (
+        "about",
+        "decode",
+        "errors",
+        "finish",
+        "flexible",
+        "flexible_response",
+        "handle",
+        "latency_counts",
+        "latency_sum_s",
+        "requests",
+        "serve",
+    )
+
+    def __init__(
+        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
+    ) -> None:
+        api = API_KEYS[handler.api_key]
+        # PARKED and NO_RESPONSE are never encoded.
+        super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
+        self.serve = handler.load()
+        self.handle = self.serve  # called with each request; fault rules replace it
+        self.finish = finish
+        self.about: Reader  # what a request is about, for the journal; there only if that is
+        # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
+        self.decode = decode_prefix(api.request, version)
+        self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
+        self.flexible_response = api.response_header_version(version) >= 1
+        self.requests = 0
+        self.errors: dict[int, int] = {}  # error code -> requests; those without an error are the rest
+        self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
+        self.latency_sum_s = 0.0

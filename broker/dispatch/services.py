@@ -1,0 +1,16 @@
+"""What dispatch/ uses of the broker whose requests it handles. Imported by type checkers only."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sluice.broker.handlers.services import AllServices
+from sluice.purgatory.scheduler import Scheduler
+
+
+class DispatchHost(AllServices, Protocol):
+    """A broker, with the versions that it serves by API key."""
+
+    @property
+    def served(self) -> Mapping[int, tuple[int, int]]: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
