@@ -1,7 +1,7 @@
 """`/api/v1/journal` of the admin port: what happened, as JSON, and as NDJSON while it happens."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -9,10 +9,8 @@ from starlette.responses import Response, StreamingResponse
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.journal.reader import API_NAMES, SLICE, JournalReader, Wanted, parse_wanted
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.journal_events import KINDS, AnyEvent, schema
-
-if TYPE_CHECKING:
-    from sluice.broker.server.cluster_server import ClusterServer
 
 _PATH = "/api/v1/journal"
 _LIMIT, _MOST = 1000, 10_000
@@ -93,7 +91,7 @@ def _beginning(reader: JournalReader, params: EventQuery, wanted: Wanted) -> int
     return reader.before_last(params.last, wanted)
 
 
-async def _lines(server: "ClusterServer", reader: JournalReader, wanted: Wanted, after: int) -> AsyncIterator[bytes]:
+async def _lines(server: ClusterServer, reader: JournalReader, wanted: Wanted, after: int) -> AsyncIterator[bytes]:
     """An event a line, until the client goes or the broker stops."""
     clock, encode = server.cluster.clock, msgspec.json.encode
     quiet_since_ms = clock.monotonic_ms()

@@ -20,6 +20,8 @@ from sluice.broker.requests.context import Outcome
 from sluice.config.broker_config import Config
 from sluice.protocol.message import Message
 
+from .response_frame import ResponseFrame
+
 if TYPE_CHECKING:
     from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from sluice.broker.faults.target import FaultedBroker, FaultTarget
     from sluice.broker.network.connection import Connection
     from sluice.broker.network.socket_server import SocketServer
-
-    from .response_frame import ResponseFrame
 
 _SCHEDULE = frozenset({"times", "during", "on", "schedule"})
 _TIME = frozenset({"after", "until"})
@@ -107,7 +107,7 @@ class RequestAction(Action, frozen=True):
         """Return the encoded response to send instead, before the journal records it."""
         return body
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: "ResponseFrame") -> None:
+    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         """Change the response frame, size and header included, before it is sent."""
 
     def sent(self, intercepted: "InterceptedRequest", hit: RuleHit) -> None:

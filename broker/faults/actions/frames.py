@@ -3,6 +3,7 @@
 A client reads 4 bytes of size, 4 of correlation id, and then what the API and version say.
 """
 
+from collections.abc import Callable
 from random import Random  # noqa: TID251  (seeded by what a rule's own drew)
 from struct import Struct
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -16,8 +17,6 @@ from .action import RequestAction, RuleHit
 from .response_frame import ResponseFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sluice.broker.faults.interfaces import InterceptedRequest
 
 _INT32 = 2**32
@@ -25,7 +24,7 @@ _INT32_MAX = 2**31 - 1
 _ID_AT = 4
 _BODY_AT = 8
 _pack_size = Struct(">i").pack
-_pack_unsigned: "Callable[[int], bytes]" = Struct(">I").pack
+_pack_unsigned: Callable[[int], bytes] = Struct(">I").pack
 _unpack_unsigned = Struct(">I").unpack_from
 
 

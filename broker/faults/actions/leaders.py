@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
+from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.matching.durations import Duration, parse_ms
@@ -20,7 +21,6 @@ from sluice.config.broker_config import Config
 from .action import StateAction, node_ids_of
 
 if TYPE_CHECKING:
-    from sluice.broker.controller.controller import Controller
     from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.faults.target import FaultTarget
 
@@ -170,7 +170,7 @@ def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None
     return undo_all(moved())
 
 
-def _target(controller: "Controller", partition: Partition, to: int | None) -> int:
+def _target(controller: Controller, partition: Partition, to: int | None) -> int:
     if to is not None:
         return to
     others = [each for each in partition.replicas if each in partition.isr and controller.is_live(each)]
