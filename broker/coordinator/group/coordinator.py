@@ -152,8 +152,8 @@ class GroupCoordinator(GroupRuntime):
         group = self.groups.get(commit.group_id)
         if group is None:
             if commit.generation_id >= 0:
-                tells = commit.version >= group_id_not_found_since
-                return ErrorCode.GROUP_ID_NOT_FOUND if tells else ErrorCode.ILLEGAL_GENERATION
+                knows_not_found = commit.version >= group_id_not_found_since
+                return ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION
             return ErrorCode.NONE  # a simple group begins
         return group.commit_error(commit)
 

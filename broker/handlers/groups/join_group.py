@@ -2,7 +2,8 @@
 
 v1 tells the rebalance timeout apart from the session timeout, v4 wants members to come back with the id they are given
 (KIP-394), v5 knows static members (KIP-345), v7 tells the protocol's type, v9 lets a leader skip the assignment
-(KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; what happens then is told in broker/groups.
+(KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; the rest is in
+broker/coordinator/group/classic/protocol.py.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""Answers that wait until all replicas have what the groups have written: what a client was told must not be lost with
-the leader of a partition of __consumer_offsets. Follows the deferred events of Kafka's CoordinatorRuntime.
+"""Responses that wait until all replicas have the records of a group: what a client knows must not be lost with the
+leader of a partition of __consumer_offsets. Follows the deferred events of Kafka's CoordinatorRuntime.
 
-A coordinator goes on meanwhile. Should another broker lead before the replicas have it, what was written may be lost,
-and so is what the coordinator knows: the client is told to look for the new one, and asks that again. Offsets that may
-still be lost are not told either, where Kafka tells those from before unless the client wants stable ones.
+The coordinator continues meanwhile. If another broker becomes the leader before the records are replicated, they may be
+lost, and the client is sent to the new coordinator. Offsets that may still be lost are not returned either, where Kafka
+returns the previous ones unless the client requires stable offsets.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,16 +19,16 @@ from sluice.protocol.message import Message
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
-Lost = Mapping[str, ErrorCode]  # by group id: why a group's client is not to believe what it would be told
+Lost = Mapping[str, ErrorCode]  # by group id: the error of a group whose records may be lost
 _NOTHING_LOST: Lost = {}
 
 
 def respond_when_replicated(
     ctx: RequestContext, broker: "GroupServices", group_ids: Iterable[str], respond: Callable[[Lost], Message]
 ) -> Message | Outcome:
-    """Answers `respond(lost)`, at once where the replicas have all that these groups have written.
+    """Respond with `respond(lost)` once the replicas have the records of these groups.
 
-    Groups are lost whose leader is another one now, or whose replicas take longer than `offsets.commit.timeout.ms`.
+    A group is lost if its partition has a new leader, or if replication takes longer than `offsets.commit.timeout.ms`.
     """
     groups = broker.groups
     required: dict[Partition, int] = {}

@@ -2,7 +2,7 @@
 not ask in time. Follows the classic part of Kafka's GroupMetadataManager; the states and their tables are those of
 group.py, which begins with how it all works.
 
-Timers, each of which does something only when nobody cancelled it:
+Timers, which run unless they are cancelled:
 
     join     one for a join round. The first one of a group that was empty waits `group.initial.rebalance.delay.ms`, and
              as long again while new members keep coming, up to the rebalance timeout; it is not over before, even if

@@ -1,13 +1,11 @@
-"""What happens to members of consumer groups: how a change of one makes the group's epoch grow, how a new target comes
-of that, how a member gets there, and how members go. Follows the consumer part of Kafka's GroupMetadataManager
+"""The rebalance of a consumer group: a change of a member bumps the group's epoch, a new target assignment is computed,
+and members are reconciled with it or removed. Follows the consumer part of Kafka's GroupMetadataManager
 (updateSubscriptionMetadata, maybeUpdateTargetAssignment, maybeReconcile, consumerGroupFenceMembers).
 
-Used for members of both protocols: heartbeat.py and classic_members.py say what members say. The group and its
-epochs are those of consumer_group.py, which begins with how it all works; a member's way to its target is that of
-current_assignment.py.
+Used for members of both protocols, by heartbeat.py and classic_members.py. The group and its epochs are explained in
+group.py, the reconciliation of a member in current_assignment.py.
 
-Different on purpose: whether topics have changed is looked at whenever a member says something; Kafka is told by its
-controller.
+Different on purpose: changes of topics are detected when a member sends a request; Kafka's controller reports them.
 """
 
 from collections.abc import Sequence
@@ -60,7 +58,7 @@ class ConsumerRebalance:
 
     @property
     def default_assignor(self) -> str:
-        """The one that is used where no member asks for another."""
+        """The assignor of groups whose members request no other."""
         return self.assignors[0]
 
     def new_member_id(self) -> str:
@@ -76,7 +74,7 @@ class ConsumerRebalance:
         """The error message for a full group."""
         return f"The consumer group has reached its maximum capacity of {self._max_size} members."
 
-    # -- from what a member says to what it shall have -----------------------------------------------------------------
+    # -- from a member's request to its assignment ---------------------------------------------------------------------
 
     def advance(
         self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
