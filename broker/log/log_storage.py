@@ -68,6 +68,18 @@ class StoredLog(EvictableLog, Protocol):
         """What is known of those who write here with a producer id."""
 
 
+class RetainedLog(Protocol):
+    """A log, as retention sees it."""
+
+    config: LogConfig
+    high_watermark: int
+    size_in_bytes: int
+
+    @property
+    def segments(self) -> Sequence[LogSegment]: ...
+    def drop_oldest_segments(self, count: int) -> int: ...
+
+
 class RestoredLog(NamedTuple):
     """What a storage has of a log that was there before: at least one segment."""
 

@@ -6,26 +6,13 @@ Nothing above the high watermark goes, nor an active segment that is empty. In m
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .log_config import LogConfig
-    from .log_storage import LogSegment
+    from .log_storage import LogSegment, RetainedLog
 
 
-class RetainedLog(Protocol):
-    """A log, as retention sees it."""
-
-    config: "LogConfig"
-    high_watermark: int
-    size_in_bytes: int
-
-    @property
-    def segments(self) -> "Sequence[LogSegment]": ...
-    def drop_oldest_segments(self, count: int) -> int: ...
-
-
-def enforce_retention(log: RetainedLog, now_ms: int) -> int:
+def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
     """Drop the segments that retention.bytes and retention.ms do not keep; return their number."""
     dropped = enforce_retention_bytes(log)
     if not log.config.cleanup_deletes:
@@ -34,7 +21,7 @@ def enforce_retention(log: RetainedLog, now_ms: int) -> int:
     return dropped + log.drop_oldest_segments(count)
 
 
-def enforce_retention_bytes(log: RetainedLog) -> int:
+def enforce_retention_bytes(log: "RetainedLog") -> int:
     """Drop the segments that retention.bytes does not keep; return their number."""
     if not log.config.cleanup_deletes:
         return 0

@@ -11,10 +11,11 @@ from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.authenticator import SaslAuthenticator
 from sluice.broker.security.sasl.listener import SaslListener
 
+from .connection import Connection
+
 if TYPE_CHECKING:
     from sluice.broker.security.tls.principal_mapper import Rule
 
-    from .connection import Connection
     from .services import NetworkHost
     from .tls_transport import TlsAcceptor, TlsTransport
 
@@ -46,7 +47,7 @@ class ChannelBuilder:
         self._rules: list[Rule] = []
         self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
 
-    def accept(self, connect: "Callable[[], Connection]") -> "Connection | TlsTransport":
+    def accept(self, connect: Callable[[], Connection]) -> "Connection | TlsTransport":
         """Return the protocol of a client that has just connected; `connect` makes its connection."""
         if self._tls is None:
             return self._admit(connect)
@@ -59,7 +60,7 @@ class ChannelBuilder:
         if self._tls is not None:
             self._tls.close()
 
-    def _admit(self, connect: "Callable[[], Connection]") -> "Connection":
+    def _admit(self, connect: Callable[[], Connection]) -> Connection:
         connection = connect()
         if self._sasl is not None:
             SaslAuthenticator(self._broker, self._sasl, connection, self.authentications).begin()
@@ -83,7 +84,7 @@ class ChannelBuilder:
             raise self._config.wrong(_RULES, str(error)) from None
         return TlsAcceptor(context, self._broker.scheduler, call_soon, self._shaken, self._failed)
 
-    def _shaken(self, layer: "TlsTransport") -> "Connection | None":
+    def _shaken(self, layer: "TlsTransport") -> Connection | None:
         """A client's handshake is done: its connection, or None if nobody can tell who it is."""
         user = None
         if self._sasl is None and (certificate := layer.certificate) is not None:

@@ -23,15 +23,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
+from .connection import Connection
 from .tls_failure import failure_of
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 log = logging.getLogger("sluice.broker")
 
@@ -100,7 +98,7 @@ class _HandshakeTimeout(DelayedOperation):
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     """One connection's TLS."""
 
-    def __init__(self, acceptor: TlsAcceptor, connect: "Callable[[], Connection]") -> None:
+    def __init__(self, acceptor: TlsAcceptor, connect: Callable[[], Connection]) -> None:
         """`connect` makes the Connection, for whoever lets the client in."""
         super().__init__()
         self.connect = connect

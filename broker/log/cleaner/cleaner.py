@@ -1,7 +1,7 @@
 """One cleaning of one log: of each key, only the last record stays. Kafka's Cleaner.
 
 Theory of operation. A log has a clean head, where an earlier cleaning left one record a key, and a dirty tail; the
-active segment, and what is not decided yet, are never touched (cleaner_manager.py says how far a cleaning may go).
+active segment, and what is not decided yet, are never touched (selection.py says how far a cleaning may go).
 
     first_dirty_offset                first_uncleanable_offset
     | clean segments    | dirty segments          | not touched

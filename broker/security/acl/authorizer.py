@@ -15,15 +15,12 @@ that only choose what a client is shown are not logged; Kafka has them at TRACE.
 
 import logging
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
 
 from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from .acl_store import Acls
-
-if TYPE_CHECKING:
-    from sluice.broker.requests.context import RequestContext
 
 _audit = logging.getLogger("sluice.broker.authorizer")
 
@@ -52,7 +49,7 @@ class Authorizer:
 
     def authorize(
         self,
-        ctx: "RequestContext",
+        ctx: RequestContext,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
@@ -103,7 +100,7 @@ class Authorizer:
         return False, _DEFAULT_DENY
 
     def authorize_by_resource_type(
-        self, ctx: "RequestContext", operation: AclOperation, resource_type: ResourceType
+        self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Whether the client may do it to some resource of the type (Authorizer.authorizeByResourceType)."""
         may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)

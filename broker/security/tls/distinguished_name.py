@@ -3,7 +3,8 @@
 Kafka's users by certificate are these strings, so they are the same to the character: the last name comes first, only
 the nine keywords of RFC 2253 are written as words, and a value of any other attribute is the hexadecimal DER of it
 (an e-mail address is `1.2.840.113549.1.9.1=#1612...`). As much of DER is read as leads there; the certificate is one
-that OpenSSL has read before. Python's own `getpeercert()` does not tell of which type a string was.
+that OpenSSL has read before. Python's own `getpeercert()` does not return the type of a string. `cryptography`
+decodes a BMPString as UTF-16, and raises for a GeneralString and for invalid UTF-8, where Java has a name.
 """
 
 from collections.abc import Iterator
