@@ -51,7 +51,7 @@ class GroupCoordinator:
         attempts = 0
         while self.node is None:
             try:
-                node = await self._look_up(deadline_ms)
+                node = await self._find_coordinator(deadline_ms)
             except RetriableException as error:
                 log.info("no coordinator", extra={"group": self.group_id, "error": str(error)})
             else:
@@ -65,7 +65,7 @@ class GroupCoordinator:
             await self._network.metadata_after(self._network.client.metadata.request_update(), deadline_ms)
         return self.node
 
-    async def ask(self, request: Request, deadline_ms: float = inf) -> Message:
+    async def send(self, request: Request, deadline_ms: float = inf) -> Message:
         """Asks the coordinator. Raises RetriableException where it did not answer."""
         node = await self.ensure(deadline_ms)
         try:
@@ -90,7 +90,7 @@ class GroupCoordinator:
                 raise TimeoutException("not done in time")
             await self._network.wait(min(until_ms, deadline_ms))
 
-    async def _look_up(self, deadline_ms: float) -> Node:
+    async def _find_coordinator(self, deadline_ms: float) -> Node:
         answer = await self._network.request(await self._any_node(deadline_ms), self._request())
         assert isinstance(answer, FindCoordinatorResponse), type(answer).__name__
         if answer.coordinators:

@@ -172,7 +172,7 @@ class Membership:
         if not generation.member_id or generation.instance_id is not None or self._coordinator.node is None:
             return
         try:
-            await self._coordinator.ask(self._leaving(generation, reason), deadline_ms)
+            await self._coordinator.send(self._leaving(generation, reason), deadline_ms)
         except KafkaException as error:
             log.info("could not leave", extra={"group": self._coordinator.group_id, "error": str(error)})
 
@@ -264,7 +264,7 @@ class Membership:
     async def _join_once(self) -> Joined:
         await self._coordinator.ensure()
         topics = self._subscriptions.topics
-        answer = await self._coordinator.ask(self._joining(topics))
+        answer = await self._coordinator.send(self._joining(topics))
         assert isinstance(answer, JoinGroupResponse), type(answer).__name__
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._generation = self._generation._replace(member_id=answer.member_id)
@@ -275,7 +275,7 @@ class Membership:
         assignments: list[SyncGroupRequestAssignment] = []
         if answer.leader == answer.member_id:
             assignments = await self._assign(answer, protocol)
-        synced = await self._coordinator.ask(self._syncing(protocol, assignments))
+        synced = await self._coordinator.send(self._syncing(protocol, assignments))
         assert isinstance(synced, SyncGroupResponse), type(synced).__name__
         self._check(synced.error_code)
         self._joined_topics = topics

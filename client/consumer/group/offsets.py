@@ -80,7 +80,7 @@ class GroupOffsets:
                 "this consumer is not a member of the group now: it was taken for dead, or is joining"
             )
         request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=LAST_BY_NAME)
-        answer = await self._coordinator.ask(request, deadline_ms)
+        answer = await self._coordinator.send(request, deadline_ms)
         assert isinstance(answer, OffsetCommitResponse), type(answer).__name__
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -126,7 +126,7 @@ class GroupOffsets:
         self, partitions: list[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         request = offset_fetch(self._coordinator.group_id, partitions, require_stable=True, oldest=1)
-        answer = await self._coordinator.ask(request, deadline_ms)
+        answer = await self._coordinator.send(request, deadline_ms)
         assert isinstance(answer, OffsetFetchResponse), type(answer).__name__
         group = answer.groups[0] if answer.groups else answer
         if group.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *MOVED):

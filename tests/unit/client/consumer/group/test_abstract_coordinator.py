@@ -99,12 +99,12 @@ def test_one_that_does_not_answer_is_forgotten(answer: Answer, raised: type[Kafk
         await stage.coordinator.ensure()
         began_ms = stage.network.now_ms
         with pytest.raises(raised):
-            await stage.coordinator.ask(HEARTBEAT)
+            await stage.coordinator.send(HEARTBEAT)
         assert stage.network.now_ms - began_ms == pytest.approx(after_ms, abs=5)
         assert stage.coordinator.node is None
         stage.coordinator_is = 2
         stage.two.answers["Heartbeat"] = lambda _: HeartbeatResponse()
-        assert isinstance(await stage.coordinator.ask(HEARTBEAT), HeartbeatResponse)
+        assert isinstance(await stage.coordinator.send(HEARTBEAT), HeartbeatResponse)
 
     at_group(test)
 
@@ -131,7 +131,7 @@ def test_errors_tell_whether_it_moved(code: ErrorCode, forgotten: bool) -> None:
 def test_what_is_on_its_way_fails_when_it_is_forgotten() -> None:
     async def test(stage: GroupStage) -> None:
         stage.one.answers["Heartbeat"] = lambda _: None
-        asking = asyncio.ensure_future(stage.coordinator.ask(HEARTBEAT))
+        asking = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
         await asyncio.sleep(0.5)
         stage.coordinator.forget("the test wants it")
         with pytest.raises(DisconnectException):
