@@ -119,21 +119,21 @@ class Sender:
                 until_ms = self._send_transactional(transactions, now_ms)
                 if until_ms is not None:
                     return min(until_ms, self._expire(now_ms))
-            ask_at_ms = transactions.ask_at_ms()
-            if ask_at_ms is not None and self._accumulator.incomplete:
-                return min(self._send_init_producer_id(transactions, ask_at_ms, now_ms), self._expire(now_ms))
+            next_request_ms = transactions.next_request_ms()
+            if next_request_ms is not None and self._accumulator.incomplete:
+                return min(self._send_init_producer_id(transactions, next_request_ms, now_ms), self._expire(now_ms))
         return self._send(now_ms)
 
-    def _send_init_producer_id(self, transactions: TransactionManager, ask_at_ms: float, now_ms: float) -> float:
-        if ask_at_ms > now_ms:
-            return ask_at_ms
+    def _send_init_producer_id(self, transactions: TransactionManager, next_request_ms: float, now_ms: float) -> float:
+        if next_request_ms > now_ms:
+            return next_request_ms
         node = self._network.least_loaded_node(now_ms).node
         if node is None:
             transactions.not_reached(now_ms)
-            return transactions.ask_at_ms() or inf
+            return transactions.next_request_ms() or inf
         if not self._network.ready(node, now_ms):
             return now_ms + self._network.poll_delay_ms(node.id, now_ms)
-        transactions.is_asking = True
+        transactions.is_requesting = True
         self._network.send(node.id, request_of(transactions.request()), self._handle_init_producer_id_response, now_ms)
         return inf
 
@@ -147,7 +147,7 @@ class Sender:
 
     def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
         """Sends what goes before batches; returns when to look again, or None: it is the batches' turn."""
-        if transactions.is_asking:
+        if transactions.is_requesting:
             return inf
         if transactions.has_abortable_error and transactions.last_error is not None:
             self._accumulator.abort(transactions.last_error, only_undrained=True)
@@ -163,15 +163,15 @@ class Sender:
         else:
             node = transactions.coordinator(request)
             if node is None:
-                transactions.look_up(request)
+                transactions.lookup_coordinator(request)
                 return now_ms
         if node is None:
-            transactions.try_again(request, now_ms)
+            transactions.reenqueue(request, now_ms)
             return request.next_attempt_ms
         if not self._network.ready(node, now_ms):
             if self._network.connection_failed(node.id) and request.coordinator is not None:
-                transactions.look_up(request)  # it may be another by now
-                transactions.try_again(request, now_ms)
+                transactions.lookup_coordinator(request)  # it may be another by now
+                transactions.reenqueue(request, now_ms)
             return now_ms + self._network.poll_delay_ms(node.id, now_ms)
         transactions.sent(request)
         versions = self._network.api_versions(node.id)
@@ -187,7 +187,7 @@ class Sender:
         features: Mapping[str, int],
         exchange: Exchange,
     ) -> None:
-        transactions.request_answered(request, exchange.response, exchange.failure(), features, exchange.received_ms)
+        transactions.handle_response(request, exchange.response, exchange.failure(), features, exchange.received_ms)
 
     # -- batches -----------------------------------------------------------------------------------------------------
 
@@ -230,11 +230,11 @@ class Sender:
         """
         queued, next_expiry_ms = self._accumulator.expired(now_ms)
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
-        on_their_way: list[ProducerBatch] = []
+        expired_in_flight: list[ProducerBatch] = []
         for partition, batches in list(self._in_flight.items()):
             # One that is sent again comes behind later ones: none of them may hide it.
             over = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
-            on_their_way += sorted(over, key=attrgetter("created_ms"))
+            expired_in_flight += sorted(over, key=attrgetter("created_ms"))
             left = [batch for batch in batches if batch not in over] if over else batches
             if left:
                 self._in_flight[partition] = left
@@ -244,9 +244,9 @@ class Sender:
         for batch in queued:
             self._fail_expired(batch, now_ms)
             self._accumulator.give_back(batch)
-        for batch in on_their_way:  # its bytes are given back when its request ends
+        for batch in expired_in_flight:  # its bytes are given back when its request ends
             self._fail_expired(batch, now_ms)
-        return now_ms if queued or on_their_way else next_expiry_ms
+        return now_ms if queued or expired_in_flight else next_expiry_ms
 
     def _fail_expired(self, batch: ProducerBatch, now_ms: float) -> None:
         passed_ms = int(now_ms - batch.created_ms)

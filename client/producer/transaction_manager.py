@@ -49,20 +49,20 @@ class TransactionManager:
         self.producer = NO_PRODUCER_YET
         self.transactional_id: str | None = None
         self.is_completing = False  # whether a transaction waits for its batches to end
-        self.is_asking = False  # a request is on its way
+        self.is_requesting = False  # a request is on its way
         self.fatal_error: KafkaException | None = None
         self._retry_backoff = retry_backoff
         self._failures = 0  # of InitProducerId, in a row
-        self._ask_at_ms = -inf
+        self._next_request_ms = -inf
         self._epoch_is_to_be_bumped = False
         self._to_rewrite: dict[TopicPartition, None] = {}
         self._unresolved: dict[TopicPartition, int] = {}  # the sequence after the last one of which nobody knows
 
     # -- the producer's id -------------------------------------------------------------------------------------------
 
-    def ask_at_ms(self) -> float | None:
+    def next_request_ms(self) -> float | None:
         """When InitProducerId is to be sent; None: it is not."""
-        return None if self.producer.is_valid or self.is_asking else self._ask_at_ms
+        return None if self.producer.is_valid or self.is_requesting else self._next_request_ms
 
     def request(self) -> InitProducerIdRequest:
         """What is to be sent."""
@@ -72,7 +72,7 @@ class TransactionManager:
         self, response: Message | None, failure: KafkaException | None, now_ms: float
     ) -> KafkaException | None:
         """Takes the answer, or that there is none. Returns what all that waits is to fail with, if it is."""
-        self.is_asking = False
+        self.is_requesting = False
         if isinstance(failure, UnsupportedVersionException):
             self.fatal_error = failure
             return failure
@@ -83,7 +83,7 @@ class TransactionManager:
                 self._failures = 0
                 self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                 return None
-        self._ask_at_ms = now_ms + self._retry_backoff.backoff(self._failures)
+        self._next_request_ms = now_ms + self._retry_backoff.backoff(self._failures)
         self._failures += 1
         if is_retriable(code):
             return None
@@ -184,7 +184,7 @@ class TransactionManager:
         self._epoch_is_to_be_bumped = False
         if self.producer.epoch == _LAST_EPOCH:
             self.producer = NO_PRODUCER_YET
-            self._ask_at_ms = -inf
+            self._next_request_ms = -inf
         elif self.producer.is_valid:
             self.producer = self.producer._replace(epoch=self.producer.epoch + 1)
         for partition in self._to_rewrite:

@@ -59,8 +59,8 @@ class TransactionRequest:
         "adds",
         "build",
         "coordinator",
+        "ends_transaction",
         "handle",
-        "is_end",
         "key",
         "may_have_started",
         "next_attempt_ms",
@@ -85,7 +85,7 @@ class TransactionRequest:
         self.coordinator = coordinator
         self.key = key
         self.result = result or Result()
-        self.is_end = priority == END
+        self.ends_transaction = priority == END
         self.adds = priority == ADD and coordinator is CoordinatorType.TRANSACTION
         self.may_have_started = False  # it adds to the transaction, and was sent: the coordinator may know of it
         self.next_attempt_ms = 0.0

@@ -267,7 +267,7 @@ class Transactions(TransactionManager):
 
     # -- what the sender asks ----------------------------------------------------------------------------------------
 
-    def ask_at_ms(self) -> float | None:
+    def next_request_ms(self) -> float | None:
         """The id comes with `init_transactions`."""
         return None
 
@@ -278,7 +278,7 @@ class Transactions(TransactionManager):
         if not self._requests:
             return None
         request = min(self._requests, key=lambda one: one.priority)  # of equal ones the first
-        if request.is_end:
+        if request.ends_transaction:
             if is_any_incomplete:
                 return None
             if not self._is_started:
@@ -291,7 +291,7 @@ class Transactions(TransactionManager):
         """Where a request that needs one goes, if that is known."""
         return None if request.coordinator is None else self._coordinators.get(request.coordinator)
 
-    def look_up(self, request: TransactionRequest) -> None:
+    def lookup_coordinator(self, request: TransactionRequest) -> None:
         """A request's coordinator is not known, or not there."""
         kind, key = request.coordinator, request.key
         assert kind is not None
@@ -314,15 +314,15 @@ class Transactions(TransactionManager):
     def sent(self, request: TransactionRequest) -> None:
         """It is on its way."""
         self._requests.remove(request)
-        self.is_asking = True
+        self.is_requesting = True
 
-    def try_again(self, request: TransactionRequest, now_ms: float, after_ms: float | None = None) -> None:
+    def reenqueue(self, request: TransactionRequest, now_ms: float, after_ms: float | None = None) -> None:
         """It was not answered, or not well."""
         request.next_attempt_ms = now_ms + (self._retry_backoff.backoff(0) if after_ms is None else after_ms)
         if request not in self._requests:
             self._requests.append(request)
 
-    def request_answered(
+    def handle_response(
         self,
         request: TransactionRequest,
         response: Message | None,
@@ -331,7 +331,7 @@ class Transactions(TransactionManager):
         now_ms: float,
     ) -> None:
         """Takes an answer, or that there is none; `features` are those of the broker that was asked."""
-        self.is_asking = False
+        self.is_requesting = False
         if self.state is State.FATAL_ERROR:
             request.result.end(self.last_error)
         elif isinstance(failure, UnsupportedVersionException):
@@ -339,11 +339,11 @@ class Transactions(TransactionManager):
             self._fail(failure)
         elif response is None:
             request.may_have_started = request.adds
-            if request.is_end and not self.is_v2:
+            if request.ends_transaction and not self.is_v2:
                 self._bumps_epoch = True
             if request.coordinator is not None:
-                self.look_up(request)
-            self.try_again(request, now_ms)
+                self.lookup_coordinator(request)
+            self.reenqueue(request, now_ms)
         else:
             if isinstance(response, InitProducerIdResponse):
                 self.is_v2 = features.get(_FEATURE, 0) >= _V2
@@ -370,15 +370,15 @@ class Transactions(TransactionManager):
         if not code:
             return True
         if request.coordinator is not None and code in _LOOK_UP_AGAIN:
-            self.look_up(request)
-            self.try_again(request, now_ms)
+            self.lookup_coordinator(request)
+            self.reenqueue(request, now_ms)
         elif is_retriable(code):
-            self.try_again(request, now_ms)
+            self.reenqueue(request, now_ms)
         else:
             error = exception_of(E.PRODUCER_FENCED if code in _FENCED else code)
             request.result.end(error)
             # An abort that would have to be aborted cannot be.
-            if code in _ABORTABLE[type(response)] and not (request.is_end and self.is_aborting):
+            if code in _ABORTABLE[type(response)] and not (request.ends_transaction and self.is_aborting):
                 self._fail_transaction(error)
             else:
                 self._fail(error)
@@ -435,13 +435,13 @@ class Transactions(TransactionManager):
     ) -> None:
         for code in codes:
             if code in _LOOK_UP_AGAIN:
-                self.look_up(request)
-                self.try_again(request, now_ms)
+                self.lookup_coordinator(request)
+                self.reenqueue(request, now_ms)
                 return
             if is_retriable(code):
                 is_first = code == E.CONCURRENT_TRANSACTIONS and not self._partitions
                 backoff_ms = self._retry_backoff.backoff(0)
-                self.try_again(request, now_ms, min(backoff_ms, _ADD_PARTITIONS_BACKOFF_MS) if is_first else None)
+                self.reenqueue(request, now_ms, min(backoff_ms, _ADD_PARTITIONS_BACKOFF_MS) if is_first else None)
                 return
             if code in _FENCED or code in _FATAL_FOR_PARTITIONS:
                 self._fail(exception_of(E.PRODUCER_FENCED if code in _FENCED else code))
@@ -481,7 +481,7 @@ class Transactions(TransactionManager):
             assert isinstance(response, TxnOffsetCommitResponse)
             for partition, answered in by_partition(response.topics).items():
                 if answered.error_code == E.REQUEST_TIMED_OUT:
-                    self.look_up(request)
+                    self.lookup_coordinator(request)
                 if self._check_error(request, response, answered.error_code, now_ms):
                     left.pop(partition, None)
             if not left:

@@ -32,7 +32,7 @@ def a_batch(records: int = 1, partition: TopicPartition = T0) -> ProducerBatch:
 
 def with_id(epoch: int = 0) -> TransactionManager:
     manager = TransactionManager(StaticBackoff(100))
-    manager.is_asking = True
+    manager.is_requesting = True
     manager.answered(InitProducerIdResponse(producer_id=7, producer_epoch=epoch), None, 0)
     return manager
 
@@ -47,14 +47,14 @@ class TestTheId:
     def test_is_asked_for_before_anything_is_drained(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
         assert not manager.may_drain(a_batch())
-        asked_at_ms = manager.ask_at_ms()
+        asked_at_ms = manager.next_request_ms()
         assert asked_at_ms is not None
         assert asked_at_ms < 0
         assert manager.request().transactional_id is None
 
     def test_is_asked_for_once(self) -> None:
         manager = with_id()
-        assert manager.ask_at_ms() is None
+        assert manager.next_request_ms() is None
         assert manager.may_drain(a_batch())
 
     @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ class TestTheId:
     ) -> None:
         manager = TransactionManager(StaticBackoff(100))
         assert manager.answered(response, failure, 500) is None
-        assert manager.ask_at_ms() == 600
+        assert manager.next_request_ms() == 600
 
     def test_that_is_refused_fails_what_waits_and_may_be_given_later(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
@@ -77,7 +77,7 @@ class TestTheId:
         error = manager.answered(refused, None, 500)
         assert isinstance(error, ApiException)
         assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        assert manager.ask_at_ms() == 600
+        assert manager.next_request_ms() == 600
 
     @pytest.mark.parametrize(
         ("response", "failure"),
@@ -162,7 +162,7 @@ class TestAGap:
         drained(manager, batch)
         out_of_order(manager, batch)
         manager.resolve_sequences()
-        assert manager.ask_at_ms() is not None
+        assert manager.next_request_ms() is not None
         assert not manager.may_drain(a_batch())
 
 

@@ -64,6 +64,14 @@ async def committed(broker: Broker) -> list[bytes]:
     return sorted(record.value for records in found.values() for record in records)
 
 
+async def committed_after_abort(broker: Broker, producer: Producer) -> list[bytes]:
+    """Abort the transaction, commit the next one, and return what is committed."""
+    await producer.abort_transaction()
+    await transaction(producer, b"after")
+    await producer.commit_transaction()
+    return await committed(broker)
+
+
 async def transaction(producer: Producer, *values: bytes) -> None:
     producer.begin_transaction()
     for number, value in enumerate(values):
@@ -156,10 +164,7 @@ class TestATransaction:
                 await producer.send("t", b"more")
             with pytest.raises(KafkaException, match="the transaction has failed and has to be aborted"):
                 await producer.commit_transaction()
-            await producer.abort_transaction()
-            await transaction(producer, b"after")
-            await producer.commit_transaction()
-            return await committed(broker)
+            return await committed_after_abort(broker, producer)
 
         assert with_producer(release, test) == [b"after"]
 
@@ -173,10 +178,7 @@ class TestATransaction:
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             with pytest.raises(KafkaException):
                 await producer.commit_transaction()
-            await producer.abort_transaction()
-            await transaction(producer, b"after")
-            await producer.commit_transaction()
-            return await committed(broker)
+            return await committed_after_abort(broker, producer)
 
         assert with_producer(release, test) == [b"after"]
 
@@ -186,10 +188,7 @@ class TestATransaction:
                 await transaction(producer, b"never")
                 with pytest.raises(KafkaException):
                     await producer.commit_transaction()
-            await producer.abort_transaction()
-            await transaction(producer, b"after")
-            await producer.commit_transaction()
-            return await committed(broker)
+            return await committed_after_abort(broker, producer)
 
         assert with_producer(release, test) == [b"after"]
 
@@ -214,10 +213,7 @@ class TestATransaction:
                 await transaction(producer, b"unknown")
                 with pytest.raises(KafkaException):
                     await producer.commit_transaction()
-            await producer.abort_transaction()
-            await transaction(producer, b"after")
-            await producer.commit_transaction()
-            return await committed(broker)
+            return await committed_after_abort(broker, producer)
 
         assert with_producer(release, test) == [b"after"]
 
