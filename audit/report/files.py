@@ -1,6 +1,6 @@
 """The files of a report: report.json, junit.xml, report.html and report.md in one folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from sluice.errors import SluiceError
 
 from .junit import junit
 from .markdown import markdown
-from .page import page
 
 JSON, JUNIT, PAGE, MATRIX = "report.json", "junit.xml", "report.html", "report.md"
 
@@ -21,7 +20,7 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
     files = {
         folder / JSON: as_json(result),
         folder / JUNIT: junit(result),
-        folder / PAGE: page(result, texts).encode(),
+        folder / PAGE: _page()(result, texts).encode(),
         folder / MATRIX: markdown(result, texts).encode(),
     }
     make_folder(folder)
@@ -32,7 +31,8 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Makes sure that there is one. Raises SluiceError."""
+    """Make sure that a report can be written into this folder. Raises SluiceError."""
+    _page()
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -43,6 +43,14 @@ def _write_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SluiceError(f"{folder}: the report cannot be written: {error.strerror}") from None
+
+
+def _page() -> Callable[[AuditResult, Mapping[str, str]], str]:
+    try:
+        from .page import page  # Jinja is needed only where a report is written
+    except ModuleNotFoundError as error:
+        raise SluiceError(f"{error.name} is not installed: pip install 'kafka-sluice[audit]'") from None
+    return page
 
 
 def as_json(result: AuditResult) -> bytes:

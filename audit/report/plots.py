@@ -1,17 +1,18 @@
-"""The plots of one verdict, as SVG: when attempts came, and what was waited before each, against what the KIP allows.
+"""The plots of one verdict: when attempts came, and what was waited before each, against what the KIP allows.
 
-Dots are strokes of no length with round ends, hundreds of which are one short path. Colours are the page's.
+They are paths and labels, which the template of the page writes as SVG. Dots are strokes of no length with round ends,
+hundreds of which are one short path. Colours are the page's.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, zip_longest
 from math import ceil
+from typing import NamedTuple
 
 from sluice.audit.judge.model.attempts import Outcome
 from sluice.audit.judge.model.verdict import Fit, Series
 
 from .axis import Axis, axis_of
-from .markup import Markup, element, joined
 from .words import milliseconds
 
 MOST_SERIES = 12  # of a plot: more would be a blot
@@ -24,18 +25,44 @@ _HALF_STEP = 0.5
 _FEW_RETRIES = 10
 
 
-def attempts_plot(series: Sequence[Series]) -> Markup:
+class Shape(NamedTuple):
+    """A path; `kind` is its class in the style sheet."""
+
+    kind: str
+    path: str
+
+
+class Label(NamedTuple):
+    """A text; `kind` is its class in the style sheet."""
+
+    text: str
+    x: float
+    y: float
+    kind: str
+
+
+class Plot(NamedTuple):
+    """What is drawn, from the back to the front."""
+
+    title: str
+    height: float
+    parts: Sequence[Shape | Label]
+    width: float = _WIDTH
+
+
+def attempts_plot(series: Sequence[Series]) -> Plot:
     """A row for each sequence: its attempts, and between them when the next was allowed to come."""
     shown = series[:MOST_SERIES]
     bottom = _TOP + _ROW * len(shown)
     last = max((each.at_ms[-1] for each in shown if each.at_ms), default=0.0)
     along = Axis(0.0, last * 1.03 or 1.0, _LEFT, _WIDTH - _RIGHT, is_log=False)
-    rows = [_row(each, number, _TOP + _ROW * (number + 0.5), along) for number, each in enumerate(shown)]
-    parts = [*_along(along, bottom, "since the first attempt", milliseconds), *rows]
-    return _svg(bottom + _BOTTOM, "Attempts over time", parts)
+    parts = _along(along, bottom, "since the first attempt", milliseconds)
+    for number, each in enumerate(shown):
+        parts += _row(each, number, _TOP + _ROW * (number + 0.5), along)
+    return Plot("Attempts over time", bottom + _BOTTOM, parts)
 
 
-def waits_plot(series: Sequence[Series], fit: Fit | None) -> Markup:
+def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
     """What was waited before each retry, the band that is allowed, and the model that fits best."""
     shown = [each for each in series if each.waited_ms][:MOST_SERIES]
     retries = max((len(each.waited_ms) for each in shown), default=1)
@@ -46,16 +73,16 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Markup:
     along = Axis(1 - _HALF_STEP, retries + _HALF_STEP, _LEFT, _WIDTH - _RIGHT, is_log=False)
     parts = [*_along(along, _HEIGHT - _BOTTOM, "retry", _whole), *_down(down)]
     if lows:
-        parts.append(_shape("band", _band_path(lows, highs, along, down)))
+        parts.append(Shape("band", _band_path(lows, highs, along, down)))
     if fitted:
-        parts.append(_shape("fit", _line((along.at(at), down.at(wait)) for at, wait in enumerate(fitted, 1))))
+        parts.append(Shape("fit", _line((along.at(at), down.at(wait)) for at, wait in enumerate(fitted, 1))))
     dots = [
         (along.at(at + _aside(number, len(shown), retries)), down.at(wait))
         for number, each in enumerate(shown)
         for at, wait in enumerate(each.waited_ms, 1)
     ]
-    parts.append(_shape("dots wait", _dots(dots)))
-    return _svg(_HEIGHT, "Waits before each retry", parts)
+    parts.append(Shape("dots wait", _dots(dots)))
+    return Plot("Waits before each retry", _HEIGHT, parts)
 
 
 def _until_reset(lows: Sequence[float], retries: int) -> int:
@@ -68,19 +95,19 @@ def _aside(number: int, of: int, retries: int) -> float:
     return 0.0 if of == 1 or retries > _FEW_RETRIES else _HALF_STEP * (number / (of - 1) - 0.5)
 
 
-def _row(series: Series, number: int, y: float, along: Axis) -> Markup:
+def _row(series: Series, number: int, y: float, along: Axis) -> list[Shape | Label]:
     allowed = "".join(_window(series, at, y, along) for at in range(len(series.low_ms)))
     succeeded, failed, open_ended = (list[tuple[float, float]]() for _ in range(3))
     for at_ms, outcome in zip_longest(series.at_ms, series.outcomes[: len(series.at_ms)], fillvalue=""):
         places = {Outcome.SUCCEEDED: succeeded, Outcome.ABANDONED: open_ended, Outcome.UNANSWERED: open_ended}
         places.get(Outcome(outcome) if outcome else Outcome.ERROR, failed).append((along.at(float(at_ms)), y))
-    name = element("text", str(number + 1), x=_LEFT - 10, y=y + 3.5, class_="end")
-    parts = [name, _shape("lane", f"M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}")]
-    parts += [_shape("band", allowed)] if allowed else []
+    parts: list[Shape | Label] = [Label(str(number + 1), _LEFT - 10, y + 3.5, "end")]
+    parts += [Shape("lane", f"M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}")]
+    parts += [Shape("band", allowed)] if allowed else []
     for kind, places_ in (("failed", failed), ("open", open_ended), ("succeeded", succeeded)):
         if places_:
-            parts.append(_shape(f"dots {kind}", _dots(places_)))
-    return element("g", *parts)
+            parts.append(Shape(f"dots {kind}", _dots(places_)))
+    return parts
 
 
 def _window(series: Series, at: int, y: float, along: Axis) -> str:
@@ -133,23 +160,23 @@ def _fitted(fit: Fit, retry: int) -> float:
     return wait if fit.cap_ms is None else min(wait, fit.cap_ms)
 
 
-def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], str]) -> list[Markup]:
+def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], str]) -> list[Shape | Label]:
     """The axis at the bottom."""
     ticks = axis.ticks()
     if in_words is _whole:
         ticks = sorted({float(ceil(tick)) for tick in ticks if axis.low <= ceil(tick) <= axis.high})
-    marks = [_shape("grid", "".join(f"M{axis.at(tick):.1f} {_TOP}V{bottom:.1f}" for tick in ticks))]
-    marks += [element("text", in_words(tick), x=axis.at(tick), y=bottom + 13, class_="middle") for tick in ticks]
+    marks: list[Shape | Label] = [Shape("grid", "".join(f"M{axis.at(tick):.1f} {_TOP}V{bottom:.1f}" for tick in ticks))]
+    marks += [Label(in_words(tick), axis.at(tick), bottom + 13, "middle") for tick in ticks]
     middle = (axis.start + axis.end) / 2
-    return [*marks, element("text", words, x=middle, y=bottom + 28, class_="middle axis")]
+    return [*marks, Label(words, middle, bottom + 28, "middle axis")]
 
 
-def _down(axis: Axis) -> list[Markup]:
+def _down(axis: Axis) -> list[Shape | Label]:
     """The axis at the left."""
     ticks = axis.ticks()
     grid = "".join(f"M{_LEFT} {axis.at(tick):.1f}H{_WIDTH - _RIGHT}" for tick in ticks)
-    names = [element("text", milliseconds(tick), x=_LEFT - 5, y=axis.at(tick) + 3.5, class_="end") for tick in ticks]
-    return [_shape("grid", grid), *names]
+    names = [Label(milliseconds(tick), _LEFT - 5, axis.at(tick) + 3.5, "end") for tick in ticks]
+    return [Shape("grid", grid), *names]
 
 
 def _whole(value: float) -> str:
@@ -162,13 +189,3 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 def _dots(points: Iterable[tuple[float, float]]) -> str:
     return "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points)
-
-
-def _shape(class_: str, path: str) -> Markup:
-    return element("path", d=path, class_=class_)
-
-
-def _svg(height: float, title: str, parts: Iterable[Markup]) -> Markup:
-    return element(
-        "svg", element("title", title), joined(*parts), viewBox=f"0 0 {_WIDTH} {height:g}", role="img", class_="plot"
-    )

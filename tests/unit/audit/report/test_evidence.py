@@ -3,9 +3,15 @@
 import re
 from html import unescape
 
-from sluice.audit.judge.model.verdict import Finding, FindingKind, State
-from sluice.audit.report.evidence import finding_dialog, verdict_dialog
-from tests.support.audit_results import series, subject, verdict, with_everything
+from sluice.audit.judge.model.verdict import Finding, FindingKind, State, SubjectResult
+from sluice.audit.report.page import page
+from tests.support.audit_results import result, series, subject, verdict, with_everything
+
+
+def _dialog(one: SubjectResult, text: str = "") -> str:
+    """The first."""
+    made = page(result(one), {each.statement: text for each in one.verdicts})
+    return made[made.index("<dialog") : made.index("</dialog>")]
 
 
 def _text(markup: str) -> str:
@@ -14,7 +20,7 @@ def _text(markup: str) -> str:
 
 def test_all_that_the_verdict_rests_on_is_told() -> None:
     one = with_everything().subjects[1]
-    text = _text(verdict_dialog("x", one, one.verdicts[0], "Waits double."))
+    text = _text(_dialog(one, "Waits double."))
     for part in (
         "differs from the KIP", "constant-client 2.2.1", "KIP-580/1 Waits double.", "waits stay at 104 ms",
         "Fitted model constant: 104 ms, no jitter", "first gap 104 ms 80 to 120 ms", "Seen under answered with error 7",
@@ -26,23 +32,23 @@ def test_all_that_the_verdict_rests_on_is_told() -> None:
 
 def test_raw_numbers_are_those_of_the_plot() -> None:
     one = verdict(series=[series([101.04, 203.96])])
-    text = _text(verdict_dialog("x", subject("a", "1", one), one, ""))
+    text = _text(_dialog(subject("a", "1", one)))
     assert "waited 101, 204 ms at least 53, 133 ms at most 180, 300 ms" in text
 
 
 def test_one_that_is_not_decided_says_what_would() -> None:
     needs = verdict(state=State.INCONCLUSIVE, runs_needed=5)
     never = verdict(state=State.INCONCLUSIVE)
-    assert "3 runs in real time; 5 more would decide" in _text(verdict_dialog("x", subject("a", "1"), needs, ""))
-    assert "no number of runs would decide" in _text(verdict_dialog("x", subject("a", "1"), never, ""))
+    assert "3 runs in real time; 5 more would decide" in _text(_dialog(subject("a", "1", needs)))
+    assert "no number of runs would decide" in _text(_dialog(subject("a", "1", never)))
 
 
 def test_a_verdict_without_attempts_has_no_plot() -> None:
-    assert 'class="plot"' not in verdict_dialog("x", subject("a", "1"), verdict(), "")
+    assert 'class="plot"' not in _dialog(subject("a", "1", verdict()))
 
 
 def test_a_finding_has_its_numbers_and_its_probe() -> None:
     found = Finding(kind=FindingKind.STORM, probe="refused", why="412 connections", measured={"within_ms": 2100.0})
-    text = _text(finding_dialog("x", subject("a", "1"), found))
+    text = _text(_dialog(subject("a", "1", findings=[found])))
     for part in ("Storm a 1", "412 connections", "within 2.1 s", "Seen in refused"):
         assert part in text

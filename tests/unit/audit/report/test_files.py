@@ -1,10 +1,12 @@
 """A report on disk, and read again."""
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from sluice.audit.report.files import as_json, read_report, write_report
+from sluice.audit.report.files import as_json, make_folder, read_report, write_report
 from sluice.errors import SluiceError
 from tests.support.audit_results import TEXTS, with_everything
 
@@ -38,6 +40,13 @@ def test_what_is_no_report_is_told_with_its_file(content: bytes | None, told: st
     with pytest.raises(SluiceError) as error:
         read_report(tmp_path)
     assert str(error.value).startswith(f"{file}: {told}")
+
+
+def test_a_missing_template_engine_is_reported_with_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "sluice.audit.report.page", raising=False)
+    with pytest.raises(SluiceError, match=re.escape("jinja2 is not installed: pip install 'kafka-sluice[audit]'")):
+        make_folder(tmp_path / "report")
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -75,6 +75,24 @@ def test_what_a_client_chose_is_text_everywhere(text: str, read: _Reader) -> Non
     assert not [attrs for _, attrs in read.elements if any(name.startswith("on") for name in attrs)]
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\x1b[31m", "a\\x1b[31m"),
+        ("\u202egnp", "\\u202egnp"),
+        ("a\0", "a\\x00"),
+        ("\ud800", "\\ud800"),
+        ('"><i>', "&#34;&gt;&lt;i&gt;"),
+    ],
+    ids=["a color of terminals", "a turned direction", "an end of text", "half a character", "markup"],
+)
+def test_the_name_of_a_client_is_visible_text(name: str, shown: str) -> None:
+    made = page(result(subject(name, "1", verdict(why=name))), {})
+    assert made.count(f"<title>Audit of {shown} 1</title>") == 1
+    assert f'title="{shown}"' in made
+    assert name not in made
+
+
 def test_every_cell_leads_to_its_evidence(read: _Reader) -> None:
     dialogs = [attrs["id"] for attrs in read.of("dialog")]
     links = [str(attrs["href"]).removeprefix("#") for attrs in read.of("a", "cell")]

@@ -1,18 +1,17 @@
 """What stands in the plots: dots where attempts were, bands where they were allowed."""
 
 import re
-from xml.etree.ElementTree import fromstring
 
 import msgspec
 import pytest
 
 from sluice.audit.judge.model.verdict import Fit, Series
-from sluice.audit.report.plots import MOST_SERIES, attempts_plot, waits_plot
+from sluice.audit.report.plots import MOST_SERIES, Plot, Shape, attempts_plot, waits_plot
 from tests.support.audit_results import HOSTILE, series
 
 
-def _paths(svg: str, kind: str) -> list[str]:
-    return [str(path.get("d")) for path in fromstring(svg).iter("path") if kind in str(path.get("class")).split()]
+def _paths(plot: Plot, kind: str) -> list[str]:
+    return [part.path for part in plot.parts if isinstance(part, Shape) and kind in part.kind.split()]
 
 
 def _points(path: str) -> list[tuple[float, float]]:
@@ -20,26 +19,26 @@ def _points(path: str) -> list[tuple[float, float]]:
 
 
 def test_each_attempt_is_a_dot_by_what_came_of_it() -> None:
-    svg = attempts_plot([series([100, 200, 400])])
-    assert [len(_points(path)) for path in _paths(svg, "failed")] == [3]
-    assert [len(_points(path)) for path in _paths(svg, "succeeded")] == [1]
+    plot = attempts_plot([series([100, 200, 400])])
+    assert [len(_points(path)) for path in _paths(plot, "failed")] == [3]
+    assert [len(_points(path)) for path in _paths(plot, "succeeded")] == [1]
 
 
 def test_the_window_of_the_next_attempt_holds_one_that_keeps_to_the_rule() -> None:
     """And only that: the first waited 100 ms, as it must, and the second as much, too short."""
-    svg = attempts_plot([series([100, 100])])
-    windows = re.findall(r"M([\d.]+) [\d.]+H([\d.]+)", _paths(svg, "band")[0])
-    dots = [x for path in _paths(svg, "dots") for x, _ in _points(path)]
+    plot = attempts_plot([series([100, 100])])
+    windows = re.findall(r"M([\d.]+) [\d.]+H([\d.]+)", _paths(plot, "band")[0])
+    dots = [x for path in _paths(plot, "dots") for x, _ in _points(path)]
     inside = [float(left) <= x <= float(right) for (left, right), x in zip(windows, sorted(dots)[1:], strict=True)]
     assert inside == [True, False]
 
 
 def test_waits_lie_in_the_band_where_the_rule_was_kept() -> None:
     """The third comes too early."""
-    svg = waits_plot([series([100, 200, 100])], None)
-    corners = _points(_paths(svg, "band")[0])
+    plot = waits_plot([series([100, 200, 100])], None)
+    corners = _points(_paths(plot, "band")[0])
     tops, bottoms = corners[:6:2], corners[:5:-2]  # of each step, one corner of the two
-    waits = _points(_paths(svg, "wait")[0])
+    waits = _points(_paths(plot, "wait")[0])
     inside = [top[1] <= y <= bottom[1] for (_, y), top, bottom in zip(waits, tops, bottoms, strict=True)]
     assert inside == [True, True, False]
 
@@ -56,8 +55,8 @@ def test_waits_lie_in_the_band_where_the_rule_was_kept() -> None:
     ids=["exponential", "linear", "constant"],
 )  # fmt: skip
 def test_the_model_goes_through_the_waits_it_explains(fit: Fit, waits_ms: list[float]) -> None:
-    svg = waits_plot([series(waits_ms)], fit)
-    assert _points(_paths(svg, "fit")[0]) == _points(_paths(svg, "wait")[0])
+    plot = waits_plot([series(waits_ms)], fit)
+    assert _points(_paths(plot, "fit")[0]) == _points(_paths(plot, "wait")[0])
 
 
 def test_the_model_ends_where_the_rule_begins_anew() -> None:
@@ -70,7 +69,7 @@ def test_the_model_ends_where_the_rule_begins_anew() -> None:
 
 def test_a_fit_of_hours_of_doubling_is_still_a_number() -> None:
     fit = Fit(model="exponential", base_ms=100, multiplier=2, cap_ms=None, jitter=0, confidence=1, waits=2000)
-    assert "inf" not in waits_plot([series([100.0] * 2000, banded=False)], fit)
+    assert "inf" not in str(waits_plot([series([100.0] * 2000, banded=False)], fit))
 
 
 NO_BAND = series([5.0, 5000.0], banded=False)
@@ -85,7 +84,6 @@ ENDLESS = Series(
     ids=["nothing", "one attempt", "no rule", "a rule without an end", "waits below 0", "more than are drawn"],
 )
 def test_anything_can_be_plotted(many: list[Series]) -> None:
-    for svg in (attempts_plot(many), waits_plot(many, None)):
-        fromstring(svg)
-        assert not re.search(r"nan|inf", svg)
-        assert len(_paths(svg, "lane")) <= MOST_SERIES
+    for plot in (attempts_plot(many), waits_plot(many, None)):
+        assert not re.search(r"nan|inf", str(plot))
+        assert len(_paths(plot, "lane")) <= MOST_SERIES
