@@ -6,6 +6,7 @@ Nothing of the audit itself is imported before a command needs it.
 from pathlib import Path
 
 import click
+import msgspec
 
 from sluice.cli.commands import Group
 from sluice.cli.options import format_option
@@ -40,8 +41,6 @@ def list_(what: str, output_format: str) -> None:
 @format_option
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
     """Tells what changed between two reports: folders of `sluice audit run`, or their report.json."""
-    import msgspec
-
     from sluice.audit.report.comparison import Kind
     from sluice.audit.report.comparison import compare as compared
     from sluice.audit.report.files import read_report

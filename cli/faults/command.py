@@ -1,11 +1,15 @@
 """`sluice faults`: rules by which a running broker fails, through its admin port."""
 
+import json
+
 import click
 
 from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import rules
 from sluice.cli.options import admin_options, format_option
+
+from .text import FaultList, FaultShown, printed
 
 _PATH = "/api/v1/faults"
 
@@ -25,8 +29,6 @@ def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, 
 
     Names are those of a rule and of its action, all of which `sluice faults schema` prints.
     """
-    from .text import FaultList, printed
-
     if bool(rule) == (file is not None):
         raise click.UsageError("either a rule as NAME=VALUE or --file is needed")
     wanted = _from_words(rule) if file is None else _from_file(file)
@@ -39,8 +41,6 @@ def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, 
 @format_option
 def list_(admin: str, token: str | None, output_format: str) -> None:
     """Lists the rules, and how often each has hit."""
-    from .text import FaultList, printed
-
     click.echo(printed(AdminClient(admin, token).get(_PATH, FaultList), output_format))
 
 
@@ -51,8 +51,6 @@ def list_(admin: str, token: str | None, output_format: str) -> None:
 @format_option
 def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | None, output_format: str) -> None:
     """Removes rules: what waits because of them goes on."""
-    from .text import FaultList, FaultShown, printed
-
     if bool(ids) == all_of_them:
         raise click.UsageError("either the ids of rules or --all is needed")
     client = AdminClient(admin, token)
@@ -66,8 +64,6 @@ def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | Non
 @faults.command()
 def schema() -> None:
     """Prints the JSON Schema of a rule."""
-    import json
-
     from sluice.broker.faults.rule import rule_schema
 
     click.echo(json.dumps(rule_schema(), indent=2))

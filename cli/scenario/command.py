@@ -1,10 +1,13 @@
 """`sluice scenario`: the catalogue, what a scenario says, and the JSON Schema of scenarios."""
 
 import click
+import msgspec
 
+from sluice.broker.scenarios.durations import format_duration
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import scenarios
 from sluice.cli.options import format_option
+from sluice.cli.text_table import table
 
 from .run_command import run
 
@@ -18,11 +21,7 @@ def scenario() -> None:
 @format_option
 def list_(output_format: str) -> None:
     """Lists the scenarios that come with sluice, and what each shows."""
-    import msgspec
-
-    from sluice.broker.scenarios.durations import format_duration
     from sluice.broker.scenarios.files import entries
-    from sluice.cli.text_table import table
 
     found = entries()
     if output_format == "json":

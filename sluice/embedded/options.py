@@ -17,6 +17,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.text.did_you_mean import did_you_mean
 
 from .fault_control import raise_problem
+from .scenario_control import load_scenario
 from .sync_broker import SyncBroker
 
 if TYPE_CHECKING:
@@ -136,15 +137,8 @@ def _scenario(options: BrokerOptions) -> "Scenario | None":
     given = options.get("scenario")
     if given is None:
         return None
-    from os import fspath
-
-    from sluice.broker.scenarios.files import load
-    from sluice.broker.scenarios.model import Scenario
-
-    if isinstance(given, Scenario):
-        return given
     try:
-        return load(fspath(given))
+        return load_scenario(given)
     except TypeError:
         raise ConfigError(f"scenario={given!r}: must be {_ACCEPTED['scenario'][1]}") from None
 

@@ -39,10 +39,16 @@ class LocalScenario:
 
 def start_run(scenario: "Scenario | PathLike[str] | str", server: ClusterServer) -> LocalScenario:
     """Start a scenario, for Broker.start_scenario."""
-    from sluice.broker.scenarios.files import load  # few run one
-    from sluice.broker.scenarios.model import Scenario
-    from sluice.broker.scenarios.run import Run
+    from sluice.broker.scenarios.run import Run  # few tests run a scenario
 
-    run = Run(scenario if isinstance(scenario, Scenario) else load(fspath(scenario)), server)
+    run = Run(load_scenario(scenario), server)
     run.start()
     return LocalScenario(run)
+
+
+def load_scenario(scenario: "Scenario | PathLike[str] | str") -> "Scenario":
+    """Return a scenario from its name in the catalogue or its file, or as it is."""
+    from sluice.broker.scenarios.files import load
+    from sluice.broker.scenarios.model import Scenario
+
+    return scenario if isinstance(scenario, Scenario) else load(fspath(scenario))
