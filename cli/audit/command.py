@@ -6,10 +6,10 @@ Nothing of the audit itself is imported before a command needs it.
 from pathlib import Path
 
 import click
-import msgspec
 
 from sluice.cli.commands import Group
 from sluice.cli.options import format_option
+from sluice.text.json_text import json_text
 
 from .run import run
 
@@ -49,7 +49,7 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
 
     found = compared(read_report(before), read_report(now))
     if output_format == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(json_text(found))
     else:
         click.echo("\n".join(comparison(found)))
     if fail_on_worse and any(change.kind is Kind.WORSE for change in found.changes):

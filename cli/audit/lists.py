@@ -1,12 +1,11 @@
 """What `sluice audit list` prints: clients, probes and statements."""
 
-import msgspec
-
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
 from sluice.audit.report.words import in_order
 from sluice.audit.subjects import SUBJECTS
 from sluice.cli.text_table import table
+from sluice.text.json_text import json_text
 
 _Rows = list[dict[str, str]]
 
@@ -20,7 +19,7 @@ def as_text(what: str) -> str:
 def as_json(what: str) -> str:
     """The same for machines: an object with a list for each."""
     lists = {name: _LISTS[name]() for name in _names(what)}
-    return msgspec.json.format(msgspec.json.encode(lists), indent=2).decode()
+    return json_text(lists)
 
 
 def _names(what: str) -> list[str]:

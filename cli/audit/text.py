@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-import msgspec
 
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.audit.report.comparison import Change, Comparison, Kind
@@ -18,6 +17,7 @@ from sluice.audit.report.words import (
     name_of,
     style_of,
 )
+from sluice.text.json_text import json_text
 from sluice.text.printable import printable
 
 _COLORS = {
@@ -78,7 +78,7 @@ def _colored(style: VerdictStyle, text: str) -> str:
 def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
     """The same for machines; report.json has everything."""
     report = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    return json_text(report)
 
 
 def _as_dict(result: SubjectResult) -> dict[str, object]:

@@ -5,6 +5,7 @@ import json
 import msgspec
 
 from sluice.cli.text_table import table
+from sluice.text.json_text import json_text
 
 
 class FaultShown(msgspec.Struct):
@@ -28,7 +29,7 @@ class FaultList(msgspec.Struct):
 def printed(found: FaultList, output_format: str) -> str:
     """As `text` or `json`."""
     if output_format == "json":
-        return msgspec.json.format(msgspec.json.encode(found.faults), indent=2).decode()
+        return json_text(found.faults)
     if not found.faults:
         return "no fault rules"
     rows = [

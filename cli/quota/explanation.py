@@ -8,6 +8,7 @@ import msgspec
 
 from sluice.cli.admin_client import admin_address, open_response, token_header
 from sluice.quotas.explain import Candidate, ConnectionSeen, Explanation, QuotaExplanation, SampleSeen
+from sluice.text.json_text import json_text
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
@@ -21,7 +22,7 @@ def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation
 
 def as_json(answer: Explanation) -> str:
     """The same for machines."""
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+    return json_text(answer)
 
 
 def in_words(answer: Explanation) -> str:

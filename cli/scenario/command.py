@@ -1,13 +1,13 @@
 """`sluice scenario`: the catalogue, what a scenario says, and the JSON Schema of scenarios."""
 
 import click
-import msgspec
 
 from sluice.broker.scenarios.durations import format_duration
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import scenarios
 from sluice.cli.options import format_option
 from sluice.cli.text_table import table
+from sluice.text.json_text import json_text
 
 from .run_command import run
 
@@ -25,7 +25,7 @@ def list_(output_format: str) -> None:
 
     found = entries()
     if output_format == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(json_text(found))
         return
     rows = [(one.name, str(one.brokers), format_duration(one.duration_ms), one.description) for one in found]
     click.echo("\n".join(table(("NAME", "BROKERS", "TAKES", "SHOWS"), rows)))

@@ -1,10 +1,9 @@
 """What is printed of a run: each step as it is done, and at the end what came of it."""
 
-import msgspec
-
 from sluice.broker.scenarios.durations import format_duration
 from sluice.broker.scenarios.report import RunReport, StepDone
 from sluice.cli.text_table import table
+from sluice.text.json_text import json_text
 
 
 def step_line(step: StepDone, duration_ms: float) -> str:
@@ -25,4 +24,4 @@ def summary(report: RunReport) -> str:
 
 def as_json(report: RunReport) -> str:
     """The same for machines."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    return json_text(report)

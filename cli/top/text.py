@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-import msgspec
 from rich.text import Text
+
+from sluice.text.json_text import json_text
 
 from .state import Point, State
 
@@ -57,4 +58,4 @@ def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Tex
 def as_json(state: State) -> str:
     """All that is known of one look."""
     names = ("at_ms", "cluster", "brokers", "total", "matched", "clients", "quotas", "faults")
-    return msgspec.json.format(msgspec.json.encode({name: getattr(state, name) for name in names}), indent=2).decode()
+    return json_text({name: getattr(state, name) for name in names})

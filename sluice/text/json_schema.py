@@ -5,6 +5,8 @@ from inspect import cleandoc
 
 import msgspec
 
+from .json_text import json_text
+
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, object]
 
@@ -19,7 +21,7 @@ def schema_of(type_: type, title: str) -> Schema:
 
 def text_of(schema: Schema) -> str:
     """A schema as the text of a file."""
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return json_text(schema) + "\n"
 
 
 def table(value: object) -> Schema:
