@@ -94,10 +94,10 @@ class Config(Values):
         """
         config = cls()
         if file is not None:
-            config._take(f"{file}", _read(file))
+            config._apply(f"{file}", _read(file))
         if environ is not None:
-            config._take_environment(environ)
-        config._take("--override", (("--override", *_split_override(item)) for item in overrides))
+            config._apply_environment(environ)
+        config._apply("--override", (("--override", *_split_override(item)) for item in overrides))
         config._check_together()
         return config
 
@@ -105,7 +105,7 @@ class Config(Values):
     def of(cls, properties: Mapping[str, str | float]) -> "Config":
         """Defaults, then these properties, as code gives them. Raises ConfigError, as `load` does."""
         config = cls()
-        config._take("config", (("config", name, written(value)) for name, value in properties.items()))
+        config._apply("config", (("config", name, format_value(value)) for name, value in properties.items()))
         config._check_together()
         return config
 
@@ -210,14 +210,14 @@ class Config(Values):
             raise self._wrong(name, item, "NAME://HOST:PORT")
         return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
 
-    def _take_environment(self, environ: Mapping[str, str]) -> None:
+    def _apply_environment(self, environ: Mapping[str, str]) -> None:
         pairs = [(key, _name_from_environment(key), environ[key]) for key in sorted(environ) if _is_ours(key)]
         unknown = [key for key, name, _ in pairs if not _is_known(name)]
         if unknown:
             self.warnings.append("environment: not a property, ignored: " + ", ".join(unknown))
-        self._take("environment", (pair for pair in pairs if pair[0] not in unknown))
+        self._apply("environment", (pair for pair in pairs if pair[0] not in unknown))
 
-    def _take(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
+    def _apply(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
         unused = []
         for origin, key, value in pairs:
             name = _ALIASES.get(key, key)
@@ -270,13 +270,13 @@ class Config(Values):
                 words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
                 map_name = "listener.security.protocol.map"
                 raise self._wrong(map_name, ",".join(self.names(map_name)), words)
-        self._warn_of_strays(own)
+        self._warn_of_unknown(own)
         for endpoint in self.advertised_listeners():
             if endpoint.name not in own or endpoint.host in EVERYWHERE:
                 words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
                 raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
 
-    def _warn_of_strays(self, own: Iterable[str]) -> None:
+    def _warn_of_unknown(self, own: Iterable[str]) -> None:
         """Of what is set for a listener that there is not."""
         prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
         strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
@@ -404,8 +404,8 @@ def _where(error: ValueError) -> str:
     return f"{error}: " if str(error).startswith("item ") else ""
 
 
-def written(value: str | float) -> str:
-    """A value of Python's as a file would have it."""
+def format_value(value: str | float) -> str:
+    """Return a Python value as a properties file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

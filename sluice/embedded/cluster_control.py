@@ -8,7 +8,7 @@ from sluice.broker.controller.errors import ClusterError
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.cluster_server import ClusterServer
-from sluice.config.broker_config import written
+from sluice.config.broker_config import format_value
 from sluice.errors import SluiceError
 
 
@@ -58,7 +58,7 @@ class ClusterControl:
 
         `assignments` are the brokers of each partition, the preferred leader first, in place of the two numbers.
         """
-        configs = {key: written(value) for key, value in (config or {}).items()}
+        configs = {key: format_value(value) for key, value in (config or {}).items()}
         new = NewTopic(name, partitions, replication_factor, assignments or {}, configs)
         created = self._running.cluster.create(new)
         if isinstance(created, TopicError):
