@@ -28,7 +28,7 @@ TEST_MODULES := $(shell find tests -name 'test_*.py')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ lint: setup ## ruff, mypy, import-linter, deptry, hadolint
 format: setup ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+generate: setup ## write the files that are generated from declarations
+	$(BIN)/python -m tests.generate
 
 bench: setup ## ours against a bare asyncio server
 	$(BIN)/python -m bench

@@ -239,7 +239,8 @@ class Dispatcher:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        route = Route(HANDLERS[api_key], version, self._enforcement.finisher(api_key))
+        handler = HANDLERS[api_key]
+        route = Route(handler, version, self._enforcement.finisher(handler.api))
         if self.journal is not None:
             route.about = self.journal.reader_of(api_key)
         if api_key in self._held:

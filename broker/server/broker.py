@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
 from sluice.broker.dispatch.dispatcher import Dispatcher
-from sluice.broker.dispatch.registry import FORWARDED
+from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
 from sluice.broker.metadata.new_topic import TopicError
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
 # How soon a quota callback is told that topics or leaders changed.
 _METADATA_CHECK_MS = 1_000
-# GetTelemetrySubscriptions and PushTelemetry: clients that find them advertised use them.
-_OF_TELEMETRY = (71, 72)
 
 
 class Broker:
@@ -96,10 +94,10 @@ class Broker:
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
-        if not config.boolean("sluice.telemetry"):
-            for api_key in _OF_TELEMETRY:
-                self.advertised.pop(api_key, None)
-                self.served.pop(api_key, None)
+        for key, handler in HANDLERS.items():
+            if handler.api.requires and not config.boolean(handler.api.requires):
+                self.advertised.pop(key, None)
+                self.served.pop(key, None)
         self.features = listed_features(release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")

@@ -16,6 +16,7 @@ from sys import float_info
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, FetchInProgress, Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.protocol.apis import FETCH, PRODUCE
@@ -35,11 +36,6 @@ from .throttle_histogram import ThrottleTimesByClient
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
-
-# WriteTxnMarkers: not held to request quotas, unless it is refused as no broker's (Kafka's `clusterAction`).
-_OF_BROKERS = frozenset({27})
-_MUTATIONS = frozenset({19, 20, 37})  # CreateTopics, DeleteTopics, CreatePartitions
-_SASL = frozenset({17, 36})  # SaslHandshake, SaslAuthenticate
 
 
 @runtime_checkable
@@ -147,15 +143,17 @@ class Enforcement:
         self._clock = clock
         self._journal = journal
 
-    def finisher(self, api_key: int) -> Callable[[RequestContext, Message | Outcome], None]:
-        """What is done with the responses of an API."""
-        if api_key == PRODUCE:
-            return self.finish_produce
-        if api_key == FETCH:
-            return self.finish_fetch
-        if api_key in _MUTATIONS:
-            return self.finish_mutation
-        return _answer if api_key in _SASL else self.finish
+    def finisher(self, api: ServedApi) -> Callable[[RequestContext, Message | Outcome], None]:
+        """Return the function that charges and sends the responses of an API."""
+        if api.cluster_action:
+            return self.finish_cluster_action
+        return {
+            Charge.PRODUCE_BYTES: self.finish_produce,
+            Charge.FETCH_BYTES: self.finish_fetch,
+            Charge.MUTATIONS: self.finish_mutation,
+            Charge.REQUEST: self.finish,
+            Charge.NONE: _answer,
+        }[api.charge]
 
     def holds_fetch(self, version: int) -> bool:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
@@ -192,9 +190,15 @@ class Enforcement:
         if self.quotas.request is None:
             ctx.responder.answer(ctx, response)
         else:
+            self._finish(ctx, response, 0, None, exempt=False)
+
+    def finish_cluster_action(self, ctx: RequestContext, response: Message | Outcome) -> None:
+        """Answer a request that only brokers send; it is charged only if it is refused, as in Kafka."""
+        if self.quotas.request is None:
+            ctx.responder.answer(ctx, response)
+        else:
             refused = ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            exempt = ctx.route.api_key in _OF_BROKERS and not refused
-            self._finish(ctx, response, 0, None, exempt=exempt)
+            self._finish(ctx, response, 0, None, exempt=not refused)
 
     def finish_mutation(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Charges a request whose handler has charged its mutations, and found the throttle time in the response."""

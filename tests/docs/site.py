@@ -130,8 +130,10 @@ def _metrics() -> str:
 
 
 def _apis() -> str:
-    served = sorted(HANDLERS.values())
-    rows = [[str(one.api_key), API_KEYS[one.api_key].name, f"{one.min_version} to {one.max_version}"] for one in served]
+    rows = [
+        [str(one.api_key), API_KEYS[one.api_key].name, f"{one.min_version} to {one.max_version}"]
+        for one in HANDLERS.values()
+    ]
     return (
         "# APIs and versions\n\nWhat ApiVersions answers, made of the same registry. `sluice serve --as kafka-2.8` "
         "answers what that release did.\n\n" + _table(("key", "API", "versions"), rows)

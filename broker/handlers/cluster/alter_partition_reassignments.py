@@ -11,6 +11,7 @@ from sluice.broker.controller.reassignment import changes_factor, is_reassigned,
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -23,6 +24,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 
 
 def handle(

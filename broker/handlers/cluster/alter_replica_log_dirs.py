@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -21,6 +22,8 @@ from .describe_log_dirs import LOG_DIR
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("AlterReplicaLogDirs", "0-2")
 
 # While a replica moves, its new directory is called "<topic>-<partition>.<32 digits>-future"; file names end at 255.
 _MAX_NAME_CHARS = 255 - len(".-future") - 32

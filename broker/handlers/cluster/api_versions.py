@@ -10,6 +10,7 @@ read one (KAFKA-17492).
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.protocol.apis import API_VERSIONS
 from sluice.protocol.apis.api_versions import (
     ApiVersionsRequest,
@@ -21,6 +22,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("ApiVersions", "0-5")
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 _NAMED_SINCE = 3

@@ -5,6 +5,7 @@ are not to be had from a broker.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -14,6 +15,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("DescribeCluster", "0-2")
 
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -23,6 +24,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("DescribeLogDirs", "0-5")
 
 LOG_DIR = "memory"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.elect_leaders import (
     ElectLeadersRequest,
@@ -19,6 +20,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("ElectLeaders", "0-2", forwarded=True)
 
 _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.controller.reassignment import is_reassigned
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -20,6 +21,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
+
+API = served("ListPartitionReassignments", "0", forwarded=True)
 
 
 def handle(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -21,6 +22,8 @@ from sluice.quotas.client_quotas import Entity
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("AlterClientQuotas", "0-1", forwarded=True)
 
 
 def handle(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import BROKER, Refusal
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_configs import (
     AlterConfigsRequest,
@@ -22,6 +23,8 @@ from .incremental_alter_configs import malformed
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigServices") -> AlterConfigsResponse:

@@ -7,6 +7,7 @@ properties (KIP-13) are not told, as in Kafka when it had such.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.describe_client_quotas import (
     ComponentData,
@@ -21,6 +22,8 @@ from sluice.quotas.client_quotas import IP, TYPES, Entity
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("DescribeClientQuotas", "0-1")
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types
 _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.controller.configs.broker_configs import ALTERABLE
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.config.setting import DEFAULT_CONFIG, Setting
 from sluice.protocol.apis.describe_configs import (
@@ -25,6 +26,8 @@ from .authorization import unauthorized
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("DescribeConfigs", "0-4")
 
 # ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
 _DYNAMIC_BROKER_LOGGER_CONFIG = 6

@@ -6,6 +6,7 @@ Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTele
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -16,6 +17,8 @@ from sluice.protocol.uuids import printed_uuid
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("GetTelemetrySubscriptions", "0", requires="sluice.telemetry")
 
 _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in the order in which clients are to prefer them
 

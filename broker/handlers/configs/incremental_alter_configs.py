@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import BROKER, Change, Operation, Refusal
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterConfigsResource,
@@ -20,6 +21,8 @@ from .authorization import unauthorized
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 
 
 def handle(

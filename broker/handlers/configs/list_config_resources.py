@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.list_config_resources import (
     ConfigResource,
@@ -16,6 +17,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("ListConfigResources", "0-1")
 
 # In the order in which Kafka tells of them.
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)

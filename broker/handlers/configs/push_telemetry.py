@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.client_metrics_manager import is_reserved
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -14,6 +15,8 @@ from .get_telemetry_subscriptions import selectors
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
+
+API = served("PushTelemetry", "0", requires="sluice.telemetry")
 
 
 def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigServices") -> PushTelemetryResponse:

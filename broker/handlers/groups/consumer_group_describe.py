@@ -11,6 +11,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_describe import (
     Assignment,
@@ -24,6 +25,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("ConsumerGroupDescribe", "0-1")
 
 _CLASSIC, _CONSUMER = 0, 1  # member types
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."

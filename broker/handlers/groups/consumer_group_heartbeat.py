@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.consumer.heartbeat_validation import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from sluice.protocol.errors import ErrorCode
@@ -18,6 +19,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("ConsumerGroupHeartbeat", "0-1")
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:

@@ -6,6 +6,7 @@ v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.errors import ErrorCode
@@ -15,6 +16,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:

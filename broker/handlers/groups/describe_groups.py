@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.classic.group import DEAD_NAME, STABLE, ClassicGroup
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_groups import (
     DescribedGroup,
@@ -19,6 +20,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("DescribeGroups", "0-6")
 
 _NOT_FOUND_SINCE = 6
 

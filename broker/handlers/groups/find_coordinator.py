@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.errors import NotDurableError
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -16,6 +17,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("FindCoordinator", "0-6")
 
 _GROUP, _TRANSACTION = 0, 1  # key types
 _TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC}

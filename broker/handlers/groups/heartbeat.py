@@ -6,12 +6,15 @@ v3 knows static members (KIP-345). Follows Kafka's GroupCoordinatorService.heart
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("Heartbeat", "0-4")
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupServices") -> HeartbeatResponse:

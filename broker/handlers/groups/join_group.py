@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
@@ -19,6 +20,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("JoinGroup", "0-9")
 
 _REBALANCE_TIMEOUT_SINCE = 1
 

@@ -7,6 +7,7 @@ Up to v2 it is one member; v3 takes many, and static ones by their instance id a
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from sluice.protocol.errors import ErrorCode
@@ -16,6 +17,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("LeaveGroup", "0-5")
 
 _MANY_SINCE = 3
 

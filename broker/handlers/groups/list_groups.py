@@ -5,12 +5,15 @@ only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("ListGroups", "0-5")
 
 
 def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServices") -> ListGroupsResponse:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
@@ -26,6 +27,8 @@ from .topic_lookup import authorized_topics, partition_error
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("OffsetCommit", "0-10")
 
 _TOPIC_IDS_SINCE = 10
 

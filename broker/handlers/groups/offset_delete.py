@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.offsets import TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -22,6 +23,8 @@ from .topic_lookup import authorized_topics, partition_error
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("OffsetDelete", "0")
 
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServices") -> Message | Outcome:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.group.offsets import CommittedOffset, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -32,6 +33,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("OffsetFetch", "0-10")
 
 _KAFKA_SINCE = 1
 _GROUP_ERRORS_SINCE = 2

@@ -7,6 +7,7 @@ KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
@@ -16,6 +17,8 @@ from .replicated_response import Lost, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+
+API = served("SyncGroup", "0-5")
 
 _PROTOCOL_SINCE = 5
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import INTERNAL_TOPICS, Partition
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
@@ -20,6 +21,8 @@ from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
+
+API = served("DeleteRecords", "0-2")
 
 _HIGH_WATERMARK = -1  # as an offset: all that consumers can read
 _NO_LOW_WATERMARK = -1

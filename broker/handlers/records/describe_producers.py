@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_producers import (
     DescribeProducersRequest,
@@ -17,6 +18,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
+
+API = served("DescribeProducers", "0")
 
 
 def handle(

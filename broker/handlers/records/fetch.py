@@ -29,6 +29,7 @@ from sluice.broker.replica.fetch_session import (
 )
 from sluice.broker.replica.partition_reader import readers_of
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -44,6 +45,8 @@ from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED, find, t
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
+
+API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 _TOPIC_IDS_SINCE = 13
 _NAMES_LEADER_SINCE = 16

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
@@ -26,6 +27,8 @@ from sluice.protocol.records.invalid import InvalidRecords
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
+
+API = served("ListOffsets", "0-11")
 
 LATEST = -1
 EARLIEST = -2

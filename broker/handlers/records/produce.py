@@ -9,6 +9,7 @@ ReplicaManager.appendRecords and DelayedProduce.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.produce import (
     ProduceRequest,
     ProduceResponse,
@@ -22,6 +23,8 @@ from .append import ALL, NO_RECORDS, Refusals, append, append_response, unwritab
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
+
+API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)
 
 _ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
 _FLAGS_AT = ATTRIBUTES_AT + 1

@@ -7,6 +7,7 @@ that comes twice is not touched at all. A password never comes here, its client 
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.broker.security.sasl.scram_credentials import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential
 from sluice.protocol.apis.alter_user_scram_credentials import (
@@ -20,6 +21,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("AlterUserScramCredentials", "0", forwarded=True)
 
 _MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
 

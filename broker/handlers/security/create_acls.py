@@ -7,6 +7,7 @@ AclControlManager.createAcls: their checks in their order, with their texts.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.protocol.apis.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from sluice.protocol.errors import ErrorCode
@@ -15,6 +16,8 @@ from .describe_acls import expect_known
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("CreateAcls", "0-3", forwarded=True)
 
 _TOO_MANY = "Unable to perform excessively large batch operation."
 

@@ -7,6 +7,7 @@ AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
 from sluice.protocol.apis.delete_acls import (
@@ -22,6 +23,8 @@ from .describe_acls import expect_known
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("DeleteAcls", "0-3", forwarded=True)
 
 _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis.describe_acls import (
@@ -20,6 +21,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("DescribeAcls", "0-3")
 
 
 def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.describe_user_scram_credentials import (
     CredentialInfo,
@@ -18,6 +19,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("DescribeUserScramCredentials", "0")
 
 
 def handle(

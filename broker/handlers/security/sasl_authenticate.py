@@ -7,12 +7,15 @@ KafkaApis has it; the rest follows SaslServerAuthenticator.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.sasl.mechanism import SaslError
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("SaslAuthenticate", "0-2", charge=Charge.NONE)
 
 
 def handle(

@@ -8,11 +8,14 @@ SaslServerAuthenticator.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+API = served("SaslHandshake", "0-1", charge=Charge.NONE)
 
 
 def handle(

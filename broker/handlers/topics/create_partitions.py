@@ -11,6 +11,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
@@ -25,6 +26,8 @@ from .create_topics import MAX_PARTITIONS
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+API = served("CreatePartitions", "0-3", charge=Charge.MUTATIONS, forwarded=True)
 
 _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 _UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -11,6 +11,7 @@ from sluice.broker.controller.configs.resource import CONFIG_SOURCES
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_topics import (
     CreatableTopic,
@@ -24,6 +25,8 @@ from sluice.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
 # What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS = 10_000

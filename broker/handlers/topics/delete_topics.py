@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_topics import (
     DeletableTopicResult,
@@ -22,6 +23,8 @@ from sluice.protocol.types import ZERO_UUID
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
     from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+API = served("DeleteTopics", "0-6", charge=Charge.MUTATIONS, forwarded=True)
 
 _Quota = Union["ControllerMutationQuota", None]
 

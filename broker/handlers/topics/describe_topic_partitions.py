@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_topic_partitions import (
     Cursor,
@@ -21,6 +22,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
+
+API = served("DescribeTopicPartitions", "0")
 
 # Kafka's max.request.partition.size.limit.
 _MAX_PARTITIONS = 2000

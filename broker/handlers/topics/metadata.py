@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.metadata.cache import Node
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -25,6 +26,8 @@ from sluice.protocol.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
+
+API = served("Metadata", "0-13")
 
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use it
 

@@ -9,6 +9,7 @@ from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.errors import ErrorCode
@@ -16,6 +17,8 @@ from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("AddOffsetsToTxn", "0-4")
 
 _KNOWS_FENCED_SINCE = 2
 

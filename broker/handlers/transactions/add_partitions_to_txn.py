@@ -13,6 +13,7 @@ from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT,
 from sluice.broker.metadata.topic import INTERNAL_TOPICS, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -27,6 +28,8 @@ from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("AddPartitionsToTxn", "0-5")
 
 _FROM_BROKERS_SINCE = 4
 _KNOWS_FENCED_SINCE = 2

@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
@@ -15,6 +16,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("DescribeTransactions", "0")
 
 
 def handle(

@@ -10,6 +10,7 @@ from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from sluice.protocol.errors import ErrorCode
@@ -17,6 +18,8 @@ from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("EndTxn", "0-5")
 
 _KNOWS_FENCED_SINCE = 2
 _RAISES_EPOCH_SINCE = 5

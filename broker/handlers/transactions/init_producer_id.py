@@ -7,6 +7,7 @@ a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever h
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.errors import NotDurableError
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -15,6 +16,8 @@ from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("InitProducerId", "0-5")  # 6 is two-phase commit's, and unstable
 
 _KNOWS_FENCED_SINCE = 4
 

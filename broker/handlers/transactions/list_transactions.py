@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.coordinator.transaction import metadata as states
 from sluice.broker.coordinator.transaction.metadata import TransactionMetadata
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_transactions import (
     ListTransactionsRequest,
@@ -20,6 +21,8 @@ from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("ListTransactions", "0-2")
 
 _STATES = {state.label: state for state in states.TransactionState}
 

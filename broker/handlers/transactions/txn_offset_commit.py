@@ -15,6 +15,7 @@ from sluice.broker.handlers.groups.topic_lookup import authorized_topics, partit
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -28,6 +29,8 @@ from sluice.protocol.records.batch import NO_SEQUENCE
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("TxnOffsetCommit", "0-6")
 
 _KNOWS_ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5

@@ -14,6 +14,7 @@ from sluice.broker.metadata.topic import Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarker,
@@ -28,6 +29,8 @@ from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
+
+API = served("WriteTxnMarkers", "0-2", cluster_action=True)
 
 _Codes = dict[TopicPartition, ErrorCode]
 

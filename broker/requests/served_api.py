@@ -1,0 +1,46 @@
+"""The header of a handler: how its API is served.
+
+`API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)` in a handler's module is the only place that states this.
+`make generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from sluice.protocol.types import Range
+
+
+class Charge(Enum):
+    """What a request is charged to, beside the request time that all but NONE are charged to (KIP-124)."""
+
+    PRODUCE_BYTES = "produce bytes"
+    FETCH_BYTES = "fetch bytes"
+    MUTATIONS = "controller mutations"  # KIP-599
+    REQUEST = "request time alone"
+    NONE = "nothing: the client is not authenticated yet"
+
+
+class ServedApi(NamedTuple):
+    """One API as it is served."""
+
+    name: str
+    min_version: int
+    max_version: int
+    charge: Charge = Charge.REQUEST
+    forwarded: bool = False  # brokers forward it to the controller
+    cluster_action: bool = False  # only brokers send it, so it is exempt from request quotas unless it is refused
+    requires: str = ""  # the property that enables it
+
+
+def served(
+    name: str,
+    versions: str,
+    *,
+    charge: Charge = Charge.REQUEST,
+    forwarded: bool = False,
+    cluster_action: bool = False,
+    requires: str = "",
+) -> ServedApi:
+    """Return the header of the handler of API `name`, with its versions written as `0-13`."""
+    served_versions = Range(versions)
+    return ServedApi(name, served_versions.first, served_versions.last, charge, forwarded, cluster_action, requires)
