@@ -1,7 +1,8 @@
 """The reference asyncio client: KIP-580 (retry backoff), KIP-144 (reconnect backoff), KIP-91 (delivery timeout) and
-KIP-219 (throttling), as Apache Kafka's own clients do them, or, with `profile="kip"`, as the texts say.
+KIP-219 (throttling), as in Apache Kafka's own clients, or, with `profile="kip"`, as the texts specify.
 
-`admin.AdminClient` and `producer.Producer` are what applications use. Under them: `network` (connections and requests;
-its first lines are where to begin reading), `metadata`, `connection_states`, `backoff`, `config`. What decides is
-sans-I/O, with time and chance as parameters; asyncio is in `async_network`, `connection`, and what waits for them.
+Applications use `admin.AdminClient`, `producer.Producer` and `consumer.Consumer`. Below them are `network`
+(connections and requests; start reading at `network.network_client`), `metadata`, `backoff` and `config`. Decisions
+are sans-I/O, with time and randomness as parameters; sockets and waiting are in `network.asyncio_network` and in the
+modules that await it.
 """
