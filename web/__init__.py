@@ -4,10 +4,7 @@ Who starts brokers hands `load` to them. It is called when someone first connect
 this then, so that neither a start nor a running client waits for it.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sluice.broker.admin.server import Page
+from sluice.broker.admin.server import Page
 
 
 def load() -> "Page":

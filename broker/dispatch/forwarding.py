@@ -14,10 +14,11 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
+from .route import Route
+
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
 
-    from .route import Route
 
 # How long BrokerServer lets its channel to the controller try.
 FORWARDING_TIMEOUT_MS = 60_000

@@ -13,8 +13,8 @@ answered.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
 from sluice.clock import Clock
@@ -22,9 +22,6 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
 
 from .about import NOTHING, Reader, reader_of
-
-if TYPE_CHECKING:
-    from sluice.broker.metadata.topic import Topic
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.topic import Partition
 from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from sluice.broker.metadata.topic import Partition
-
     from .services import Peer
 
 

@@ -9,10 +9,9 @@ Off until `sluice.journal.topic=true`: at full rate a record takes more time tha
 an internal topic, which clients cannot write to. What is asked about it is not in the journal (about.py).
 """
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from sluice.broker.controller.cluster import Cluster
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import POLL_MS, SLICE, JournalReader, Wanted
 from sluice.broker.log.retention import enforce_retention
@@ -24,9 +23,6 @@ from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
 
 from .broker import brokers_of
-
-if TYPE_CHECKING:
-    from sluice.broker.controller.cluster import Cluster
 
 _ALL = Wanted()
 # At full rate a slice is some 20 ms of events: when there are more, the next is written before clients fill the ring.

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.topic import Topic
 from sluice.config.broker_config import Config
 from sluice.quotas.entity import EmptyClientId, QuotaRules, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager
 
 if TYPE_CHECKING:
-    from sluice.broker.metadata.topic import Topic
     from sluice.quotas.callback import ClientQuotaCallback
 
 _PROPERTY = "client.quota.callback.class"

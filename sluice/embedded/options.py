@@ -19,6 +19,7 @@ from sluice.text.did_you_mean import did_you_mean
 from .fault_control import raise_problem
 from .scenario_control import load_scenario
 from .sync_broker import SyncBroker
+from .sync_handles import SyncFault, SyncQuota, SyncScenario
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
     from sluice.broker.faults.rule import Rule
     from sluice.broker.scenarios.model import Scenario
-
-    from .sync_handles import SyncFault, SyncQuota, SyncScenario
 
 
 class QuotaFields(TypedDict, total=False):

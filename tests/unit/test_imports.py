@@ -1,0 +1,180 @@
+"""The import graph: no cycles, no hidden dependencies. Layers between folders are import-linter's (pyproject.toml).
+
+Every import counts: plain ones, those under TYPE_CHECKING, and deferred ones within functions.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
+# Modules that declare what a folder uses of others: all that they import is for type checkers.
+INTERFACES = ("services", "hooks", "interfaces", "target")
+# Other modules that are imported for types alone, and why that is worth it.
+TYPES_ONLY = {
+    "sluice.audit.judge.model.verdict": "a command or an assertion loads the judge when it judges",
+    "sluice.broker.controller.metadata_log.durable_metadata": "only a data directory has one",
+    "sluice.broker.coordinator.group.consumer.classic_members": "only groups that migrate have them",
+    "sluice.broker.faults.actions.response_frame": "loaded with the first rule that changes a response",
+    "sluice.broker.faults.fault": "fault rules are described without the engine",
+    "sluice.broker.journal.about": "only a broker with a journal reads what requests are about",
+    "sluice.broker.log.log_storage": "protocols",
+    "sluice.broker.network.connection": "sluice.faults describes rules without asyncio, which takes 20 ms to import",
+    "sluice.broker.network.socket_server": "as above",
+    "sluice.broker.scenarios.report": "loaded when a scenario ends",
+    "sluice.broker.security.authentication_counts": "only listeners with TLS or SASL count",
+    "sluice.embedded.sync_handles": "the pytest plugin is loaded by every run of pytest",
+    "sluice.pipeline.charges.sources": "needs numpy, which a command's help does without",
+    "sluice.pipeline.plan.engine": "as above",
+    "sluice.pipeline.plan.recommendation": "as above",
+    "sluice.pipeline.throttle.byte_quotas": "as above",
+    "sluice.protocol.apis.produce": "loaded with the first Produce request",
+}
+MOST_FILES = 16  # in one folder
+CATALOGUES = {"protocol/apis", "quotas", "streams"}  # one file per API, and two packages that are flat by choice
+
+Kind = Literal["plain", "type", "deferred"]
+
+
+class Import(NamedTuple):
+    """One import of a module of ours."""
+
+    source: str
+    target: str
+    kind: Kind
+
+
+def _module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return name if name.split(".")[0] == "sluice" else f"sluice.{name}"
+
+
+def _files() -> Iterator[Path]:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            if not any(parent.is_symlink() for parent in path.parents if parent != ROOT):
+                yield path
+
+
+MODULES = {_module_of(path): path for path in _files()}
+
+
+@cache
+def imports() -> list[Import]:
+    """All imports between modules. The package's own `__init__` is left out: it loads public names on first use."""
+    found = []
+    for module, path in MODULES.items():
+        if module != "sluice":
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found += list(_imports_in(tree, module, path.name == "__init__.py", "plain"))
+    return found
+
+
+def _imports_in(node: ast.AST, module: str, is_package: bool, kind: Kind) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        inner = kind
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            inner = "type"
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and kind == "plain":
+            inner = "deferred"
+        for target in _targets(child, module, is_package):
+            if target not in ("sluice", module):
+                yield Import(module, target, kind)
+        yield from _imports_in(child, module, is_package, inner)
+
+
+def _targets(node: ast.AST, module: str, is_package: bool) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in MODULES)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            package = module.split(".")[: None if is_package else -1]
+            base = ".".join([*package[: len(package) - node.level + 1], *([base] if base else [])])
+        for alias in node.names:
+            name = f"{base}.{alias.name}"
+            if name in MODULES or base in MODULES:
+                yield name if name in MODULES else base
+
+
+def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the strongly connected components with more than one node (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in sorted(edges.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            component: list[str] = []
+            while component[-1:] != [node]:
+                component.append(stack.pop())
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_modules_form_no_cycle() -> None:
+    edges: dict[str, set[str]] = {}
+    for found in imports():
+        edges.setdefault(found.source, set()).add(found.target)
+    assert cycles(edges) == []
+
+
+def _folders() -> list[str]:
+    return sorted({module.rpartition(".")[0] for module in MODULES if "." in module} - {"sluice"})
+
+
+@pytest.mark.parametrize("folder", _folders())
+def test_sub_folders_form_no_cycle(folder: str) -> None:
+    """The folders directly below one folder, each as a whole."""
+    edges: dict[str, set[str]] = {}
+    children = {module for module, path in MODULES.items() if path.name == "__init__.py"}
+    for found in imports():
+        source, target = (_child(folder, module) for module in (found.source, found.target))
+        if source in children and target in children and source != target:
+            edges.setdefault(source, set()).add(target)
+    assert cycles(edges) == []
+
+
+def _child(folder: str, module: str) -> str:
+    """The part of `folder` that a module belongs to; "" for modules elsewhere."""
+    if not module.startswith(f"{folder}."):
+        return ""
+    return f"{folder}.{module.removeprefix(f'{folder}.').split('.')[0]}"
+
+
+def test_type_only_imports_are_of_interfaces_and_of_what_is_loaded_later() -> None:
+    deferred = {found.target for found in imports() if found.kind == "deferred"}
+    wrong = [
+        f"{found.source}: {found.target}"
+        for found in imports()
+        if found.kind == "type"
+        and found.target.rpartition(".")[2] not in INTERFACES
+        and found.target not in TYPES_ONLY
+        and not any(target == found.target or target.startswith(f"{found.target}.") for target in deferred)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("folder", sorted({str(path.parent.relative_to(ROOT)) for path in MODULES.values()}))
+def test_a_folder_can_be_taken_in_at_a_glance(folder: str) -> None:
+    files = [path for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"]
+    assert len(files) <= MOST_FILES or folder in CATALOGUES
