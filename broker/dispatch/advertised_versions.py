@@ -6,7 +6,7 @@ between brokers, and others that `missing` names.
 """
 
 from sluice.config.kafka_releases import ALL
-from sluice.protocol.apis import API_KEYS, PRODUCE
+from sluice.protocol.apis import API_KEYS, ApiKey
 
 from .registry import HANDLERS
 
@@ -49,7 +49,7 @@ _ADVERTISED = {
     ),
 }
 # Advertised from 0 on for the sake of librdkafka, and refused below 3 (KAFKA-18659).
-_SERVED_FROM = {("kafka-4.4", PRODUCE): 3}
+_SERVED_FROM = {("kafka-4.4", ApiKey.PRODUCE): 3}
 
 VersionRange = tuple[int, int]
 

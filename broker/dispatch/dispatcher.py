@@ -17,7 +17,7 @@ from sluice.broker.throttling.throttler import Enforcement
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, API_VERSIONS
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
@@ -253,12 +253,12 @@ class Dispatcher:
     def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
         served = self._broker.served.get(api_key)
-        if api_key == API_VERSIONS and served:
+        if api_key == ApiKey.API_VERSIONS and served:
             from sluice.broker.handlers.cluster.api_versions import (
                 unsupported_version,  # as all handlers: with the first request of its API
             )
 
-            route = self._routes.get(API_VERSIONS << 16) or self._open_route(API_VERSIONS << 16)
+            route = self._routes.get(ApiKey.API_VERSIONS << 16) or self._open_route(ApiKey.API_VERSIONS << 16)
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
             if self.journal is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject
 from sluice.protocol import entities
-from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.entities import Topics
 from sluice.protocol.message import Message
 
@@ -32,10 +32,10 @@ NOTHING: AnySubject = ((), 0, "", "")
 
 def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
     """What takes this from the requests of an API."""
-    if api_key == PRODUCE:
+    if api_key == ApiKey.PRODUCE:
         return cast("Reader", of_produce)
-    if api_key == FETCH:
-        return partial(_of_fetch, read=entities.reader_of(FETCH), topics_by_id=topics_by_id)
+    if api_key == ApiKey.FETCH:
+        return partial(_of_fetch, read=entities.reader_of(ApiKey.FETCH), topics_by_id=topics_by_id)
     return partial(_of_any, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
 
 

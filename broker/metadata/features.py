@@ -8,8 +8,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from sluice.config.kafka_releases import ALL
-
-_CONSUMER_GROUP_HEARTBEAT = 68
+from sluice.protocol.apis import ApiKey
 
 
 class Feature(NamedTuple):
@@ -24,7 +23,7 @@ class Feature(NamedTuple):
 
 TRANSACTION_VERSION = "transaction.version"
 _KAFKA_4_4 = (
-    Feature("group.version", 0, 1, 1, needed_api=_CONSUMER_GROUP_HEARTBEAT),
+    Feature("group.version", 0, 1, 1, needed_api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
     Feature("metadata.version", 7, 33, 33),  # 3.3-IV3 to 4.4-IV2
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )

@@ -19,7 +19,7 @@ from sluice.broker.requests.context import NO_RESPONSE, PARKED, FetchInProgress,
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
-from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -157,7 +157,7 @@ class Enforcement:
 
     def holds_fetch(self, version: int) -> bool:
         """Whether a fetch of this version that is over quota waits before it reads, instead of being muted."""
-        return self.profile.throttling_of(FETCH, version) is HOLD
+        return self.profile.throttling_of(ApiKey.FETCH, version) is HOLD
 
     def largest_fetch(self, ctx: RequestContext) -> float:
         """Bytes that one fetch of this client may have: what an idle client gets at once, else a large one would be
@@ -249,7 +249,7 @@ class Enforcement:
         size = 4 + body_bytes  # Kafka's FetchResponse.sizeOf counts 4 more for its size
         fetch, ctx.fetch = ctx.fetch, None  # there is none where a session is not known
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
-        throttling = self.profile.throttling_of(FETCH, ctx.version)
+        throttling = self.profile.throttling_of(ApiKey.FETCH, ctx.version)
         now_ms = self.time.at(ctx.now_ms)
         byte_ms = request_ms = 0
         if fetch is not None and fetch.is_from_follower:
@@ -392,9 +392,9 @@ class Enforcement:
         assert by is not None, "a wait that no quota demands"
         throttle_ms = max(other_ms, request_ms)
         by.record_throttle_time(ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
-        if ctx.route.api_key == PRODUCE:
+        if ctx.route.api_key == ApiKey.PRODUCE:
             (ctx.session.throttle_times or _throttle_times_of(ctx.session)).produce.record(throttle_ms, now_ms)
-        elif ctx.route.api_key == FETCH:
+        elif ctx.route.api_key == ApiKey.FETCH:
             (ctx.session.throttle_times or _throttle_times_of(ctx.session)).fetch.record(throttle_ms, now_ms)
         self.throttle_times.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
         if self._journal is not None:

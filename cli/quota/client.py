@@ -4,7 +4,7 @@ import socket
 from typing import Self, TypeVar
 
 from sluice.errors import ConfigError, SluiceError
-from sluice.protocol.apis import API_KEYS, API_VERSIONS
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_prefix, encoder
@@ -41,7 +41,7 @@ class QuotaClient:
         except OSError as error:
             raise SluiceError(f"{bootstrap}: no connection: {_why(error)}") from None
         try:
-            answer = self._exchange(ApiVersionsRequest(), API_VERSIONS, 0, ApiVersionsResponse)
+            answer = self._exchange(ApiVersionsRequest(), ApiKey.API_VERSIONS, 0, ApiVersionsResponse)
         except SluiceError:
             self._socket.close()
             raise

@@ -51,7 +51,7 @@ from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.clock import Clock, TimerHandle
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis import API_VERSIONS, FETCH
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
@@ -369,7 +369,7 @@ class NetworkClient:
         now_ms = self.clock.monotonic_ms()
         self.states.checking_api_versions(connection.node_id)
         message = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
-        request = Request(API_VERSIONS, lambda _version: message, latest=version)
+        request = Request(ApiKey.API_VERSIONS, lambda _version: message, latest=version)
         exchange = Exchange(
             connection.node_id, request, self._handle_api_versions_response, now_ms, self.request_timeout_ms
         )
@@ -381,7 +381,7 @@ class NetworkClient:
             return  # it was lost with the connection
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and exchange.version > 0:
             # Since 2.4 brokers say what they do know; those before know version 0.
-            known = (api.max_version for api in response.api_keys if api.api_key == API_VERSIONS)
+            known = (api.max_version for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS)
             self._send_api_versions_request(self._connections[node_id], next(known, 0))
         elif response.error_code:
             self._disconnected(node_id, f"ApiVersions was answered with error {response.error_code}")
@@ -515,10 +515,10 @@ def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start
         raise RemoteProtocolError(
             f"correlation id {header.correlation_id} where {exchange.correlation_id} was next ({api.name})"
         )
-    if api.key == FETCH and connection.is_overwritten(view):
+    if api.key == ApiKey.FETCH and connection.is_overwritten(view):
         # Its records are views on what the next read overwrites; an answer this small is copied as a whole.
         view, position, end = memoryview(bytes(view[position:end])), 0, end - position
-    elif api.key == API_VERSIONS and version > 0:
+    elif api.key == ApiKey.API_VERSIONS and version > 0:
         version = _version_of_api_versions(view, position, end, version)
     return decoder(api.response, version)(view, position, end)
 

@@ -29,14 +29,14 @@ from typing import Literal, NamedTuple
 
 from sluice.broker.throttling.profile import HOLD, MUTE, PROFILES, Throttling
 from sluice.pipeline.charges.charges import Client, Kind, Requests
-from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaManager, QuotaConfig
 from sluice.quotas.sensor import Sensor
 
 Loop = Literal["closed", "open"]
 LOOPS: tuple[Loop, ...] = ("closed", "open")
-API_KEYS: dict[Kind, int] = {"Produce": PRODUCE, "Fetch": FETCH}
+API_KEYS: dict[Kind, int] = {"Produce": ApiKey.PRODUCE, "Fetch": ApiKey.FETCH}
 
 _MS = 1_000_000  # nanoseconds
 _LEAST_SPAN_MS = 1000.0  # a rate over less than a second would say nothing

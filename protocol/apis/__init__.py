@@ -1,8 +1,8 @@
 """The APIs this project speaks, one module each; request and response in all versions that ever existed.
 
-`API_KEYS` is the registry that versions, header versions and names are taken from (Kafka's class `ApiKeys`). Its rows
-say again what the message classes say, so that knowing of an API costs no import: a module is loaded when its messages
-are first asked for. A test holds rows and classes together.
+`API_KEYS` is the registry that versions, header versions and names are taken from (Kafka's class `ApiKeys`). It is made
+of `index`, which `make generate` writes from the message classes, so that knowing of an API costs no import: a module
+is loaded when its messages are first used.
 """
 
 import re
@@ -10,6 +10,10 @@ from importlib import import_module
 
 from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import Versions
+
+from .index import INDEX, ApiKey
+
+__all__ = ["API_KEYS", "Api", "ApiKey"]
 
 _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 
@@ -58,7 +62,7 @@ class Api:
 
         0 for every ApiVersions response (KIP-511): its reader cannot know yet which versions the broker speaks.
         """
-        return 1 if version >= self.flexible_since and self.key != API_VERSIONS else 0
+        return 1 if version >= self.flexible_since and self.key != ApiKey.API_VERSIONS else 0
 
     def has_throttle_time(self, version: int) -> bool:
         """Return whether a response of `version` has a throttle time."""
@@ -76,72 +80,7 @@ class Api:
         return self._messages
 
 
-# The keys that the broker treats apart from all others.
-PRODUCE = 0
-FETCH = 1
-SASL_HANDSHAKE = 17
-API_VERSIONS = 18
-SASL_AUTHENTICATE = 36
-
-_APIS = (
-    Api(PRODUCE, "Produce", Versions("0-13", flexible="9+")),
-    Api(FETCH, "Fetch", Versions("0-18", flexible="12+")),
-    Api(2, "ListOffsets", Versions("0-11", flexible="6+")),
-    Api(3, "Metadata", Versions("0-13", flexible="9+")),
-    Api(8, "OffsetCommit", Versions("0-10", flexible="8+")),
-    Api(9, "OffsetFetch", Versions("0-10", flexible="6+")),
-    Api(10, "FindCoordinator", Versions("0-6", flexible="3+")),
-    Api(11, "JoinGroup", Versions("0-9", flexible="6+")),
-    Api(12, "Heartbeat", Versions("0-4", flexible="4+")),
-    Api(13, "LeaveGroup", Versions("0-5", flexible="4+")),
-    Api(14, "SyncGroup", Versions("0-5", flexible="4+")),
-    Api(15, "DescribeGroups", Versions("0-6", flexible="5+")),
-    Api(16, "ListGroups", Versions("0-5", flexible="3+")),
-    Api(SASL_HANDSHAKE, "SaslHandshake", Versions("0-1", flexible="none")),
-    Api(API_VERSIONS, "ApiVersions", Versions("0-5", flexible="3+")),
-    Api(19, "CreateTopics", Versions("0-7", flexible="5+")),
-    Api(20, "DeleteTopics", Versions("0-6", flexible="4+")),
-    Api(21, "DeleteRecords", Versions("0-2", flexible="2+")),
-    Api(22, "InitProducerId", Versions("0-6", flexible="2+", latest_unstable=True)),
-    Api(23, "OffsetForLeaderEpoch", Versions("0-4", flexible="4+")),
-    Api(24, "AddPartitionsToTxn", Versions("0-5", flexible="3+")),
-    Api(25, "AddOffsetsToTxn", Versions("0-4", flexible="3+")),
-    Api(26, "EndTxn", Versions("0-5", flexible="3+")),
-    Api(27, "WriteTxnMarkers", Versions("0-2", flexible="1+")),
-    Api(28, "TxnOffsetCommit", Versions("0-6", flexible="3+")),
-    Api(29, "DescribeAcls", Versions("0-3", flexible="2+")),
-    Api(30, "CreateAcls", Versions("0-3", flexible="2+")),
-    Api(31, "DeleteAcls", Versions("0-3", flexible="2+")),
-    Api(32, "DescribeConfigs", Versions("0-4", flexible="4+")),
-    Api(33, "AlterConfigs", Versions("0-2", flexible="2+")),
-    Api(34, "AlterReplicaLogDirs", Versions("0-2", flexible="2+")),
-    Api(35, "DescribeLogDirs", Versions("0-5", flexible="2+")),
-    Api(SASL_AUTHENTICATE, "SaslAuthenticate", Versions("0-2", flexible="2+")),
-    Api(37, "CreatePartitions", Versions("0-3", flexible="2+")),
-    Api(38, "CreateDelegationToken", Versions("0-3", flexible="2+")),
-    Api(39, "RenewDelegationToken", Versions("0-2", flexible="2+")),
-    Api(40, "ExpireDelegationToken", Versions("0-2", flexible="2+")),
-    Api(41, "DescribeDelegationToken", Versions("0-3", flexible="2+")),
-    Api(42, "DeleteGroups", Versions("0-3", flexible="2+")),
-    Api(43, "ElectLeaders", Versions("0-2", flexible="2+")),
-    Api(44, "IncrementalAlterConfigs", Versions("0-1", flexible="1+")),
-    Api(45, "AlterPartitionReassignments", Versions("0-1", flexible="0+")),
-    Api(46, "ListPartitionReassignments", Versions("0", flexible="0+")),
-    Api(47, "OffsetDelete", Versions("0", flexible="none")),
-    Api(48, "DescribeClientQuotas", Versions("0-1", flexible="1+")),
-    Api(49, "AlterClientQuotas", Versions("0-1", flexible="1+")),
-    Api(50, "DescribeUserScramCredentials", Versions("0", flexible="0+")),
-    Api(51, "AlterUserScramCredentials", Versions("0", flexible="0+")),
-    Api(60, "DescribeCluster", Versions("0-2", flexible="0+")),
-    Api(61, "DescribeProducers", Versions("0", flexible="0+")),
-    Api(64, "UnregisterBroker", Versions("0", flexible="0+")),
-    Api(65, "DescribeTransactions", Versions("0", flexible="0+")),
-    Api(66, "ListTransactions", Versions("0-2", flexible="0+")),
-    Api(68, "ConsumerGroupHeartbeat", Versions("0-1", flexible="0+")),
-    Api(69, "ConsumerGroupDescribe", Versions("0-1", flexible="0+")),
-    Api(71, "GetTelemetrySubscriptions", Versions("0", flexible="0+")),
-    Api(72, "PushTelemetry", Versions("0", flexible="0+")),
-    Api(74, "ListConfigResources", Versions("0-1", flexible="0+")),
-    Api(75, "DescribeTopicPartitions", Versions("0", flexible="0+")),
-)
-API_KEYS: dict[int, Api] = {api.key: api for api in _APIS}
+API_KEYS: dict[int, Api] = {
+    key: Api(key, name, Versions(versions, flexible, latest_unstable=latest_unstable))
+    for key, (name, versions, flexible, latest_unstable) in INDEX.items()
+}

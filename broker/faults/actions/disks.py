@@ -12,7 +12,7 @@ from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
 from sluice.broker.faults.undo import Undo
 from sluice.broker.requests.context import Outcome
-from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.message import Message
 
 from .action import RequestAction, RuleHit, StateAction
@@ -36,17 +36,17 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
         parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        return api_key in (PRODUCE, FETCH)
+        return api_key in (ApiKey.PRODUCE, ApiKey.FETCH)
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         ctx = intercepted.ctx
-        if ctx.route.api_key != PRODUCE:
+        if ctx.route.api_key != ApiKey.PRODUCE:
             return None
         return intercepted.wait_before(hit.fault, self._takes_ms(intercepted, hit, ctx.request_bytes))
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         ctx = intercepted.ctx
-        if ctx.route.api_key != FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
+        if ctx.route.api_key != ApiKey.FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
             return outcome
         read_bytes = ctx.fetch.read_bytes
         if not read_bytes:

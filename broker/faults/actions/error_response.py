@@ -10,7 +10,7 @@ from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.context import NO_RESPONSE, Outcome
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.error_codes import PARTITION, TOP, TOPIC, apis_of, codes_of
 from sluice.protocol.error_response import ErrorLevel, level_of, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
-_OF_SASL = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 # They change nothing that lasts. Failed before or after they were handled is the same, but for what the answer has
 # besides: so that it has the rest of what the client needs, it is handled.
 _TELLS_MORE = frozenset({_METADATA})
@@ -87,10 +87,10 @@ class Error(RequestAction, frozen=True, tag="error"):
         if self.is_after(intercepted):
             return None
         ctx, api_key, code = intercepted.ctx, intercepted.ctx.route.api_key, self.error_code
-        if api_key == API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
+        if api_key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
             return _fall_back(intercepted)
         level = self._level(intercepted, hit)
-        if api_key == FETCH and level.name == PARTITION:
+        if api_key == ApiKey.FETCH and level.name == PARTITION:
             intercepted.fail_partitions(hit.fault, code)
             return None
         if level.name == TOP:
@@ -132,7 +132,7 @@ class Error(RequestAction, frozen=True, tag="error"):
 
     def is_after(self, intercepted: "InterceptedRequest") -> bool:
         """Of a fetch it is the same, but for what its session remembers: that has to know."""
-        return self.when == "after" and intercepted.ctx.route.api_key != FETCH
+        return self.when == "after" and intercepted.ctx.route.api_key != ApiKey.FETCH
 
     def _level(self, intercepted: "InterceptedRequest", hit: RuleHit) -> ErrorLevel:
         route = intercepted.ctx.route
@@ -158,7 +158,7 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
 def _fall_back(intercepted: "InterceptedRequest") -> Message:
     """Answer in version 0, which a client of any version can read (KIP-511)."""
     ctx = intercepted.ctx
-    route = intercepted.broker.dispatcher.route(API_VERSIONS << 16)
+    route = intercepted.broker.dispatcher.route(ApiKey.API_VERSIONS << 16)
     assert route is not None  # it is always served
     ctx.route = route
     return unsupported_version(ctx, intercepted.services)

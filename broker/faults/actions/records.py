@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from sluice.broker.requests.context import Outcome
-from sluice.protocol.apis import FETCH, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
 from sluice.protocol.entities import name_of
 from sluice.protocol.error_response import ResponseItem
@@ -25,7 +25,7 @@ _CRC_AT, _CRC_AT_UP_TO_1 = 17, 12
 _BATCHES_SINCE = 2
 _unpack_size = Struct(">i").unpack_from
 _ALL_BITS = 0xFF
-_OF_SASL = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
@@ -34,7 +34,7 @@ class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
     SUMMARY: ClassVar[str] = "Breaks the checksums (CRC) of the batches in a fetch's answer."
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        return api_key == FETCH
+        return api_key == ApiKey.FETCH
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         _change_records(intercepted, hit, outcome, _corrupted)
@@ -55,7 +55,7 @@ class Duplicate(RequestAction, frozen=True, tag="duplicate"):
     ]
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        return api_key == FETCH if self.what == "records" else api_key not in _OF_SASL
+        return api_key == ApiKey.FETCH if self.what == "records" else api_key not in _OF_SASL
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         if self.what == "request":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sluice.broker.requests.context import Authenticator, RequestContext
 from sluice.clock import Clock
-from sluice.protocol.apis import SASL_HANDSHAKE
+from sluice.protocol.apis import ApiKey
 
 if TYPE_CHECKING:
     from sluice.broker.network.connection import Connection
@@ -62,7 +62,7 @@ class StalledSasl:
         if self._at == "authenticate" and self._sasl.expects_token():
             return True  # whatever comes now, of SaslAuthenticate or a token without a header, is of the exchange
         api_key = int.from_bytes(view[start : start + _API_KEY_BYTES])
-        return self._at == "handshake" and api_key == SASL_HANDSHAKE
+        return self._at == "handshake" and api_key == ApiKey.SASL_HANDSHAKE
 
     def _forget(self) -> None:
         self._stalled = None

@@ -14,7 +14,7 @@ from sluice.broker.faults.matching.match import Match
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.broker.requests.context import Outcome
 from sluice.config.broker_config import Config
-from sluice.protocol.apis import FETCH, PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis import fetch as fetch_api
 from sluice.protocol.apis import produce as produce_api
 from sluice.protocol.apis.describe_topic_partitions import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose answers name the leader (KIP-951).
-_HINTS_SINCE = {PRODUCE: 10, FETCH: 16}
+_HINTS_SINCE = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
 _MAX_OFFSET = 2**63 - 1
 _LATEST, _EARLIEST = (-1,), (-2, -4)
 _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}

@@ -18,7 +18,7 @@ from sluice.broker.faults.actions.response_frame import How, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
-from sluice.protocol.apis import API_KEYS, PRODUCE
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.error_response import ErrorLevel, ResponseItem, merge
@@ -277,7 +277,7 @@ class FaultExecution:
     def _copy_request(self) -> None:
         """Copy the request and its records out of the read buffer."""
         request = self.request
-        if self.ctx.route.api_key != PRODUCE:
+        if self.ctx.route.api_key != ApiKey.PRODUCE:
             return
         assert isinstance(request, ProduceRequest)
         self.request = copied = copy(request)

@@ -18,7 +18,7 @@ from sluice.broker.faults.actions.action import RequestAction, RuleHit
 from sluice.broker.faults.fault import Fault, RuleOwner
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.protocol.apis import PRODUCE
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.entities import RequestEntities, all_topics_selector, reader_of
@@ -45,7 +45,7 @@ class RouteFaults:
         self._owner = owner
         self._broker = broker
         self._route = route
-        self._is_produce = route.api_key == PRODUCE
+        self._is_produce = route.api_key == ApiKey.PRODUCE
         self._read = reader_of(route.api_key)
         self._selects_all = all_topics_selector(route.api_key)
         self._by_client: dict[_ClientKey, _ClientRules | None] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
-from sluice.protocol.apis import API_VERSIONS
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -71,7 +71,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
 def unsupported_version(ctx: RequestContext, broker: "ClusterServices") -> ApiVersionsResponse:
     """The answer, in version 0, to a version of ApiVersions that is not served."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-    own = [api for api in broker.api_keys if api.api_key == API_VERSIONS]
+    own = [api for api in broker.api_keys if api.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 

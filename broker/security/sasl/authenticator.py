@@ -37,7 +37,7 @@ from sluice.broker.requests.context import FIXED_HEADER, PARKED, Outcome, Reques
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from sluice.protocol.apis import API_KEYS, Api, ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -89,10 +89,10 @@ class Event(Enum):
 
 
 _ACCEPTED = {
-    State.INITIAL_REQUEST: frozenset({API_VERSIONS, SASL_HANDSHAKE}),
-    State.HANDSHAKE_OR_VERSIONS_REQUEST: frozenset({API_VERSIONS, SASL_HANDSHAKE}),
-    State.HANDSHAKE_REQUEST: frozenset({SASL_HANDSHAKE}),
-    State.AUTHENTICATE: frozenset({SASL_AUTHENTICATE}),
+    State.INITIAL_REQUEST: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    State.HANDSHAKE_OR_VERSIONS_REQUEST: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    State.HANDSHAKE_REQUEST: frozenset({ApiKey.SASL_HANDSHAKE}),
+    State.AUTHENTICATE: frozenset({ApiKey.SASL_AUTHENTICATE}),
 }
 
 _NEXT = {
@@ -187,7 +187,7 @@ class SaslAuthenticator:
             self._refuse_request(ctx, api_key, view, start, end)
             return
         self._dispatcher.dispatch(ctx, view, start, end)
-        if api_key == API_VERSIONS and self.state is not State.COMPLETE:
+        if api_key == ApiKey.API_VERSIONS and self.state is not State.COMPLETE:
             self._step(Event.VERSIONS_REFUSED if ctx.error_code else Event.VERSIONS_TOLD)
 
     # -- what the handlers call ----------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class SaslAuthenticator:
             return
         now_ms = ctx.started_ms
         too_soon = self._last_reauth_ms is not None and now_ms - self._last_reauth_ms < _MIN_REAUTH_INTERVAL_MS
-        if api_key == SASL_HANDSHAKE and not too_soon:
+        if api_key == ApiKey.SASL_HANDSHAKE and not too_soon:
             self._last_reauth_ms = now_ms
             self._step(Event.HANDSHAKE_AGAIN)
         elif now_ms > self._expires_at_ms:

@@ -29,7 +29,7 @@ from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition,
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import NetworkClient
 from sluice.client.network.node_api_versions import NodeApiVersions
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.fetch import (
     FetchPartition,
     FetchRequest,
@@ -64,7 +64,7 @@ _REFRESH = frozenset(
     }
 )
 # OffsetForLeaderEpoch, and the version from which on a consumer may ask (KIP-320).
-_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[23], 3
+_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 3
 
 
 class OffsetOutOfRangeError(KafkaException):

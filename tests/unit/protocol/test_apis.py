@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.protocol.apis import API_KEYS, API_VERSIONS, PRODUCE, Api
+from sluice.protocol.apis import API_KEYS, Api, ApiKey
 from sluice.protocol.codec.compile import versions_of
 
 
@@ -21,9 +21,9 @@ def test_request_and_response_have_one_key_name_and_range_of_versions(api: Api) 
 @pytest.mark.parametrize(
     ("key", "version", "request_header", "response_header"),
     [
-        pytest.param(PRODUCE, 8, 1, 0, id="the last classic version"),
-        pytest.param(PRODUCE, 9, 2, 1, id="the first flexible version"),
-        pytest.param(API_VERSIONS, 4, 2, 0, id="an ApiVersions response, which any client must read"),
+        pytest.param(ApiKey.PRODUCE, 8, 1, 0, id="the last classic version"),
+        pytest.param(ApiKey.PRODUCE, 9, 2, 1, id="the first flexible version"),
+        pytest.param(ApiKey.API_VERSIONS, 4, 2, 0, id="an ApiVersions response, which any client must read"),
     ],
 )
 def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
@@ -39,8 +39,8 @@ def test_only_init_producer_id_has_an_unstable_version() -> None:
 @pytest.mark.parametrize(
     ("key", "first"),
     [
-        pytest.param(PRODUCE, 1, id="Produce"),
-        pytest.param(API_VERSIONS, 1, id="ApiVersions"),
+        pytest.param(ApiKey.PRODUCE, 1, id="Produce"),
+        pytest.param(ApiKey.API_VERSIONS, 1, id="ApiVersions"),
         (11, 2),
         (19, 2),
         (12, 1),

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.dispatch.registry import HANDLERS
-from sluice.protocol.apis import API_KEYS, PRODUCE
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -156,9 +156,9 @@ def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_req
         TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at]) for name, at in asked
     ]
     request = ProduceRequest(topic_data=topics)
-    level = levels_of(PRODUCE, 9)[PARTITION]
+    level = levels_of(ApiKey.PRODUCE, 9)[PARTITION]
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    divided = split(PRODUCE, 9, level, request, code, lambda item: item.partition == 1, {})
+    divided = split(ApiKey.PRODUCE, 9, level, request, code, lambda item: item.partition == 1, {})
     assert divided is not None
     assert isinstance(divided.rest, ProduceRequest)
     assert [(t.name, [p.index for p in t.partition_data]) for t in divided.rest.topic_data] == [
@@ -166,7 +166,7 @@ def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_req
         ("c", [0, 2]),
     ]
     assert request.topic_data == topics, "the request itself is as it was"
-    handled = split(PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
+    handled = split(ApiKey.PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
     assert handled is not None
     answer = handled.failed
     merge(level, request, answer, divided.failed)

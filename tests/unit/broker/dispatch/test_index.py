@@ -1,7 +1,8 @@
-"""The index of the APIs that are served, which is generated from the headers of the handlers."""
+"""The generated indexes: of the APIs that are served, from the headers of the handlers, and of all APIs."""
 
 from sluice.broker.dispatch.index import INDEX
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.protocol.apis.index import INDEX as API_INDEX
 from tests import generate
 
 
@@ -9,6 +10,12 @@ def test_the_index_is_that_of_the_headers() -> None:
     indexed = {API_KEYS[key].name: row for key, row in INDEX.items()}
     assert indexed == generate.headers(), "run make generate"
     assert list(INDEX) == sorted(INDEX)
+
+
+def test_the_index_of_all_apis_is_that_of_the_message_classes() -> None:
+    assert generate.message_rows() == API_INDEX, "run make generate"
+    numbers = [number for name, number in vars(ApiKey).items() if name.isupper()]
+    assert numbers == list(API_INDEX)
 
 
 def test_each_handler_is_the_twin_of_its_messages_module() -> None:

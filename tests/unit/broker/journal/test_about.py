@@ -5,7 +5,7 @@ import pytest
 from sluice.broker.journal.about import NOTHING, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import RequestSubject
-from sluice.protocol.apis import API_KEYS, FETCH, PRODUCE, Api
+from sluice.protocol.apis import API_KEYS, Api, ApiKey
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -87,7 +87,7 @@ def test_a_request_says_what_it_is_about(request_: Message, expected: RequestSub
 
 
 def test_a_message_set_has_no_producer() -> None:
-    about = reader_of(PRODUCE, {})(produce(2, records_for(2, b"v" * 100)))
+    about = reader_of(ApiKey.PRODUCE, {})(produce(2, records_for(2, b"v" * 100)))
     assert about is not None
     assert about[2] is not None
     assert about[2][0] == 1, "the magic, by which it is known that the rest is no producer's"
@@ -111,7 +111,7 @@ def test_who_reads_the_journals_topic_is_not_in_the_journal(request_: Message, t
 
 def test_a_fetch_of_several_topics_is_not_told_if_the_journals_is_one_of_them() -> None:
     both = FetchRequest(topics=[*fetch().topics, *fetch(topic=JOURNAL_TOPIC).topics])
-    assert reader_of(FETCH, {})(both) is None
+    assert reader_of(ApiKey.FETCH, {})(both) is None
 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
